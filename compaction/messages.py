@@ -1,0 +1,193 @@
+"""A message, read once: who says it, what it is made of, and the caller's own object.
+
+The rest of the package never looks inside a caller's message. A wire format reads it into a `Message` (role, parts, name),
+keeps the original in ``raw``, and a message that no edit touches leaves as that same object: unknown fields survive because
+they were never unpacked. ``message.evolve(...)`` makes a changed copy in the same format.
+
+    >>> from compaction.formats import openai_chat
+    >>> hello = openai_chat.read({"role": "user", "content": "hello", "x_trace": 7})
+    >>> hello.text
+    'hello'
+    >>> hello.evolve(text="bye").raw
+    {'role': 'user', 'content': 'bye', 'x_trace': 7}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+
+__all__ = ["Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"]
+
+
+@attrs.frozen
+class Text:
+    """Words for a reader.
+
+    Args:
+        text: The words; may be empty.
+        raw: The wire part it was read from; ``None`` where the whole content is one string.
+    """
+
+    text: str
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Reasoning:
+    """What the model thought before it spoke; providers differ on whether it may be resent.
+
+    Args:
+        text: The visible thought; empty where the provider sends only an opaque block.
+        raw: The wire part, or the name of the field it was read from.
+    """
+
+    text: str
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class ToolCall:
+    """A request to run a tool.
+
+    Args:
+        id: What its result will name; empty if the message has none.
+        name: The tool.
+        arguments: As sent, usually JSON text, not necessarily valid.
+        raw: The wire part.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Media:
+    """An image, a sound, a video or a file: counted by table, never as text.
+
+    Args:
+        kind: ``"image"``, ``"audio"``, ``"video"`` or ``"file"``.
+        detail: What the provider was told of its size, such as ``"low"``; empty if nothing.
+        size_bytes: Bytes of the data carried in the message, as sent; 0 for a reference.
+        raw: The wire part.
+    """
+
+    kind: str
+    detail: str = ""
+    size_bytes: int = 0
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class ToolResult:
+    """What a tool answered.
+
+    Args:
+        call_id: The id of the call it answers; empty if the message has none.
+        text: The answer's text, parts joined by line ends.
+        media: Images and files within it.
+        raw: The wire part.
+    """
+
+    call_id: str
+    text: str
+    media: tuple[Media, ...] = ()
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Other:
+    """A part no rule knows: kept, counted as the JSON it is, never rewritten.
+
+    Args:
+        text: The part as JSON text, for counting.
+        raw: The wire part.
+    """
+
+    text: str
+    raw: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Other
+
+
+class Writer(Protocol):
+    """The half of a wire format a message needs to change itself."""
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message: ...
+
+
+@attrs.frozen(eq=False)
+class Message:
+    """One message of a conversation, whatever its wire format.
+
+    Args:
+        role: ``"system"``, ``"developer"``, ``"user"``, ``"assistant"`` or ``"tool"``; another role is kept as it is.
+        parts: What it is made of, in order.
+        raw: The caller's own object. It is what comes out again; nobody here changes it.
+        format: The wire format that read it.
+        name: The participant, where the format has one.
+
+    Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
+    """
+
+    role: str
+    parts: tuple[Part, ...]
+    raw: Any = attrs.field(repr=False)
+    format: Writer = attrs.field(repr=False)
+    name: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The words of its text parts and tool results, joined by line ends; reasoning and calls left out."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it instructs the model: a system or developer message."""
+        return self.role == "system" or self.role == "developer"
+
+    def tool_calls(self) -> Iterator[ToolCall]:
+        """The calls it makes, in order."""
+        return (part for part in self.parts if isinstance(part, ToolCall))
+
+    def tool_results(self) -> Iterator[ToolResult]:
+        """The results it carries, in order."""
+        return (part for part in self.parts if isinstance(part, ToolResult))
+
+    def evolve(self, *, text: str | None = None, parts: Sequence[Part] | None = None) -> Message:
+        """A changed copy in the same format; unknown fields stay, and this message does not change.
+
+        Args:
+            text: New words. They take the place of the first text part, or of the result's text in a tool message; further
+                text parts go. Everything else stays.
+            parts: All parts anew, instead of ``text``. A part that is taken over as it was is written as it was.
+
+        Returns:
+            The copy. Its ``raw`` is new; whatever was not changed is shared with the original's.
+        """
+        if parts is None:
+            parts = self.parts if text is None else _with_text(self.parts, text)
+        return self.format.changed(self, parts)
+
+
+def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
+    """The parts with ``text`` where the first words stood, and no further words."""
+    changed: list[Part] = []
+    placed = False
+    for part in parts:
+        if isinstance(part, Text | ToolResult):
+            if not placed:
+                changed.append(attrs.evolve(part, text=text))
+                placed = True
+            elif isinstance(part, ToolResult):
+                changed.append(part)
+        else:
+            changed.append(part)
+    if not placed:
+        changed.append(Text(text))
+    return changed
