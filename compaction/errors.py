@@ -10,7 +10,7 @@
     │   ├── UnreadableFile         a file of conversations that is not what it should be
     │   └── StateError             a saved index or session that is corrupt, newer, or of other messages
     ├── ConfigurationError         an argument out of range or of the wrong kind (also a ValueError)
-    ├── EditRefused                an edit would break a law; recorded, not raised, unless asked for
+    ├── SummaryFailed              a summarizer gave nothing that can stand for the conversation
     ├── NoProgress                 a strategy repeats an edit that was refused
     ├── StrategyError              a strategy broke its contract (yielded something that is no edit)
     └── SyncDriverError            an awaitable reached the synchronous driver
@@ -23,12 +23,12 @@ from __future__ import annotations
 __all__ = [
     "CompactionError",
     "ConfigurationError",
-    "EditRefused",
     "InputError",
     "InvalidMessage",
     "NoProgress",
     "StateError",
     "StrategyError",
+    "SummaryFailed",
     "SyncDriverError",
     "UnknownCounter",
     "UnknownFormat",
@@ -83,8 +83,8 @@ class ConfigurationError(CompactionError, ValueError):
     """An argument is out of range or of the wrong kind."""
 
 
-class EditRefused(CompactionError):
-    """An edit would have broken a law."""
+class SummaryFailed(CompactionError):
+    """A summarizer gave nothing that can stand for what it was to summarize: says why, and what was tried."""
 
 
 class NoProgress(CompactionError):

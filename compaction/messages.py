@@ -41,7 +41,7 @@ class Reasoning:
 
     Args:
         text: The visible thought; empty where the provider sends only an opaque block.
-        raw: The wire part, or the name of the field it was read from.
+        raw: The wire part, or a mark of the field it was read from.
     """
 
     text: str

@@ -1,0 +1,78 @@
+# make demo and make test are all a newcomer needs; each makes its own .venv first.
+#   PYTHON=python3.12   which Python makes it (3.11 or newer)
+#   VENV=.venv-3.12     where it stands
+#   WORKERS=4           how many processes run the tests
+#   ARGS="-k trigger"   more arguments for pytest
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+ARGS    ?=
+
+BIN  := $(VENV)/bin
+DEMO := examples/coding_session.json
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types unit cover bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- what a person types ---------------------------------------------------------------------------------------------
+
+demo: $(VENV)/.demo ## compact a recorded coding session: what it holds, what is done to it, whether it is still valid
+	@mkdir -p build
+	$(call show,compaction inspect $(DEMO))
+	$(call show,compaction compact $(DEMO) -o build/compacted.json --preset context_window --window 8k)
+	$(call show,compaction validate build/compacted.json)
+
+test: lint types unit ## lint, check types, run every test, docstring example and page of documentation
+
+lint: $(VENV)/.test ## ruff: rules and format
+	@$(BIN)/ruff check --quiet --output-format=concise
+	@$(BIN)/ruff format --quiet --check || { echo "run: $(BIN)/ruff format"; exit 1; }
+	@echo "lint: clean"
+
+types: $(VENV)/.test ## mypy and pyright, both strict
+	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+unit: $(VENV)/.test ## pytest alone
+	@$(BIN)/python -m pytest -q -p no:benchmark -n $(WORKERS) $(ARGS)
+
+cover: $(VENV)/.test ## pytest with the lines and branches no test reaches
+	@$(BIN)/python -m pytest -q -p no:benchmark -n $(WORKERS) --cov --cov-report=term $(ARGS)
+
+bench: $(VENV)/.bench ## benchmarks, in CPU time
+	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
+		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
+
+clean: ## remove all that these targets made
+	@rm -rf $(VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests -name __pycache__ -prune -exec rm -rf {} +
+
+# --- how the environment is made -------------------------------------------------------------------------------------
+
+# One stamp for each use, so that the demo waits for no test tools. A newer pyproject.toml installs again.
+$(VENV)/.demo: wanted = --editable '.[cli,fast]'
+$(VENV)/.test: wanted = --editable '.[all]' --group test --group lint
+$(VENV)/.bench: wanted = --editable '.[all]' --group bench
+
+# pip reads dependency groups since 25.1; the pip a new environment comes with is often older.
+$(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	@echo "installing into $(VENV) for make $* ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+# $(call show,command): print the command as a reader would type it, then run it from the environment.
+define show
+@printf '\n$$ %s\n' '$(1)'
+@$(BIN)/$(1)
+endef

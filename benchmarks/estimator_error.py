@@ -1,0 +1,117 @@
+"""How far the estimating counters are from the exact count, by kind of text; prints a Markdown table.
+
+    python benchmarks/estimator_error.py --corpus FOLDER --text "Korean=FOLDER/*.txt"
+
+Without arguments it measures what the standard library holds and what can be generated. ``--corpus`` adds kinds found in a folder of
+recorded conversations (``*.jsonl.gz``, one ``{"messages": [...]}`` of OpenAI chat messages a line), ``--text`` a kind of your own.
+Exact is toktok's o200k_base. A cell is the mean error of one text and, in brackets, the error of the total, in percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import email
+import glob
+import gzip
+import http
+import inspect
+import json
+import logging
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, ToktokCounter
+
+PIECE_CHARACTERS = 1_500
+FEWEST_CHARACTERS = 20
+COUNTERS = (CharsPerToken(), BytesPerToken(), ByteClassEstimate())
+
+
+def pieces(texts: Iterable[str]) -> list[str]:
+    """Texts of at most one piece's length, too short ones left out."""
+    cut = (text[start : start + PIECE_CHARACTERS] for text in texts for start in range(0, len(text), PIECE_CHARACTERS))
+    return [piece for piece in cut if len(piece) >= FEWEST_CHARACTERS]
+
+
+def generated() -> Iterator[tuple[str, list[str]]]:
+    """Kinds that need no file: Python's own manual and sources, and what a seed can make."""
+    dice = random.Random(20)
+    yield "English prose (Python's manual)", pieces(topics.values())
+    folders = [Path(inspect.getfile(package)).parent for package in (asyncio, email, http, json, logging)]
+    yield "Python (standard library)", pieces(path.read_text("utf-8") for folder in folders for path in folder.glob("*.py"))
+    yield "base64", [base64.b64encode(dice.randbytes(1_000)).decode() for _ in range(100)]
+    yield "hexadecimal", [dice.randbytes(600).hex() for _ in range(100)]
+    yield "UUIDs, one a line", ["\n".join(str(uuid.UUID(int=dice.getrandbits(128))) for _ in range(30)) for _ in range(100)]
+    yield (
+        "CSV of numbers",
+        ["\n".join(",".join(f"{dice.gauss(0, 99):.3f}" for _ in range(6)) for _ in range(25)) for _ in range(100)],
+    )
+    yield "emoji", ["".join(chr(dice.randint(0x1F600, 0x1F64F)) for _ in range(50)) for _ in range(100)]
+
+
+def recorded(corpus: Path) -> Iterator[tuple[str, list[str]]]:
+    """Kinds found in recorded conversations."""
+    customer, coding = list(messages(corpus, "tau_airline")), list(messages(corpus, "sweagent_demos", "openhands"))
+    yield "chat (customer service)", pieces(text for role, text in customer if role in {"user", "assistant"})
+    yield "chat (several agents)", pieces(text for _, text in messages(corpus, "whowhen_multiagent"))
+    results = [text for role, text in customer if role == "tool" and text.startswith(("{", "["))]
+    yield "JSON tool results", pieces(results)
+    yield "JSON, indented", pieces(json.dumps(json.loads(text), indent=2) for text in results)
+    yield "shell output and logs", pieces(text for role, text in coding if role == "tool")
+    chinese = (text for _, text in messages(corpus, "acebench_zh"))
+    yield "Chinese", pieces(text for text in chinese if sum("一" <= character <= "鿿" for character in text) > len(text) / 2)
+
+
+def messages(corpus: Path, *names: str) -> Iterator[tuple[str, str]]:
+    """Role and text of every message that has a text."""
+    for name in names:
+        with gzip.open(corpus / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            for line in lines:
+                conversation: Mapping[str, Any] = json.loads(line)
+                yield from ((each["role"], each["content"]) for each in conversation["messages"] if is_text(each["content"]))
+
+
+def is_text(content: Any) -> bool:
+    return isinstance(content, str)
+
+
+def own(specs: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Kinds named on the command line."""
+    for spec in specs:
+        kind, _, pattern = spec.partition("=")
+        yield kind, pieces(Path(path).read_text("utf-8") for path in sorted(glob.glob(pattern)))
+
+
+def row(kind: str, texts: list[str], exact: Callable[[str], int]) -> str:
+    truth = [exact(text) for text in texts]
+    cells = [kind, str(len(texts)), f"{sum(map(len, texts)) / sum(truth):.2f}"]
+    for counter in COUNTERS:
+        counts = [counter.count_text(text) for text in texts]
+        mean = sum(abs(count - true) / true for count, true in zip(counts, truth, strict=True)) / len(texts)
+        cells.append(f"{mean:.1%} ({sum(counts) / sum(truth) - 1:+.1%})".replace("%", ""))
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, help="folder of recorded conversations")
+    parser.add_argument("--text", action="append", default=[], metavar="KIND=PATTERN", help="a kind of your own: text files")
+    arguments = parser.parse_args()
+    exact = ToktokCounter("o200k_base").count_text
+    print(f"| kind | texts | characters a token | {' | '.join(counter.name for counter in COUNTERS)} |")
+    print(f"|---|---|---|{'---|' * len(COUNTERS)}")
+    kinds = [*generated(), *own(arguments.text)]
+    if arguments.corpus:
+        kinds += recorded(arguments.corpus)
+    for kind, texts in kinds:
+        print(row(kind, texts, exact))
+
+
+if __name__ == "__main__":
+    main()

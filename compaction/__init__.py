@@ -1,0 +1,79 @@
+"""Keep LLM conversations inside a context window without breaking them.
+
+::
+
+    from compaction import compact_sync, presets
+
+    result = compact_sync(messages, presets.context_window(32_000))
+    result.messages          # send these
+    result.edits             # what was done, and why
+"""
+
+from __future__ import annotations
+
+from . import presets, strategies, triggers
+from .context import RunContext
+from .edits import Drop, Edit, Refusal, Replace, Request, Rewrite, Together
+from .errors import CompactionError
+from .formats import Problem, Repair
+from .groups import GroupKind, MessageGroup
+from .index import MessageIndex
+from .messages import Message
+from .metrics import Metrics
+from .run import (
+    CompactionResult,
+    Step,
+    apply_compaction,
+    apply_compaction_sync,
+    compact,
+    compact_sync,
+    run,
+    run_sync,
+)
+from .selectors import everything, first, kinds, last, nothing, pinned, system, tools
+from .strategies import Pipeline
+from .tokens import TokenCounter, counter
+from .validity import repair, validate
+
+__all__ = [
+    "CompactionError",
+    "CompactionResult",
+    "Drop",
+    "Edit",
+    "GroupKind",
+    "Message",
+    "MessageGroup",
+    "MessageIndex",
+    "Metrics",
+    "Pipeline",
+    "Problem",
+    "Refusal",
+    "Repair",
+    "Replace",
+    "Request",
+    "Rewrite",
+    "RunContext",
+    "Step",
+    "Together",
+    "TokenCounter",
+    "apply_compaction",
+    "apply_compaction_sync",
+    "compact",
+    "compact_sync",
+    "counter",
+    "everything",
+    "first",
+    "kinds",
+    "last",
+    "nothing",
+    "pinned",
+    "presets",
+    "repair",
+    "run",
+    "run_sync",
+    "strategies",
+    "system",
+    "tools",
+    "triggers",
+    "validate",
+]

@@ -1,0 +1,378 @@
+"""OpenAI chat completions: the message every OpenAI-compatible server takes.
+
+Field by field after the API reference's ``ChatCompletionMessageParam``: ``developer``, ``system``, ``user``, ``assistant`` and
+``tool`` messages (and the legacy ``function`` role); string or list content; ``tool_calls`` of both kinds, the legacy
+``function_call``; and the reasoning fields that compatible servers add. Messages, calls and parts may be dictionaries or the
+``openai`` package's own response objects. A part that no rule knows is kept as `Other`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ConfigurationError, InvalidMessage
+from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from .base import MessageFormat, Problem, Repair
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, items_of
+from .openai_chat_repair import repair
+from .openai_chat_rules import validate
+
+__all__ = ["OpenAIChat", "openai_chat"]
+
+_PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
+_PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+
+
+@attrs.frozen
+class _Field:
+    """Marks a part that lives in a field of the message, not in its content; ``value`` is what stood there."""
+
+    name: str
+    value: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+class OpenAIChat(MessageFormat):
+    """The chat-completions format; use the shared instance ``openai_chat``.
+
+    >>> message = openai_chat.read({"role": "tool", "tool_call_id": "call_1", "content": "18 degrees"})
+    >>> message.parts
+    (ToolResult(call_id='call_1', text='18 degrees', media=()),)
+    >>> [problem.rule for problem in openai_chat.validate([message.raw])]
+    ['result-without-call']
+    """
+
+    name = "openai-chat"
+
+    def __repr__(self) -> str:
+        return "openai_chat"
+
+    def __reduce__(self) -> str:
+        return "openai_chat"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        kind = type(raw)
+        fields: Mapping[str, Any] = raw if kind is dict else _fields(raw, position)
+        role = fields.get("role")
+        content = fields.get("content")
+        if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
+            return Message(role, (Text(content),), raw, self, _name(fields))
+        if not isinstance(role, str) or not role:
+            raise InvalidMessage(
+                f"messages[{position}].role",
+                f"a message needs a role that is a non-empty string (got {role!r})",
+                "give it one of developer, system, user, assistant, tool",
+            )
+        if role == "tool" or role == "function":
+            return Message(role, _result_parts(fields, role), raw, self, _name(fields))
+        return Message(role, tuple(_parts(fields)), raw, self, _name(fields))
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(_fields(message.raw, 0))
+        if message.role in ("tool", "function"):
+            _write_result(fields, message.parts, parts)
+        else:
+            _write_content(fields, message.parts, parts)
+            _write_fields(fields, message.parts, parts)
+            _write_calls(fields, message.parts, parts)
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": role, "content": text})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def to_wire(self, raw: Any) -> Any:
+        return _plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
+
+
+openai_chat: Final = OpenAIChat()
+
+
+def _fields(raw: Any, position: int) -> Mapping[str, Any]:
+    """The message's fields, whether it is a mapping or one of the ``openai`` package's objects."""
+    fields = fields_of(raw)
+    if fields is None:
+        raise InvalidMessage(
+            f"messages[{position}]",
+            f"a chat message is a mapping with 'role' and 'content' (got {type(raw).__name__})",
+            "pass dictionaries, or the openai package's message objects",
+        )
+    return fields
+
+
+def _plain(value: Any) -> Any:
+    """The value as dictionaries and lists all the way down; the same object where it is so already."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if (elements := items_of(value)) is not None:
+        items = [_plain(item) for item in elements]
+        return elements if type(value) is list and _same(items, elements) else items
+    fields = fields_of(value)
+    if fields is None:
+        return value
+    plain = {name: _plain(field) for name, field in fields.items()}
+    return fields if type(value) is dict and _same(list(plain.values()), list(fields.values())) else plain
+
+
+def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether two sequences hold the very same objects."""
+    return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
+
+
+def _name(fields: Mapping[str, Any]) -> str | None:
+    name = fields.get("name")
+    return name if isinstance(name, str) else None
+
+
+def _json(value: Any) -> str:
+    """A value as JSON text, or as Python shows it where JSON cannot."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _parts(fields: Mapping[str, Any]) -> list[Part]:
+    """The parts of a message that is not a tool's, reasoning first, calls last."""
+    parts: list[Part] = [
+        Reasoning(_reasoning_text(value), raw=_Field(field)) for field in REASONING_FIELDS if (value := fields.get(field))
+    ]
+    parts.extend(_content_parts(fields.get("content")))
+    if refusal := fields.get("refusal"):
+        parts.append(Text(_json(refusal), raw=_Field("refusal")))
+    if audio := fields.get("audio"):
+        parts.append(Media("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
+    calls = fields.get("tool_calls")
+    if (entries := items_of(calls)) is not None:
+        parts.extend(_call(call) for call in entries)
+    elif calls is not None:
+        parts.append(Other(_json(calls), raw=_Field("tool_calls")))
+    if legacy := fields.get("function_call"):
+        parts.append(_legacy_call(legacy))
+    return parts
+
+
+def _reasoning_text(value: Any) -> str:
+    """The visible text of a reasoning field: a string, or a list of blocks some of which have text."""
+    if isinstance(value, str):
+        return value
+    if (elements := items_of(value)) is not None:
+        blocks = [block for block in map(fields_of, elements) if block is not None]
+        texts = [block.get("text") or block.get("summary") or block.get("thinking") for block in blocks]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return _json(value)
+
+
+def _content_parts(content: Any) -> list[Part]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Text(content)]
+    elements = items_of(content)
+    return [_content_part(part) for part in ([content] if elements is None else elements)]
+
+
+def _content_part(part: Any) -> Part:
+    """One element of a list content; what is not understood stays whole as `Other`."""
+    if isinstance(part, str):
+        return Text(part, raw=part)
+    fields = fields_of(part)
+    kind = None if fields is None else fields.get("type")
+    if fields is None or not isinstance(kind, str):
+        return Other(_json(part), raw=part)
+    if kind in ("text", "refusal") and isinstance(text := fields.get(kind), str):
+        return Text(text, raw=part)
+    if kind in ("reasoning", "thinking"):
+        return Reasoning(_reasoning_text(fields.get("text") or fields.get(kind) or ""), raw=part)
+    if kind in MEDIA_KINDS:
+        payload = fields.get(kind, fields)
+        detail = (fields_of(payload) or {}).get("detail")
+        return Media(MEDIA_KINDS[kind], _string(detail), _data_size(payload), raw=part)
+    return Other(_json(fields), raw=part)
+
+
+def _data_size(payload: Any) -> int:
+    """Bytes of data the payload carries in the message itself; a plain address carries none."""
+    if isinstance(payload, str):
+        return len(payload) if payload.startswith("data:") else 0
+    fields = fields_of(payload)
+    if fields is None:
+        return 0
+    data = [_string(fields.get(key)) for key in ("data", "file_data")]
+    carried = sum(len(value) for value in data if not value.startswith(("http://", "https://")))
+    return carried + _data_size(fields.get("url")) + _data_size(fields.get("source"))
+
+
+def _call(call: Any) -> Part:
+    """One element of ``tool_calls``; a malformed one stays whole as `Other`."""
+    fields = fields_of(call)
+    kind, argument = call_fields(fields or {})
+    body = None if fields is None else fields_of(fields.get(kind))
+    if fields is None or body is None:
+        return Other(_json(call if fields is None else fields), raw=_Field("tool_calls[]", call))
+    return ToolCall(_string(fields.get("id")), _string(body.get("name")), _argument(body.get(argument)), raw=call)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _argument(value: Any) -> str:
+    return "" if value is None else _json(value)
+
+
+def _legacy_call(legacy: Any) -> Part:
+    """The one call of the ``function_call`` field; its result names the function, so the name is the id."""
+    fields = fields_of(legacy)
+    if fields is None:
+        return Other(_json(legacy), raw=_Field("function_call"))
+    name = _string(fields.get("name"))
+    return ToolCall(f"function:{name}", name, _argument(fields.get("arguments")), raw=_Field("function_call"))
+
+
+def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
+    """The one result of a ``tool`` (or legacy ``function``) message."""
+    call_id = f"function:{_string(fields.get('name'))}" if role == "function" else _string(fields.get("tool_call_id"))
+    content = fields.get("content")
+    if type(content) is str:
+        return (ToolResult(call_id, content),)
+    parts = _content_parts(content)
+    text = "\n".join(part.text for part in parts if isinstance(part, Text | Reasoning | Other))
+    return (ToolResult(call_id, text, tuple(part for part in parts if isinstance(part, Media))),)
+
+
+def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    before, after = old[0], parts[0] if len(parts) == 1 else None
+    if not isinstance(before, ToolResult) or not isinstance(after, ToolResult):
+        raise ConfigurationError(
+            f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one, or pass text="
+        )
+    if not {id(media.raw) for media in after.media} <= {id(media.raw) for media in before.media}:
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    if after.call_id != before.call_id:
+        legacy = fields["role"] == "function"
+        fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
+    if after.text == before.text and _same(after.media, before.media):
+        return
+    elements = items_of(fields.get("content"))
+    if elements is None and not after.media:
+        fields["content"] = after.text
+        return
+    elements = [fields["content"]] if elements is None else elements
+    fields["content"] = _result_content(elements, after, keep_text=after.text == before.text) or ""
+
+
+def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
+    """The list content with the result's text in place of the first words, and only its media."""
+    media = [part.raw for part in result.media]
+    written: list[Any] = []
+    to_place = "" if keep_text else result.text
+    for element in elements:
+        part = _content_part(element)
+        if isinstance(part, Media):
+            written.extend(element for raw in media if raw is element)
+        elif keep_text:
+            written.append(element)
+        elif to_place:
+            written.append(_write_part(Text(to_place, raw=element if isinstance(part, Text) else None)))
+            to_place = ""
+    if to_place:
+        written.insert(0, {"type": "text", "text": to_place})
+    return written
+
+
+def _in_content(part: Part) -> bool:
+    """Whether the part stands in ``content``, not in a field of its own."""
+    return not isinstance(part, ToolCall | ToolResult) and not isinstance(part.raw, _Field)
+
+
+def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put changed words and media back into ``content``, as a string where it was one and still can be."""
+    before = [part for part in old if _in_content(part)]
+    after = [part for part in parts if _in_content(part)]
+    if _same(before, after):
+        return
+    words = [part.text for part in after if isinstance(part, Text)]
+    if items_of(fields.get("content")) is None and len(words) == len(after):
+        fields["content"] = "\n".join(words)
+    else:
+        fields["content"] = [_write_part(part) for part in after] or ""
+
+
+def _write_part(part: Part) -> Any:
+    """One element of a list content; what did not change is the element it was."""
+    if _content_part(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw)
+    if isinstance(part, Text):
+        if fields is None:
+            return part.text if isinstance(part.raw, str) else {"type": "text", "text": part.text}
+        return {**fields, str(fields["type"]): part.text}
+    if isinstance(part, Reasoning) and fields is not None:
+        return {**fields, "text" if "text" in fields else str(fields["type"]): part.text}
+    raise ConfigurationError(
+        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
+
+
+def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Drop or change the parts that live in a field of their own: reasoning, refusal, audio."""
+    kept = {part.raw.name: part for part in parts if isinstance(part.raw, _Field)}
+    for part in old:
+        if not isinstance(part.raw, _Field) or isinstance(part, ToolCall | Other):
+            continue
+        field = part.raw.name
+        now = kept.get(field)
+        if now is None:
+            del fields[field]
+        elif isinstance(now, Text | Reasoning) and isinstance(part, Text | Reasoning) and now.text != part.text:
+            if not isinstance(fields[field], str):
+                raise ConfigurationError(f"parts: {field!r} is not plain text, so it cannot be reworded; drop the part instead")
+            fields[field] = now.text
+
+
+def _is_call(part: Part) -> bool:
+    """Whether the part is a call, or stands where calls do."""
+    return isinstance(part, ToolCall) or (isinstance(part, Other) and isinstance(part.raw, _Field))
+
+
+def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put the calls back where they changed; a field that is left without any goes."""
+    before = [part for part in old if _is_call(part)]
+    after = [part for part in parts if _is_call(part)]
+    if before == after:
+        return
+    legacy = next((part for part in after if part.raw == _Field("function_call")), None)
+    listed = [part for part in after if part is not legacy]
+    if legacy is None:
+        fields.pop("function_call", None)
+    elif isinstance(legacy, ToolCall) and legacy not in before:
+        body = fields_of(fields["function_call"]) or {}
+        fields["function_call"] = {**body, "name": legacy.name, "arguments": legacy.arguments}
+    if not listed:
+        fields.pop("tool_calls", None)
+    elif all(part.raw != _Field("tool_calls") for part in listed):
+        fields["tool_calls"] = [_write_call(part) for part in listed]
+
+
+def _write_call(part: Part) -> Any:
+    """One element of ``tool_calls``; what did not change is the element it was."""
+    if not isinstance(part, ToolCall):
+        return part.raw.value
+    if _call(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw) or {"type": "function"}
+    kind, argument = call_fields(fields)
+    body = {**(fields_of(fields.get(kind)) or {}), "name": part.name, argument: part.arguments}
+    return {**fields, "id": part.id, kind: body}

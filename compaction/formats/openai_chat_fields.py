@@ -1,0 +1,94 @@
+"""What stands where in a raw chat-completions message, for everything that reads one: the format, its rules, the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+__all__ = [
+    "MEDIA_KINDS",
+    "REASONING_FIELDS",
+    "ROLES",
+    "Key",
+    "call_fields",
+    "call_keys",
+    "fields_of",
+    "has_calls",
+    "is_empty",
+    "items_of",
+    "result_key",
+]
+
+ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
+REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
+MEDIA_KINDS: Final[Mapping[str, str]] = {
+    "image_url": "image",
+    "image": "image",
+    "input_audio": "audio",
+    "audio_url": "audio",
+    "video_url": "video",
+    "file": "file",
+    "document_url": "file",
+}
+"""Types of parts that hold media, the API's own and those of compatible servers, and the kind of media."""
+
+Key: TypeAlias = tuple[str, str]
+"""What a result and its call have in common: the result's role, and the call's id (of a legacy function, its name)."""
+
+
+def fields_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
+
+    Returns:
+        The mapping; of an object, what was set and whatever is not ``None``. ``None`` if the value has no fields.
+    """
+    if type(value) is dict or isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    if isinstance(value, type) or not callable(getattr(value, "model_dump", None)):
+        return None
+    dump: Any = value.model_dump
+    try:
+        return {**dump(exclude_unset=True, warnings=False), **dump(exclude_none=True, warnings=False)}
+    except (TypeError, ValueError):
+        return None
+
+
+def items_of(value: Any) -> Sequence[Any] | None:
+    """The items of a list or tuple; ``None`` if it is neither."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
+
+
+def call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Where a call of this kind has its body, and where the body has its arguments."""
+    return ("custom", "input") if fields.get("type") == "custom" else ("function", "arguments")
+
+
+def call_keys(fields: Mapping[str, Any]) -> Iterator[tuple[str, Key | None]]:
+    """The place of every call of an assistant message, and the key its result must have (``None``: it has no id)."""
+    for position, call in enumerate(items_of(fields.get("tool_calls")) or ()):
+        entry = fields_of(call)
+        if entry is not None:
+            yield f"tool_calls[{position}]", _key("tool", entry.get("id"))
+    legacy = fields_of(fields.get("function_call"))
+    if legacy is not None and (key := _key("function", legacy.get("name"))) is not None:
+        yield "function_call", key
+
+
+def result_key(role: str, fields: Mapping[str, Any]) -> Key | None:
+    """The key of a result message, or ``None`` if it does not say what it answers."""
+    return _key(role, fields.get("name" if role == "function" else "tool_call_id"))
+
+
+def _key(role: str, identifier: Any) -> Key | None:
+    return (role, identifier) if isinstance(identifier, str) and identifier else None
+
+
+def has_calls(fields: Mapping[str, Any]) -> bool:
+    """Whether there is anything in the fields for calls, well formed or not."""
+    calls = fields.get("tool_calls")
+    return fields.get("function_call") is not None or (calls is not None and not is_empty(calls))
+
+
+def is_empty(value: Any) -> bool:
+    """Whether it is a text, list or object with nothing in it."""
+    return isinstance(value, str | list | tuple | Mapping) and not value

@@ -1,0 +1,253 @@
+"""Groups: the units a conversation can be taken apart into without breaking it.
+
+A provider refuses a tool result whose call is gone, and a call whose results are. So nothing here is ever dropped by the message:
+an assistant message with tool calls, every result that answers them, and the reasoning around it are one `MessageGroup`, kept or
+dropped whole. `Grouping` reads a conversation message by message; its rules look backward only, so a conversation may be
+appended to for ever at O(1) a message.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import attrs
+
+from .marks import read_mark
+from .messages import Message, Reasoning, Text, ToolCall, ToolResult
+
+__all__ = ["GroupKind", "GroupRecord", "Grouping", "MessageGroup", "only_reasoning"]
+
+
+class GroupKind(enum.Enum):
+    """What a group is, which decides what may happen to it."""
+
+    SYSTEM = "system"
+    """One system or developer message; belongs to no turn and is never dropped unless a strategy's options say so."""
+
+    USER = "user"
+    """One user message; starts the next turn."""
+
+    ASSISTANT = "assistant"
+    """What the assistant says without calling a tool."""
+
+    TOOL_CALL = "tool_call"
+    """An assistant message with tool calls, the results that answer them, and the reasoning directly around it."""
+
+    SUMMARY = "summary"
+    """What a strategy wrote in place of other groups; belongs to no turn."""
+
+    def __repr__(self) -> str:
+        return f"GroupKind.{self.name}"
+
+
+@attrs.frozen
+class MessageGroup:
+    """Messages that stay or go together: a snapshot, safe to keep while the index changes.
+
+    Args:
+        id: The ordinal of its first message, from 0; negative for a group that an edit inserted.
+        kind: What it is.
+        messages: Its messages as the view shows them now, in order.
+        turn: The turn it belongs to, from 1; 0 before the first user message; ``None`` for system and summary groups.
+        tokens: Tokens of its messages, their overhead included.
+        bytes: UTF-8 bytes of its texts, and of data carried in it.
+        tool_calls: How many calls it makes.
+        open: Whether a call has no result.
+        pending: Whether it is open and a result may still come, because nothing but results follows it.
+        orphan: Whether it is a result that answers no call.
+        pinned: Whether somebody asked for it to be kept as it is.
+        made_by: The strategy that wrote it, for a summary.
+        replaces: Ids of the groups it stands for, for a summary written on this index.
+    """
+
+    id: int
+    kind: GroupKind
+    messages: tuple[Message, ...]
+    turn: int | None
+    tokens: int
+    bytes: int
+    tool_calls: int = 0
+    open: bool = False
+    pending: bool = False
+    orphan: bool = False
+    pinned: bool = False
+    made_by: str | None = None
+    replaces: tuple[int, ...] = ()
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools it calls, in order, repeated as called."""
+        return tuple(call.name for message in self.messages for call in message.tool_calls())
+
+
+class GroupRecord:
+    """A group while it can still grow; the index keeps one for each group, and hands out `MessageGroup` snapshots."""
+
+    __slots__ = (
+        "anchor",
+        "bytes",
+        "call_ids",
+        "excluded",
+        "id",
+        "inserted",
+        "kind",
+        "made_by",
+        "messages",
+        "open_ids",
+        "ordinals",
+        "orphan",
+        "pinned",
+        "reasoning_only",
+        "replaces",
+        "snapshot",
+        "tokens",
+        "turn",
+    )
+
+    def __init__(self, id: int, kind: GroupKind, turn: int | None) -> None:
+        self.id: Final = id
+        self.kind = kind
+        self.turn = turn
+        self.ordinals = [id]
+        self.call_ids: list[str] | None = None
+        self.open_ids: list[str] | None = None
+        self.orphan = False
+        self.reasoning_only = False
+        self.pinned = False
+        self.excluded = False
+        self.made_by: str | None = None
+        self.replaces: tuple[int, ...] = ()
+        self.inserted: tuple[Message, ...] | None = None
+        self.anchor = id
+        self.tokens = 0
+        self.bytes = 0
+        self.messages = 0
+        self.snapshot: MessageGroup | None = None
+
+
+class Grouping:
+    """The grouping rules, applied message by message. Holds state: the groups so far and the calls still open.
+
+    Attributes:
+        records: Every group so far, by first message.
+        turn: The current turn; 0 before the first user message.
+        newest: The newest group that is not a system group.
+        last_user: The group of the last user message.
+        pending: The tool-call group that may still get results because nothing but results follows it.
+    """
+
+    def __init__(self) -> None:
+        self.records: list[GroupRecord] = []
+        self.turn = 0
+        self.newest: GroupRecord | None = None
+        self.last_user: GroupRecord | None = None
+        self.pending: GroupRecord | None = None
+        self._previous: GroupRecord | None = None
+        self._open: dict[str, list[GroupRecord]] = {}
+
+    def add(self, ordinal: int, message: Message) -> GroupRecord:
+        """The group that the next message belongs to: a new one, or an earlier one it joins. O(parts of the message)."""
+        role = message.role
+        if role == "tool" or role == "function":
+            record = self._add_result(ordinal, message)
+        elif (mark := read_mark(message)) is not None and not _has_calls(message):
+            record = self._start(ordinal, GroupKind.SUMMARY, None)
+            record.made_by = mark.by
+        elif role == "user":
+            self.turn += 1
+            record = self._start(ordinal, GroupKind.USER, self.turn)
+            self.last_user = record
+        elif role == "system" or role == "developer":
+            record = self._start(ordinal, GroupKind.SYSTEM, None)
+        else:
+            record = self._add_assistant(ordinal, message)
+        self._previous = record
+        return record
+
+    def _start(self, ordinal: int, kind: GroupKind, turn: int | None) -> GroupRecord:
+        record = GroupRecord(ordinal, kind, turn)
+        self.records.append(record)
+        if kind is not GroupKind.SYSTEM:
+            self.newest = record
+        self.pending = None
+        return record
+
+    def _add_assistant(self, ordinal: int, message: Message) -> GroupRecord:
+        calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
+        previous = self._previous
+        if calls:
+            return self._add_calls(ordinal, calls)
+        if not only_reasoning(message):
+            return self._start(ordinal, GroupKind.ASSISTANT, self.turn)
+        if previous is not None and (previous.reasoning_only or (previous.call_ids is not None and not previous.orphan)):
+            previous.ordinals.append(ordinal)
+            return previous
+        record = self._start(ordinal, GroupKind.ASSISTANT, self.turn)
+        record.reasoning_only = True
+        return record
+
+    def _add_calls(self, ordinal: int, calls: list[str]) -> GroupRecord:
+        """A new tool-call group; reasoning directly before it becomes part of it."""
+        record = self._previous
+        if record is not None and record.reasoning_only:
+            record.ordinals.append(ordinal)
+            record.kind = GroupKind.TOOL_CALL
+            record.reasoning_only = False
+        else:
+            record = self._start(ordinal, GroupKind.TOOL_CALL, self.turn)
+        record.call_ids = calls
+        record.open_ids = calls.copy()
+        for call_id in calls:
+            self._open.setdefault(call_id, []).append(record)
+        self.pending = record
+        return record
+
+    def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
+        """The group of the call that the result answers; a group of its own if there is none."""
+        call_ids = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+        record = self._answered(call_ids[0]) if call_ids else None
+        for call_id in call_ids[1:]:
+            self._answered(call_id)
+        if record is not None:
+            record.ordinals.append(ordinal)
+            return record
+        pending = self.pending
+        record = self._start(ordinal, GroupKind.TOOL_CALL, self.turn)
+        record.orphan = True
+        self.pending = pending
+        return record
+
+    def _answered(self, call_id: str) -> GroupRecord | None:
+        """The group of the latest open call with that id, which is no longer open; or the group directly before, if it made it."""
+        waiting = self._open.get(call_id)
+        if waiting:
+            record = waiting.pop()
+            if not waiting:
+                del self._open[call_id]
+            if record.open_ids is not None:
+                record.open_ids.remove(call_id)
+                if not record.open_ids and self.pending is record:
+                    self.pending = None
+            return record
+        previous = self._previous
+        if previous is not None and previous.call_ids is not None and call_id in previous.call_ids:
+            return previous
+        return None
+
+
+def _has_calls(message: Message) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)
+
+
+def only_reasoning(message: Message) -> bool:
+    """Whether the message holds thoughts and nothing else; an empty message does not."""
+    if message.role != "assistant":
+        return False
+    thought = False
+    for part in message.parts:
+        if isinstance(part, Reasoning):
+            thought = True
+        elif not isinstance(part, Text) or part.text:
+            return False
+    return thought

@@ -1,0 +1,427 @@
+"""The index: a conversation read once into groups, with running metrics and a journal of edits.
+
+It answers what triggers and selectors ask in O(1), applies edits and undoes them exactly, refuses what would break the
+conversation, and projects what is left as a list of the caller's own objects. The caller's list and messages are never changed.
+
+    >>> index = MessageIndex([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], counter="chars/4")
+    >>> index.included.groups, index.included.turns
+    (2, 1)
+    >>> from compaction.edits import Drop
+    >>> index.apply(Drop([1], reason="an example"))
+    False
+    >>> index.refused[0].rule
+    'the newest group stays'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from . import state, sync
+from .context import RunContext
+from .edits import Edit, Refusal, Restore, Together, named, renamed, signature
+from .errors import InputError, NoProgress, StateError
+from .formats import MessageFormat, resolve
+from .groups import GroupRecord, MessageGroup
+from .journal import Applied, perform, undo
+from .laws import refusal, removable, rewritable
+from .messages import Message
+from .metrics import Metrics
+from .projection import Projection
+from .tokens import MessageMeter, TokenCounter
+from .tokens import counter as resolve_counter
+
+__all__ = ["MessageIndex"]
+
+
+class MessageIndex:
+    """A conversation as groups. Holds state: the groups, the metrics and the journal.
+
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) once after a change.
+    The caller's objects are kept, not copied.
+
+    Args:
+        messages: The conversation so far, oldest first.
+        counter: A token counter, or the name of one; see `compaction.tokens.counter`.
+        format: The wire format, or its name; ``None`` for OpenAI chat completions.
+        context: What else a strategy may know; replace it at any time.
+        pin: Says of a message whether its group must be kept as it is.
+
+    Raises:
+        InputError: If ``messages`` is no list of messages.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Any] = (),
+        *,
+        counter: TokenCounter | str = "auto",
+        format: MessageFormat | str | None = None,
+        context: RunContext | None = None,
+        pin: Callable[[Message], bool] | None = None,
+    ) -> None:
+        self.format = resolve(format)
+        self.counter = resolve_counter(counter)
+        self.measure = MessageMeter(counter=self.counter).measure
+        self.context = RunContext() if context is None else context
+        self._pin = pin
+        self._pinned_ids: set[int] = set()
+        self._seen_at: float | None = None
+        self._gap_seconds = 0.0
+        self._saved: state.Saved | None = None
+        self._start()
+        self.append(messages)
+
+    def _start(self) -> None:
+        self._projection = Projection()
+        self._journal: list[Applied] = []
+        self._refused: list[Refusal] = []
+        self._refused_lately: set[Any] = set()
+        self._view: list[Any] | None = []
+        self._groups: tuple[MessageGroup, ...] | None = None
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def included(self) -> Metrics:
+        """Sizes of what the view shows."""
+        return self._projection.included.metrics()
+
+    @property
+    def total(self) -> Metrics:
+        """Sizes of the source, whatever was edited."""
+        return self._projection.total.metrics()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens a request would send: the included messages and the context's overhead. What token triggers compare."""
+        return self._projection.included.tokens + self.context.overhead_tokens
+
+    @property
+    def included_groups(self) -> tuple[MessageGroup, ...]:
+        """The groups the view shows, in order: a snapshot, safe to edit while walking it. O(groups) after a change."""
+        if self._groups is None:
+            snapshot = self._projection.snapshot
+            self._groups = tuple([record.snapshot or snapshot(record) for record in self._projection.records()])
+        return self._groups
+
+    def group(self, id: int) -> MessageGroup:
+        """The group with that id, in the view or not.
+
+        Raises:
+            InputError: If there is none.
+        """
+        return self._projection.snapshot(self._record(id))
+
+    def is_included(self, group: MessageGroup | int) -> bool:
+        """Whether the view shows the group."""
+        record = self._projection.by_id.get(group if isinstance(group, int) else group.id)
+        return record is not None and not record.excluded
+
+    def is_removable(self, group: MessageGroup) -> bool:
+        """Whether `apply` would let the group leave the view: it is not system, pinned, pending, the newest or the last user's. O(1)."""
+        return removable(self._projection, group.id)
+
+    def is_rewritable(self, group: MessageGroup) -> bool:
+        """Whether `apply` would let the group's content be shortened: it is not pinned, pending or a summary of ours. O(1)."""
+        return rewritable(self._projection, group.id)
+
+    def messages(self) -> list[Any]:
+        """The view: the caller's own objects where nothing changed, in message order; a new list each time.
+
+        Built at most once after a change; appending extends it.
+        """
+        if self._view is None:
+            self._view = [message.raw for message, _, _ in self._projection.messages()]
+        return self._view.copy()
+
+    @property
+    def source(self) -> Sequence[Any]:
+        """Every message ever appended, as it was passed in."""
+        return tuple(self._projection.source)
+
+    @property
+    def journal(self) -> tuple[Applied, ...]:
+        """The edits in force, in order, each with the strategy that asked for it."""
+        return tuple(self._journal)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits in force, in order."""
+        return self.edits_since(0)
+
+    def edits_since(self, mark: int) -> tuple[Edit, ...]:
+        """The edits made since the journal had ``mark`` entries and still in force, in order. O(their number)."""
+        return tuple([applied.edit for applied in self._journal[mark:]])
+
+    @property
+    def edit_count(self) -> int:
+        """How many edits are in force. O(1)."""
+        return len(self._journal)
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """What was not allowed, in order."""
+        return tuple(self._refused)
+
+    @property
+    def turns_since_edit(self) -> int:
+        """User turns that began since the last edit a strategy made; all of them if there was none."""
+        turn = self._projection.grouping.turn
+        edited = next((applied.turn for applied in reversed(self._journal) if not isinstance(applied.edit, Restore)), 0)
+        return turn - edited
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        now = self.context.now
+        since = 0.0 if now is None or self._seen_at is None else now - self._seen_at
+        return max(self._gap_seconds, since)
+
+    def originals(self, group: MessageGroup | int) -> list[Any]:
+        """The caller's messages that a group stands for, through any number of rounds; its own where nothing replaced them.
+
+        Raises:
+            InputError: If there is no such group.
+        """
+        record = self._record(group if isinstance(group, int) else group.id)
+        return [self._projection.source[ordinal] for ordinal in sorted(self._projection.stands_for(record))]
+
+    def _record(self, id: int) -> GroupRecord:
+        record = self._projection.by_id.get(id)
+        if record is None:
+            raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
+        return record
+
+    # ---------------------------------------------------------------- growing
+
+    def append(self, messages: Iterable[Any]) -> None:
+        """Add messages at the end; O(new). If one of them cannot be read, none is added.
+
+        A result that answers a call whose group was taken out brings that group back, by a journaled `Restore`.
+
+        Raises:
+            InputError: If ``messages`` is no list, or one of them cannot be read.
+        """
+        start = len(self._projection.source)
+        read = self.format.read
+        fresh = [read(raw, start + place) for place, raw in enumerate(sync.as_list(messages))]
+        sized = [(message, self.measure(message)) for message in fresh]
+        if sized:
+            self._extend(sized)
+
+    def _extend(self, sized: Sequence[tuple[Message, tuple[int, int]]]) -> None:
+        self._note_time()
+        self._groups = None
+        self._refused_lately.clear()
+        projection, view, pin = self._projection, self._view, self._pin
+        for message, (tokens, size) in sized:
+            record = projection.append(message.raw, message, tokens, size)
+            if view is not None:
+                view.append(message.raw)
+            if pin is not None and pin(message):
+                record.pinned = True
+            if record.excluded:
+                late = Restore((record.id,), reason="a late result came for its call")
+                self._journal.append(perform(projection, late, self.measure))
+                self._view = view = None
+
+    def _note_time(self) -> None:
+        now = self.context.now
+        if now is None or now == self._seen_at:
+            return
+        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
+        self._seen_at = now
+
+    def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
+        """Follow the full list a framework passes on each call: append what is new, take back what is gone.
+
+        The list may be the source or the last view fed back, the same objects or rebuilt ones. Where it departs from both, the
+        source is cut there; edits that touch what was cut are undone, the others stay. O(list) comparisons, by identity first.
+
+        Args:
+            messages: Everything, oldest first.
+            verify: Whether to compare contents of the same objects too, and so notice a message changed in place; O(contents).
+
+        Raises:
+            InputError: If ``messages`` is no list, or one of them cannot be read.
+        """
+        given = sync.as_list(messages)
+        if self._saved is not None:
+            self._bind(self._saved, given)
+            return
+        view = self.messages() if self._journal else None
+        departure = sync.follow(self._projection, view, given, self.format, verify=verify)
+        if departure.cut is not None:
+            self._cut(departure.cut)
+            if departure.fed_back and self.messages() != given[: departure.matched]:
+                self._start()
+                departure = attrs.evolve(departure, matched=0)
+        self.append(given[departure.matched :])
+
+    def _bind(self, saved: state.Saved, given: list[Any]) -> None:
+        """Take the messages that a state without messages was saved of, as far as they are the same."""
+        matched = saved.matching(given, self.format)
+        self.append(given[:matched])
+        self._saved = None
+        self._replay(saved.journal)
+        self.append(given[matched:])
+
+    def _cut(self, length: int) -> None:
+        """Forget the source from this ordinal on; edits that touch it are undone, the others done again."""
+        old, journal = self._projection, self._journal
+        touched = {id for id, record in old.by_id.items() if any(at >= length for at in old.stands_for(record))}
+        self._start()
+        self._extend([(message, self.measure(message)) for message in old.read[:length]])
+        self._replay([applied for applied in journal if touched.isdisjoint(named(applied.edit))])
+
+    def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
+        """Do journaled edits again, as far as they may happen here; returns those that may not."""
+        left_out: list[Applied] = []
+        ids: dict[int, int] = {}
+        for applied in journal:
+            edit = renamed(applied.edit, ids)
+            if edit is None or not self._may_repeat(edit):
+                left_out.append(applied)
+                continue
+            again = perform(self._projection, edit, self.measure, applied.by)
+            if applied.made is not None and again.made is not None:
+                ids[applied.made] = again.made
+            self._journal.append(attrs.evolve(again, turn=applied.turn))
+        self._changed()
+        return left_out
+
+    def _may_repeat(self, edit: Edit) -> bool:
+        if isinstance(edit, Restore):
+            records = [self._projection.by_id.get(id) for id in edit.groups]
+            return all(record is not None and record.excluded for record in records)
+        return refusal(self._projection, edit) is None
+
+    def pin(self, ids: Iterable[int]) -> None:
+        """Keep these groups as they are from now on.
+
+        Raises:
+            InputError: If one of them does not exist.
+        """
+        for id in ids:
+            record = self._record(id)
+            record.pinned, record.snapshot = True, None
+            self._pinned_ids.add(id)
+        self._groups = None
+
+    # ---------------------------------------------------------------- editing
+
+    def apply(self, edit: Edit, *, by: str = "") -> bool:
+        """Apply an edit, unless it would break a law; O(the groups it names).
+
+        Args:
+            edit: What should happen.
+            by: The strategy that asks, for the journal.
+
+        Returns:
+            Whether it was applied. A refusal is recorded in ``refused``, with the rule.
+
+        Raises:
+            NoProgress: If this edit was refused before and nothing changed since.
+        """
+        before = self._projection.included.tokens
+        done = self._attempt(edit, by)
+        if isinstance(done, Applied) and self._projection.included.tokens > before:
+            grown = self._projection.included.tokens - before
+            undo(self._projection, done)
+            done = f"the view does not grow (this adds {grown} tokens)"
+        self._changed()
+        if isinstance(done, Applied):
+            self._journal.append(done)
+            self._refused_lately.clear()
+            return True
+        self._refuse(edit, done, by)
+        return False
+
+    def _attempt(self, edit: Edit, by: str) -> Applied | str:
+        """The edit as done, or the rule that forbids it; a `Together` is done part by part, all or none."""
+        rule = refusal(self._projection, edit)
+        if rule is not None:
+            return rule
+        if not isinstance(edit, Together):
+            return perform(self._projection, edit, self.measure, by)
+        parts: list[Applied] = []
+        for part in edit.edits:
+            done = self._attempt(part, by)
+            if isinstance(done, str):
+                for earlier in reversed(parts):
+                    undo(self._projection, earlier)
+                return done
+            parts.append(done)
+        return Applied(edit, by, self._projection.grouping.turn, parts=tuple(parts))
+
+    def _refuse(self, edit: Edit, rule: str, by: str) -> None:
+        self._refused.append(Refusal(edit, rule, by))
+        asked = signature(edit)
+        if asked in self._refused_lately:
+            raise NoProgress(f"{by or 'a strategy'} asked again for {edit!r}, which was refused: {rule}; skip what apply refuses")
+        self._refused_lately.add(asked)
+
+    def mark(self) -> int:
+        """A place in the journal to roll back to; also where a run begins, so that refusals of an earlier run do not count."""
+        self._refused_lately.clear()
+        return len(self._journal)
+
+    def rollback(self, mark: int = 0) -> None:
+        """Undo every edit made since the mark: the exact inverse of applying them.
+
+        Raises:
+            InputError: If the mark lies beyond the journal.
+        """
+        if not 0 <= mark <= len(self._journal):
+            raise InputError(f"rollback({mark}): the journal holds {len(self._journal)} edits; pass a value that mark() returned")
+        while len(self._journal) > mark:
+            undo(self._projection, self._journal.pop())
+        self._changed()
+
+    def _changed(self) -> None:
+        self._groups = None
+        self._view = None
+
+    # ---------------------------------------------------------------- storing
+
+    def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
+        """The index as JSON-ready data.
+
+        Args:
+            messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
+                empty until the first `sync` brings them.
+        """
+        source, pinned = self._projection.source, sorted(self._pinned_ids)
+        return state.to_dict(source, self._journal, self.format, pinned, keep_messages=messages)
+
+    @classmethod
+    def from_dict(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        counter: TokenCounter | str = "auto",
+        context: RunContext | None = None,
+        pin: Callable[[Message], bool] | None = None,
+    ) -> MessageIndex:
+        """The index that `to_dict` described.
+
+        Raises:
+            StateError: If the data is corrupt or from a newer version.
+        """
+        saved = state.Saved.read(data)
+        index = cls(counter=counter, format=saved.format, context=context)
+        index._pinned_ids.update(saved.pinned)
+        if saved.messages is None:
+            index._saved, index._pin = saved, pin
+            return index
+        index.append(saved.messages)
+        if left_out := index._replay(saved.journal):
+            raise StateError(f"{left_out[0].edit!r}: this edit does not fit the saved messages; compact the conversation anew")
+        index._pin = pin
+        index.pin(saved.pinned)
+        index.pin(id for id, record in index._projection.by_id.items() if pin and any(map(pin, index.group(id).messages)))
+        return index

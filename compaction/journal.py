@@ -1,0 +1,101 @@
+"""Doing and undoing an edit, side by side: whatever `perform` changes, `undo` changes back.
+
+Nothing here asks whether an edit is allowed; that is `laws`, and `MessageIndex.apply` asks it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .messages import Message
+from .projection import Projection, Shown
+
+__all__ = ["Applied", "Measure", "perform", "undo"]
+
+Measure = Callable[[Message], tuple[int, int]]
+"""Tokens and bytes of one message."""
+
+
+@attrs.frozen
+class Applied:
+    """An edit in the journal.
+
+    Args:
+        edit: The edit.
+        by: The strategy that asked for it; empty outside a run.
+        turn: The turn it happened in.
+        made: The id of the group it inserted, for a `Replace`.
+        before: What the view showed at each ordinal it rewrote.
+        parts: The parts of a `Together`, in order.
+    """
+
+    edit: Edit
+    by: str
+    turn: int
+    made: int | None = None
+    before: tuple[tuple[int, Shown], ...] = ()
+    parts: tuple[Applied, ...] = ()
+
+
+def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") -> Applied:
+    """Apply an edit that is known to be allowed; O(the groups it names)."""
+    turn = projection.grouping.turn
+    if isinstance(edit, Drop):
+        for id in edit.groups:
+            projection.exclude(projection.by_id[id])
+        return Applied(edit, by, turn)
+    if isinstance(edit, Replace):
+        return Applied(edit, by, turn, made=_replace(projection, edit, measure, by))
+    if isinstance(edit, Rewrite):
+        return Applied(edit, by, turn, before=_rewrite(projection, edit, measure))
+    if isinstance(edit, Restore):
+        for id in edit.groups:
+            projection.include(projection.by_id[id])
+        return Applied(edit, by, turn)
+    return Applied(edit, by, turn, parts=tuple([perform(projection, part, measure, by) for part in edit.edits]))
+
+
+def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:
+    replaced = [projection.by_id[id] for id in edit.groups]
+    for record in replaced:
+        projection.exclude(record)
+    sizes = [measure(message) for message in edit.messages]
+    total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
+    anchor = max(record.anchor for record in replaced)
+    record = projection.insert(edit.messages, total, anchor, edit.groups)
+    record.made_by = by or None
+    return record.id
+
+
+def _rewrite(projection: Projection, edit: Rewrite, measure: Measure) -> tuple[tuple[int, Shown], ...]:
+    before: list[tuple[int, Shown]] = []
+    ordinals = projection.visible_ordinals(projection.by_id[edit.group])
+    for ordinal, message in zip(ordinals, edit.messages, strict=False):
+        tokens, size = (0, 0) if message is None else measure(message)
+        before.append((ordinal, projection.show(ordinal, (message, tokens, size))))
+    return tuple(before)
+
+
+def undo(projection: Projection, applied: Applied) -> None:
+    """Take back the newest edit: the exact inverse of `perform`."""
+    edit = applied.edit
+    if isinstance(edit, Drop):
+        for id in reversed(edit.groups):
+            projection.include(projection.by_id[id])
+    elif isinstance(edit, Replace):
+        assert applied.made is not None
+        projection.withdraw(projection.by_id[applied.made])
+        for id in reversed(edit.groups):
+            projection.include(projection.by_id[id])
+    elif isinstance(edit, Rewrite):
+        for ordinal, shown in reversed(applied.before):
+            projection.show(ordinal, shown)
+    elif isinstance(edit, Restore):
+        for id in reversed(edit.groups):
+            projection.exclude(projection.by_id[id])
+    else:
+        for part in reversed(applied.parts):
+            undo(projection, part)

@@ -1,0 +1,374 @@
+"""The whole flow: a list of messages becomes an index, a strategy yields edits, a driver applies them, and the view comes out.
+
+There is one piece of logic, `_flow`, a generator; two drivers pump it. It applies each edit before the strategy's next line runs,
+hands requests (what has to be called or awaited) to the driver, and tells an observer what happened. If anything is raised that no
+strategy handles, the index is rolled back to where it was: a failure changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from .context import RunContext
+from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
+from .errors import ConfigurationError, StrategyError, SyncDriverError
+from .formats import MessageFormat
+from .index import MessageIndex
+from .messages import Message
+from .metrics import Metrics
+from .strategies.base import Failed, StepBegan, StepEnded, Strategy, StrategyLike, as_strategy
+from .tokens import TokenCounter
+from .triggers import Trigger, never
+
+__all__ = [
+    "CompactionResult",
+    "Outcome",
+    "Step",
+    "apply_compaction",
+    "apply_compaction_sync",
+    "compact",
+    "compact_sync",
+    "run",
+    "run_sync",
+]
+
+logger = logging.getLogger("compaction")
+
+Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
+"""How a run ended. ``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
+ended short of its target, the target is still false, and no later step reached its own."""
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One strategy that fired, as an observer sees it.
+
+    Args:
+        strategy: The strategy's name.
+        why: Its trigger's explanation.
+        before: Sizes of the view when it began.
+        after: Sizes when it ended.
+        edits: What it did, in order.
+        seconds: How long it took, awaiting included.
+        reached: Whether its target held at the end.
+    """
+
+    strategy: str
+    why: str
+    before: Metrics
+    after: Metrics
+    edits: tuple[Edit, ...]
+    seconds: float
+    reached: bool
+
+
+@attrs.frozen(kw_only=True)
+class CompactionResult:
+    """What came of a run.
+
+    Args:
+        messages: The view: the caller's own objects where nothing changed.
+        before: Sizes before.
+        after: Sizes after.
+        edits: What was done, in order, each with its reason.
+        refused: What strategies asked for and the laws forbade.
+        failures: What failed on the way, and what was done instead.
+        outcome: How it ended.
+    """
+
+    messages: list[Any]
+    before: Metrics
+    after: Metrics
+    edits: tuple[Edit, ...]
+    refused: tuple[Refusal, ...]
+    failures: tuple[Failed, ...]
+    outcome: Outcome
+
+
+Observer: TypeAlias = Callable[[Step], object]
+
+
+class _Watch:
+    """What a run has seen so far. Holds state: the steps that run now, inside out, and the targets that were missed."""
+
+    def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
+        self.before = index.included
+        self.mark = index.mark()
+        self.refused = len(index.refused)
+        self.failures: list[Failed] = []
+        self.missed: list[Trigger] = []
+        self._index = index
+        self._on_step = on_step
+        self._clock = clock
+        self._open: list[tuple[StepBegan, Metrics, int, float]] = []
+
+    @property
+    def running(self) -> str:
+        """The name of the strategy that runs now."""
+        return self._open[-1][0].strategy.name if self._open else ""
+
+    def note(self, report: StepBegan | StepEnded | Failed) -> None:
+        if isinstance(report, StepBegan):
+            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
+        elif isinstance(report, StepEnded):
+            self._close(report)
+        else:
+            self.failures.append(report)
+            logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
+
+    def _close(self, ended: StepEnded) -> None:
+        """End a step, and before it those inside it that were closed and could not say so."""
+        while self._open:
+            began, before, mark, start = self._open.pop()
+            mine = began.strategy is ended.strategy
+            step = Step(
+                strategy=began.strategy.name,
+                why=began.why,
+                before=before,
+                after=self._index.included,
+                edits=self._index.edits_since(mark),
+                seconds=self._clock() - start,
+                reached=mine and ended.reached,
+            )
+            self._tell(step)
+            if mine:
+                break
+        if self._open:
+            return
+        if not ended.reached:
+            self.missed.append(ended.target)
+        elif ended.target != never:
+            self.missed.clear()
+
+    def _tell(self, step: Step) -> None:
+        sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
+        logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
+        if self._on_step is not None:
+            self._on_step(step)
+
+    def result(self, budget: int | None) -> CompactionResult:
+        index = self._index
+        edits = index.edits_since(self.mark)
+        over = any(not target(index) for target in self.missed) or (budget is not None and index.tokens > budget)
+        return CompactionResult(
+            messages=index.messages(),
+            before=self.before,
+            after=index.included,
+            edits=edits,
+            refused=index.refused[self.refused :],
+            failures=tuple(self.failures),
+            outcome="over_target" if over else "degraded" if self.failures else "compacted" if edits else "unchanged",
+        )
+
+
+def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
+    """Pump a strategy: apply its edits, note its reports, yield its requests and send it the answers."""
+    steps = strategy(index)
+    answer: Any = None
+    try:
+        item = next(steps)
+        while True:
+            if isinstance(item, Drop | Replace | Rewrite | Restore | Together):
+                answer = index.apply(item, by=watch.running)
+            elif isinstance(item, StepBegan | StepEnded | Failed):
+                answer = watch.note(item)
+            elif isinstance(item, Request):
+                try:
+                    answer = yield item
+                except Exception as error:
+                    item = steps.throw(error)
+                    continue
+            else:
+                raise StrategyError(f"{watch.running or strategy.name} yielded {item!r}; a strategy yields edits and requests")
+            item = steps.send(answer)
+    except StopIteration:
+        return
+    finally:
+        steps.close()
+
+
+def run_sync(
+    index: MessageIndex,
+    strategy: StrategyLike,
+    *,
+    budget: int | None = None,
+    on_step: Observer | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CompactionResult:
+    """Run a strategy that awaits nothing on an index that stands; on failure the index is as it was.
+
+    Args:
+        index: The conversation; its edits change.
+        strategy: A strategy or a plain function.
+        budget: Tokens the view is judged by at the end.
+        on_step: Called with each step that fired, as it ends.
+        clock: Seconds, for the steps' durations only.
+
+    Raises:
+        SyncDriverError: If the strategy needs something awaited.
+        Exception: Whatever the strategy raises.
+    """
+    watch = _Watch(index, on_step, clock)
+    flow = _flow(as_strategy(strategy), index, watch)
+    try:
+        request = next(flow)
+        while True:
+            try:
+                answer = _called(request)
+            except Exception as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(answer)
+    except StopIteration:
+        return watch.result(budget)
+    except BaseException:
+        _give_up(index, watch, flow)
+        raise
+
+
+def _called(request: Request) -> Any:
+    """The answer to a request that needs no awaiting."""
+    answer = request.call()
+    if not inspect.isawaitable(answer):
+        return answer
+    if inspect.iscoroutine(answer):
+        answer.close()
+    raise SyncDriverError(f"{type(request).__name__} has to be awaited: use compact or apply_compaction, not their _sync forms")
+
+
+async def run(
+    index: MessageIndex,
+    strategy: StrategyLike,
+    *,
+    budget: int | None = None,
+    on_step: Observer | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CompactionResult:
+    """Run a strategy on an index that stands; on failure or cancellation the index is as it was.
+
+    Arguments as for `run_sync`.
+    """
+    watch = _Watch(index, on_step, clock)
+    flow = _flow(as_strategy(strategy), index, watch)
+    try:
+        request = next(flow)
+        while True:
+            try:
+                answer = request.call()
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            except Exception as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(answer)
+    except StopIteration:
+        return watch.result(budget)
+    except BaseException:
+        _give_up(index, watch, flow)
+        raise
+
+
+def _give_up(index: MessageIndex, watch: _Watch, flow: Generator[Request, Any, None]) -> None:
+    """Put the index back first; then end the strategy, whatever it says to that."""
+    index.rollback(watch.mark)
+    with contextlib.suppress(BaseException):
+        flow.close()
+
+
+async def compact(
+    messages: Iterable[Any],
+    strategy: StrategyLike,
+    *,
+    counter: TokenCounter | str = "auto",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    on_step: Observer | None = None,
+) -> CompactionResult:
+    """Compact a list of messages and say what was done.
+
+    Args:
+        messages: The conversation, oldest first; neither the list nor its messages are changed.
+        strategy: A strategy, a pipeline, or a plain function.
+        counter: A token counter or the name of one.
+        format: The wire format; ``None`` for OpenAI chat completions.
+        context: What the strategy may know besides: the window, overhead tokens, the time.
+        pin: Says of a message whether its group must be kept as it is.
+        budget: Tokens the result is judged by: if a request would send more, the outcome is ``over_target``.
+        on_step: Called with each `Step` as it ends.
+
+    Raises:
+        InputError: If ``messages`` is no list of messages.
+        ConfigurationError: If an argument is out of range.
+        Exception: Whatever the strategy raises; nothing is half done then.
+
+    >>> import anyio
+    >>> from compaction.strategies import SlidingWindow
+    >>> messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "1"}, {"role": "user", "content": "two"}]
+    >>> async def main():
+    ...     return await compact(messages, SlidingWindow(), counter="chars/4")
+    >>> anyio.run(main).messages
+    [{'role': 'user', 'content': 'two'}]
+    """
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return await run(index, strategy, budget=_checked(budget), on_step=on_step)
+
+
+def compact_sync(
+    messages: Iterable[Any],
+    strategy: StrategyLike,
+    *,
+    counter: TokenCounter | str = "auto",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    on_step: Observer | None = None,
+) -> CompactionResult:
+    """`compact` without awaiting, for strategies that await nothing; arguments and errors are the same.
+
+    Raises:
+        SyncDriverError: If the strategy needs something awaited.
+    """
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return run_sync(index, strategy, budget=_checked(budget), on_step=on_step)
+
+
+async def apply_compaction(
+    messages: Iterable[Any],
+    strategy: StrategyLike,
+    *,
+    counter: TokenCounter | str = "auto",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+) -> list[Any]:
+    """The compacted list alone; arguments and errors as for `compact`."""
+    return (await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin)).messages
+
+
+def apply_compaction_sync(
+    messages: Iterable[Any],
+    strategy: StrategyLike,
+    *,
+    counter: TokenCounter | str = "auto",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+) -> list[Any]:
+    """The compacted list alone, without awaiting; arguments and errors as for `compact_sync`."""
+    return compact_sync(messages, strategy, counter=counter, format=format, context=context, pin=pin).messages
+
+
+def _checked(budget: int | None) -> int | None:
+    if budget is not None and budget <= 0:
+        raise ConfigurationError(f"budget={budget!r}: a number of tokens above 0")
+    return budget

@@ -1,0 +1,140 @@
+"""An index as JSON-ready data: its messages or their fingerprints, and its edits.
+
+Edits name groups by id, and ids are ordinals, so the edits apply again to the same messages wherever they are. Inserted messages
+are wire dictionaries. Nothing is evaluated or unpickled; what does not have the expected shape is a `StateError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .errors import InputError, StateError
+from .formats import MessageFormat, resolve
+from .journal import Applied
+from .messages import Message
+
+__all__ = ["Saved", "applied_to_dict", "fingerprint", "to_dict"]
+
+VERSION: Final = 1
+
+
+def fingerprint(raw: Any, format: MessageFormat) -> str:
+    """Sixteen hexadecimal digits that two messages share if their wire data is equal."""
+    text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def to_dict(
+    source: Sequence[Any], journal: Sequence[Applied], format: MessageFormat, pinned: Sequence[int], *, keep_messages: bool
+) -> dict[str, Any]:
+    """What `Saved.read` reads."""
+    data: dict[str, Any] = {"version": VERSION, "format": format.name, "pinned": list(pinned)}
+    if keep_messages:
+        data["messages"] = [format.to_wire(raw) for raw in source]
+    else:
+        data["fingerprints"] = [fingerprint(raw, format) for raw in source]
+    data["journal"] = [applied_to_dict(applied, format) for applied in journal]
+    return data
+
+
+def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
+    """One entry of the journal."""
+    entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
+    return entry if applied.made is None else {**entry, "made": applied.made}
+
+
+def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
+    def wire(message: Message | None) -> Any:
+        return None if message is None else format.to_wire(message.raw)
+
+    data: dict[str, Any] = {"type": type(edit).__name__.lower(), "reason": edit.reason}
+    if isinstance(edit, Together):
+        return {**data, "edits": [_edit_to_dict(part, format) for part in edit.edits]}
+    if isinstance(edit, Rewrite):
+        return {**data, "group": edit.group, "messages": [wire(message) for message in edit.messages]}
+    data["groups"] = list(edit.groups)
+    if isinstance(edit, Replace):
+        data["messages"] = [wire(message) for message in edit.messages]
+    if isinstance(edit, Drop) and edit.allow_system:
+        data["allow_system"] = True
+    return data
+
+
+@attrs.frozen(kw_only=True)
+class Saved:
+    """A saved index, read and checked for shape.
+
+    Args:
+        format: The wire format of its messages.
+        messages: The messages as wire data, or ``None`` if only fingerprints were kept.
+        fingerprints: One for each message, if the messages were not kept.
+        journal: The edits.
+        pinned: Ids of groups that were pinned by id.
+    """
+
+    format: MessageFormat
+    messages: list[Any] | None
+    fingerprints: tuple[str, ...]
+    journal: tuple[Applied, ...]
+    pinned: tuple[int, ...]
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Saved:
+        """Read what `to_dict` made.
+
+        Raises:
+            StateError: If it is something else, or from a newer version.
+        """
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != VERSION:
+            raise StateError(f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew")
+        try:
+            format = resolve(str(data["format"]))
+            messages = data.get("messages")
+            return cls(
+                format=format,
+                messages=None if messages is None else [format.from_wire(wire) for wire in messages],
+                fingerprints=tuple(str(each) for each in data.get("fingerprints", ())),
+                journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
+                pinned=tuple(int(id) for id in data.get("pinned", ())),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+            raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
+
+    def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
+        """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
+        for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
+            if known != fingerprint(raw, format):
+                return place
+        return min(len(self.fingerprints), len(given))
+
+
+def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
+    made = entry.get("made")
+    return Applied(_read_edit(entry["edit"], format), str(entry["by"]), int(entry["turn"]), None if made is None else int(made))
+
+
+def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
+    def message(wire: Any) -> Message | None:
+        return None if wire is None else format.read(format.from_wire(wire))
+
+    kind, reason = data["type"], str(data["reason"])
+    if kind == "together":
+        parts = [_read_edit(part, format) for part in data["edits"]]
+        return Together(*[part for part in parts if isinstance(part, Drop | Replace | Rewrite)], reason=reason)
+    if kind == "rewrite":
+        return Rewrite(int(data["group"]), [message(wire) for wire in data["messages"]], reason)
+    groups = [int(id) for id in data["groups"]]
+    if kind == "replace":
+        return Replace(groups, [format.read(format.from_wire(wire)) for wire in data["messages"]], reason)
+    if kind == "drop":
+        return Drop(groups, reason, allow_system=data.get("allow_system") is True)
+    if kind == "restore":
+        return Restore(groups, reason)
+    raise ValueError(f"edit type {kind!r}")

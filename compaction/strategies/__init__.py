@@ -1,0 +1,53 @@
+"""Strategies: what to take out of a conversation, gentlest first.
+
+======================== ===============================================================================
+`ToolResult`             old tool results shortened: `Collapse`, `Clear`, `HeadTail`, `Dedupe`
+`ClearReasoning`         old reasoning taken out
+`ClearMedia`             old images, sounds and files replaced by a note
+`SelectiveToolCall`      old tool calls dropped, with their results
+`SlidingWindow`          old turns dropped
+`Truncation`             the oldest groups dropped until a target holds
+`Pipeline`               strategies in a row; ``a >> b``
+`TokenBudgetComposed`    strategies in a row until a budget holds, and a fallback that gets there
+======================== ===============================================================================
+
+A plain function that yields edits is a strategy too; see `compaction.strategies.base`.
+"""
+
+from __future__ import annotations
+
+from .base import CompactionStrategy, Failed, FunctionStrategy, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .media import ClearMedia
+from .pipeline import Pipeline
+from .reasoning import ClearReasoning
+from .selective_tool_call import SelectiveToolCall
+from .sliding_window import SlidingWindow
+from .token_budget import TokenBudgetComposed
+from .tool_result import ToolResult
+from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
+from .truncation import Truncation
+
+__all__ = [
+    "Clear",
+    "ClearMedia",
+    "ClearReasoning",
+    "Collapse",
+    "CompactionStrategy",
+    "Dedupe",
+    "Failed",
+    "FunctionStrategy",
+    "HeadTail",
+    "Pipeline",
+    "SelectiveToolCall",
+    "SlidingWindow",
+    "StepBegan",
+    "StepEnded",
+    "Steps",
+    "Strategy",
+    "StrategyLike",
+    "TokenBudgetComposed",
+    "ToolResult",
+    "ToolStyle",
+    "Truncation",
+    "as_strategy",
+]

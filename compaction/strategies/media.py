@@ -1,0 +1,58 @@
+"""Clearing media: old images, sounds and files give way to a note that they were there."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..edits import Rewrite
+from ..index import MessageIndex
+from ..messages import Media, Message, Part, Text, ToolResult
+from ..selectors import Selector, as_selector, last
+from .base import CompactionStrategy, Steps
+
+__all__ = ["ClearMedia"]
+
+
+@attrs.frozen
+class ClearMedia(CompactionStrategy):
+    """Puts a short note in place of images, sounds, videos and files, oldest first, until ``target`` holds.
+
+    Cost: O(messages outside ``keep``).
+
+    Args:
+        trigger: When to run.
+        target: When to stop; asked before each group.
+        keep: What it must not touch; by default the last turn.
+        placeholder: The note; ``{kind}`` becomes image, audio, video or file.
+
+    >>> from compaction import compact_sync
+    >>> picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
+    >>> messages = [{"role": "user", "content": [picture]}, {"role": "assistant", "content": "A cat."}, {"role": "user", "content": "And now?"}]
+    >>> compact_sync(messages, ClearMedia(), counter="chars/4").messages[0]
+    {'role': 'user', 'content': [{'type': 'text', 'text': '[image removed]'}]}
+    """
+
+    keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
+    placeholder: str = attrs.field(default="[{kind} removed]", kw_only=True)
+
+    def edits(self, index: MessageIndex) -> Steps:
+        for group in self.rewritable(index):
+            messages = [self._cleared(message) for message in group.messages]
+            if all(new is old for new, old in zip(messages, group.messages, strict=True)):
+                continue
+            if self.target(index):
+                return
+            if sum(index.measure(message)[0] for message in messages) <= group.tokens:
+                yield Rewrite(group, messages, "old media")
+
+    def _cleared(self, message: Message) -> Message:
+        parts = [self._without_media(part) for part in message.parts]
+        return message if all(new is old for new, old in zip(parts, message.parts, strict=True)) else message.evolve(parts=parts)
+
+    def _without_media(self, part: Part) -> Part:
+        if isinstance(part, Media):
+            return Text(self.placeholder.replace("{kind}", part.kind))
+        if isinstance(part, ToolResult) and part.media:
+            notes = [self.placeholder.replace("{kind}", media.kind) for media in part.media]
+            return attrs.evolve(part, text="\n".join(filter(None, [part.text, *notes])), media=())
+        return part

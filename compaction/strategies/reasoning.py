@@ -1,0 +1,59 @@
+"""Clearing reasoning: what the model thought in earlier turns is rarely wanted again, and some providers drop it anyway."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..edits import Drop, Edit, Rewrite
+from ..groups import MessageGroup, only_reasoning
+from ..index import MessageIndex
+from ..messages import Message, Reasoning
+from ..selectors import Selector, as_selector, last
+from .base import CompactionStrategy, Steps
+
+__all__ = ["ClearReasoning"]
+
+
+@attrs.frozen
+class ClearReasoning(CompactionStrategy):
+    """Takes the reasoning out of messages, oldest first, until ``target`` holds; what was said and called stays.
+
+    Cost: O(messages outside ``keep``).
+
+    Args:
+        trigger: When to run.
+        target: When to stop; asked before each group.
+        keep: What it must not touch; by default the last turn, whose tool loop may need its reasoning.
+
+    >>> from compaction import compact_sync
+    >>> messages = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4", "reasoning": "two and two"},
+    ...             {"role": "user", "content": "thanks"}]
+    >>> compact_sync(messages, ClearReasoning(), counter="chars/4").messages[1]
+    {'role': 'assistant', 'content': '4'}
+    """
+
+    keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
+
+    def edits(self, index: MessageIndex) -> Steps:
+        for group in self.rewritable(index):
+            if not any(isinstance(part, Reasoning) for message in group.messages for part in message.parts):
+                continue
+            if self.target(index):
+                return
+            if edit := _cleared(group, index):
+                yield edit
+
+
+def _cleared(group: MessageGroup, index: MessageIndex) -> Edit | None:
+    messages = [_without_reasoning(message) for message in group.messages]
+    if any(message is not None for message in messages):
+        return Rewrite(group, messages, "old reasoning")
+    return Drop(group, "nothing but old reasoning") if index.is_removable(group) else None
+
+
+def _without_reasoning(message: Message) -> Message | None:
+    """The message without its reasoning; itself if it has none, ``None`` if it has nothing else."""
+    if only_reasoning(message):
+        return None
+    parts = [part for part in message.parts if not isinstance(part, Reasoning)]
+    return message if len(parts) == len(message.parts) else message.evolve(parts=parts)

@@ -1,0 +1,90 @@
+"""A hard token budget over other strategies: gentle ones first, and a fallback that gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import attrs
+
+from ..edits import Drop, Replace, Rewrite, Together
+from ..errors import ConfigurationError
+from ..index import MessageIndex
+from ..selectors import Selector, as_selector, nothing
+from ..triggers import tokens_exceed
+from .base import StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .truncation import Truncation
+
+__all__ = ["TokenBudgetComposed"]
+
+
+def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
+    return tuple(map(as_strategy, strategies))
+
+
+@attrs.frozen
+class TokenBudgetComposed(Strategy):
+    """Runs strategies in order until a request fits the budget; if they do not suffice, drops the oldest groups.
+
+    The budget is asked after every edit, also in the middle of a strategy, which is then closed. What it sends, throws and closes
+    reaches the strategy that runs. Cost: that of the strategies that run, and O(groups) for the fallback.
+
+    Args:
+        strategies: What to try, gentlest first; each by its own trigger.
+        budget: Tokens a request may send, the context's overhead included; > 0.
+        early_stop: Whether to stop as soon as the budget holds; if not, every strategy runs to its own target.
+        keep: What the fallback must not drop either.
+        drop_system: Whether, if all else is not enough, system groups may go.
+
+    Raises:
+        ConfigurationError: If the budget is not above 0.
+
+    >>> from compaction import compact_sync
+    >>> from compaction.strategies import SlidingWindow
+    >>> messages = [{"role": "user", "content": "word " * 40} for _ in range(9)]
+    >>> compact_sync(messages, TokenBudgetComposed([SlidingWindow()], budget=200), counter="chars/4").after.tokens
+    162
+    """
+
+    strategies: tuple[Strategy, ...] = attrs.field(converter=_strategies)
+    budget: int = attrs.field(kw_only=True)
+    early_stop: bool = attrs.field(default=True, kw_only=True)
+    keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
+    drop_system: bool = attrs.field(default=False, kw_only=True)
+
+    @budget.validator
+    def _check(self, _: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+            raise ConfigurationError(f"TokenBudgetComposed(budget={value!r}): the budget is a whole number of tokens above 0")
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        over = tokens_exceed(self.budget)
+        if not over(index):
+            return
+        yield StepBegan(self, over.explain(index))
+        for strategy in self.strategies:
+            yield from self._part(strategy(index), index)
+            if self.early_stop and not over(index):
+                break
+        if over(index):
+            yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
+        yield StepEnded(self, ~over, not over(index))
+
+    def _part(self, steps: Steps, index: MessageIndex) -> Generator[Any, Any, None]:
+        """One strategy, until it ends or the budget holds; sends, throws and closes reach it."""
+        answer: Any = None
+        try:
+            item = next(steps)
+            while True:
+                try:
+                    answer = yield item
+                except Exception as error:
+                    item = steps.throw(error)
+                    continue
+                if self.early_stop and isinstance(item, Drop | Replace | Rewrite | Together) and index.tokens <= self.budget:
+                    return
+                item = steps.send(answer)
+        except StopIteration:
+            return
+        finally:
+            steps.close()

@@ -1,0 +1,66 @@
+"""Old tool results, shortened in place: the gentlest way to win space, as they are most of an agent's conversation."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..edits import Replace, Rewrite
+from ..errors import ConfigurationError
+from ..groups import GroupKind
+from ..index import MessageIndex
+from ..selectors import Selector, as_selector, last
+from .base import CompactionStrategy, Steps
+from .tool_styles import Collapse, ToolStyle
+
+__all__ = ["ToolResult"]
+
+
+@attrs.frozen
+class ToolResult(CompactionStrategy):
+    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; touches neither user nor plain assistant messages.
+
+    Cost: O(messages), plus the style's O(texts it shortens).
+
+    Args:
+        style: What becomes of a group: `Collapse`, `Clear`, `HeadTail`, `Dedupe`, or any `ToolStyle`.
+        trigger: When to run.
+        target: When to stop; asked before each group.
+        keep: What it must not touch; by default the last 2 groups, as in Agent Framework's documentation.
+        at_least: Tokens a run must free, or it changes nothing: every change costs a prompt cache, so they come in batches.
+
+    Raises:
+        ConfigurationError: If ``at_least`` is below 0.
+
+    >>> from compaction.strategies import Clear
+    >>> ToolResult(Clear(min_chars=500), keep=last(turns=1)).style
+    Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500)
+    """
+
+    style: ToolStyle = attrs.field(factory=Collapse)
+    keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
+    at_least: int = attrs.field(default=0, kw_only=True)
+
+    @at_least.validator
+    def _check(self, _: object, value: int) -> None:
+        if value < 0:
+            raise ConfigurationError(f"ToolResult(at_least={value!r}): a number of tokens >= 0")
+
+    def edits(self, index: MessageIndex) -> Steps:
+        held: list[Replace | Rewrite] = []
+        saved = 0
+        shorten = self.style(index)
+        for group in self.rewritable(index):
+            if group.kind is not GroupKind.TOOL_CALL or group.pending:
+                continue
+            if not held and self.target(index):
+                return
+            edit = shorten(group)
+            gain = 0 if edit is None else group.tokens - sum(index.measure(message)[0] for message in edit.messages if message)
+            if edit is None or gain <= 0:
+                continue
+            held.append(edit)
+            saved += gain
+            if saved >= self.at_least:
+                for ready in held:
+                    yield ready
+                held.clear()

@@ -1,0 +1,214 @@
+"""What becomes of an old tool result: a style is a value that turns a group into its shorter form.
+
+A style is first shown all groups of the view, then asked for each group that may change; ``None`` means there is nothing to gain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import attrs
+
+from ..edits import Replace, Rewrite
+from ..errors import ConfigurationError
+from ..groups import MessageGroup
+from ..index import MessageIndex
+from ..marks import marked
+from ..messages import Message, Part, Text, ToolCall, ToolResult
+
+__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle"]
+
+Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
+"""The edit that shortens a tool-call group, if there is one."""
+
+
+class ToolStyle(Protocol):
+    """How old tool results are shortened."""
+
+    def __call__(self, index: MessageIndex) -> Shorten:
+        """Look at the whole view once, O(messages), and return what shortens a group, O(its texts)."""
+        ...
+
+
+def _positive(instance: object, attribute: attrs.Attribute[int], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigurationError(f"{type(instance).__name__}({attribute.name}={value!r}): a whole number >= 1")
+
+
+def _rewritten(group: MessageGroup, change: Callable[[ToolResult], ToolResult], reason: str) -> Rewrite | None:
+    """The group with every result changed; ``None`` if none was."""
+
+    def part_anew(part: Part) -> Part:
+        return change(part) if isinstance(part, ToolResult) else part
+
+    messages: list[Message] = []
+    for message in group.messages:
+        parts = [part_anew(part) for part in message.parts]
+        same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+        messages.append(message if same else message.evolve(parts=parts))
+    if all(new is old for new, old in zip(messages, group.messages, strict=True)):
+        return None
+    return Rewrite(group, messages, reason)
+
+
+@attrs.frozen(kw_only=True)
+class Clear:
+    """Results give way to a placeholder; calls and structure stay.
+
+    Args:
+        placeholder: What stands in place of a result. The default is the one Hermes Agent's documentation gives.
+        min_chars: Results of at most so many characters stay.
+    """
+
+    placeholder: str = "[Old tool output cleared to save context space]"
+    min_chars: int = attrs.field(default=200, validator=_positive)
+
+    def __call__(self, index: MessageIndex) -> Shorten:
+        return lambda group: _rewritten(group, self._cleared, "an old tool result")
+
+    def _cleared(self, result: ToolResult) -> ToolResult:
+        if (len(result.text) <= self.min_chars and not result.media) or result.text == self.placeholder:
+            return result
+        return attrs.evolve(result, text=self.placeholder, media=())
+
+
+@attrs.frozen(kw_only=True)
+class HeadTail:
+    """Long results keep their two ends and say how much was cut between.
+
+    Args:
+        chars: Characters that stay, two thirds at the start, one third at the end; whole lines where that is possible.
+    """
+
+    chars: int = attrs.field(default=2_000, validator=_positive)
+
+    def __call__(self, index: MessageIndex) -> Shorten:
+        return lambda group: _rewritten(group, self._cut, "a long tool result")
+
+    def _cut(self, result: ToolResult) -> ToolResult:
+        if len(result.text) <= self.chars + len(_CUT) + 16:
+            return result
+        head_end = _line_end(result.text, self.chars * 2 // 3, forward=False)
+        tail_start = _line_end(result.text, len(result.text) - self.chars // 3, forward=True)
+        cut = tail_start - head_end
+        return attrs.evolve(result, text=result.text[:head_end] + _CUT.format(cut) + result.text[tail_start:])
+
+
+_CUT: Final = "\n[... {:,} characters cut ...]\n"
+_LINE_SLACK: Final = 200
+
+
+def _line_end(text: str, place: int, *, forward: bool) -> int:
+    """The end of a line near ``place``, if there is one close by; else the place itself."""
+    found = text.find("\n", place, place + _LINE_SLACK) if forward else text.rfind("\n", max(0, place - _LINE_SLACK), place)
+    return place if found < 0 else found + forward
+
+
+@attrs.frozen(kw_only=True)
+class Dedupe:
+    """A result that a later call repeats word for word points to that call.
+
+    Args:
+        min_chars: Shorter results stay.
+    """
+
+    min_chars: int = attrs.field(default=200, validator=_positive)
+
+    def __call__(self, index: MessageIndex) -> Shorten:
+        later = self._latest(index.included_groups)
+
+        def repeated(result: ToolResult) -> ToolResult:
+            known = later.get(result.text)
+            if known is None or known[0] is result:
+                return result
+            return attrs.evolve(result, text=f"[Same output as the later {known[1]}]", media=())
+
+        return lambda group: _rewritten(group, repeated, "a later call has the same result")
+
+    def _latest(self, groups: Sequence[MessageGroup]) -> dict[str, tuple[ToolResult, str]]:
+        """Of every long result text, its last occurrence and the call it answers."""
+        latest: dict[str, tuple[ToolResult, str]] = {}
+        for group in groups:
+            calls = {call.id: call for message in group.messages for call in message.tool_calls()}
+            for message in group.messages:
+                for result in message.tool_results():
+                    if len(result.text) >= self.min_chars and not result.media:
+                        call = calls.get(result.call_id)
+                        latest[result.text] = (result, "tool result" if call is None else brief_call(call))
+        return latest
+
+
+@attrs.frozen(kw_only=True)
+class Collapse:
+    """The group becomes one assistant message: what the assistant said, then a line for each call with its outcome.
+
+    Args:
+        outcome_chars: Characters of each result that stay; the middle goes.
+        argument_chars: Characters of each call's arguments that stay.
+    """
+
+    outcome_chars: int = attrs.field(default=160, validator=_positive)
+    argument_chars: int = attrs.field(default=80, validator=_positive)
+
+    def __call__(self, index: MessageIndex) -> Shorten:
+        def collapsed(group: MessageGroup) -> Replace | None:
+            if not index.is_removable(group):
+                return None
+            message = index.format.new("assistant", marked(self.describe(group), by="ToolResult"))
+            if index.measure(message)[0] >= group.tokens:
+                return None
+            return Replace(group, [message], "an old tool call")
+
+        return collapsed
+
+    def describe(self, group: MessageGroup) -> str:
+        """What the assistant said in the group, and one line for each call: name, short arguments, outcome."""
+        said = [part.text for message in group.messages for part in message.parts if isinstance(part, Text) and part.text]
+        results: dict[str, list[ToolResult]] = {}
+        for message in group.messages:
+            for result in message.tool_results():
+                results.setdefault(result.call_id, []).append(result)
+        lines = [self._line(call, results) for message in group.messages for call in message.tool_calls()]
+        lines += [f"result -> {self._outcome(result)}" for left in results.values() for result in left]
+        return "\n".join([*said, "[Tool results]", *lines])
+
+    def _line(self, call: ToolCall, results: dict[str, list[ToolResult]]) -> str:
+        waiting = results.get(call.id)
+        outcome = self._outcome(waiting.pop(0)) if waiting else "no result"
+        return f"{brief_call(call, self.argument_chars)} -> {outcome}"
+
+    def _outcome(self, result: ToolResult) -> str:
+        media = [f"[{media.kind}]" for media in result.media]
+        return " ".join([_shortened(result.text, self.outcome_chars) or "(empty)", *media])
+
+
+def brief_call(call: ToolCall, chars: int = 80) -> str:
+    """A call as ``name(key=value, ...)``, arguments shortened to ``chars`` characters.
+
+    >>> brief_call(ToolCall("call_1", "read_file", '{"path": "a.py", "lines": 20}'))
+    'read_file(path=a.py, lines=20)'
+    """
+    return f"{call.name}({_shortened(_arguments(call.arguments), chars)})"
+
+
+def _arguments(text: str) -> str:
+    try:
+        arguments: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    return ", ".join(f"{key}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+
+
+def _shortened(text: str, chars: int) -> str:
+    """The text on one line, its middle left out if it is too long."""
+    if len(text) > 8 * chars:
+        text = text[: 4 * chars] + " ... " + text[-4 * chars :]
+    line = " ".join(text.split())
+    if len(line) <= chars:
+        return line
+    head = chars * 2 // 3
+    return f"{line[:head].rstrip()} ... {line[len(line) - (chars - head) :].lstrip()}"

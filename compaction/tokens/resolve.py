@@ -1,0 +1,131 @@
+"""From a word to a counter: ``"auto"``, an estimator, an encoding or a model; never over the network.
+
+``counter("auto")`` takes the best that is on the machine: toktok, then tiktoken if its vocabulary is on disk, then an
+estimate, with one warning. Whoever names an encoding or a model gets exactly that or an error: a different count would go
+unnoticed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Final
+
+from ..errors import UnknownCounter
+from .base import TokenCounter
+from .estimate import ByteClassEstimate, EstimateWarning
+from .memo import Memoized
+from .ratio import BytesPerToken, CharsPerToken
+from .tiktoken_counter import VOCABULARIES, load_tiktoken, vocabulary_file
+from .toktok_counter import load_toktok
+
+__all__ = ["counter"]
+
+_AUTO_ENCODING: Final = "o200k_base"
+_INSTALL: Final = "pip install 'compaction-toolkit[fast]' brings toktok, which has it inside"
+
+_resolved: dict[str, TokenCounter] = {}
+
+
+class _Shared(Memoized):
+    """The one memo of a process for a named counter; pickled as the name, so that a worker process has one too."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return counter, (self.name,)
+
+
+def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
+    """The token counter that ``spec`` stands for.
+
+    Args:
+        spec: ``"auto"``, the best on this machine; ``"chars/4"``, ``"bytes/4"`` or ``"estimate"``, which need nothing; an
+            encoding, such as ``"o200k_base"``; an OpenAI model, such as ``"gpt-4o"``; or a counter, which is returned as it is.
+
+    Returns:
+        The same object for the same word within a process. All but the two ratios remember what they counted.
+
+    Raises:
+        UnknownCounter: No encoding or model of that name is known, or its vocabulary is not on this machine.
+
+    Warns:
+        EstimateWarning: ``"auto"`` found no vocabulary; once a process.
+
+    >>> counter("chars/4").count_text("four characters a token")
+    6
+    >>> counter("gpt-4o") is counter("o200k_base")
+    True
+    """
+    if not isinstance(spec, str):
+        return _checked(spec)
+    known = _resolved.get(spec)
+    if known is None:
+        known = _resolved.setdefault(spec, _resolve(spec))
+        if spec == "auto" and not known.exact:
+            _warn_of_estimate()
+    return known
+
+
+def _checked(spec: object) -> TokenCounter:
+    if isinstance(spec, TokenCounter):
+        return spec
+    raise UnknownCounter(
+        f"counter {spec!r}: a counter has 'name', 'exact' and 'count_text(text)'; add what is missing or name one, as 'auto'"
+    )
+
+
+def _resolve(spec: str) -> TokenCounter:
+    if spec == "chars/4":
+        return CharsPerToken()
+    if spec == "bytes/4":
+        return BytesPerToken()
+    if spec == "estimate":
+        return _Shared(ByteClassEstimate())
+    if spec == "auto":
+        return _exact(_AUTO_ENCODING) or counter("estimate")
+    encoding = spec if spec in VOCABULARIES else _encoding_of_model(spec)
+    found = _exact(encoding)
+    if found is None:
+        raise UnknownCounter(f"counter {spec!r}: {_what_is_missing(encoding)}")
+    return found
+
+
+def _exact(encoding: str) -> TokenCounter | None:
+    """The shared counter of an encoding, if its vocabulary is on this machine."""
+    if encoding not in _resolved:
+        inner = load_toktok(encoding) or load_tiktoken(encoding)
+        if inner is None:
+            return None
+        _resolved.setdefault(encoding, _Shared(inner))
+    return _resolved[encoding]
+
+
+def _encoding_of_model(model: str) -> str:
+    """The encoding of an OpenAI model; a provider's prefix, as in ``openai/gpt-4o``, is ignored."""
+    remedy = f"name one of {', '.join(VOCABULARIES)}, use 'auto' or 'estimate', or pass an object that counts"
+    try:
+        from tiktoken.model import encoding_name_for_model
+    except ImportError:
+        raise UnknownCounter(f"counter {model!r}: no encoding, and without tiktoken no model is known; {remedy}") from None
+    try:
+        return encoding_name_for_model(model.rpartition("/")[2])
+    except KeyError:
+        raise UnknownCounter(f"counter {model!r}: no encoding or model with a published tokenizer; {remedy}") from None
+
+
+def _what_is_missing(encoding: str) -> str:
+    path = vocabulary_file(encoding) if encoding in VOCABULARIES else None
+    if path is None:
+        return f"the vocabulary of {encoding} is not on this machine; {_INSTALL}"
+    return (
+        f"the vocabulary of {encoding} is not on this machine; {_INSTALL}, or let tiktoken fetch it once where there is a "
+        f"network (tiktoken.get_encoding({encoding!r})) and keep the file it leaves, {path}; 'estimate' needs neither"
+    )
+
+
+def _warn_of_estimate() -> None:
+    warnings.warn(
+        f"tokens are estimated: {_what_is_missing(_AUTO_ENCODING)}, and says so without this warning",
+        EstimateWarning,
+        stacklevel=3,
+    )

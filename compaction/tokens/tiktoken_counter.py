@@ -1,0 +1,126 @@
+"""Exact counts from tiktoken, where its vocabulary is already on disk: the download has no time limit and is never started.
+
+tiktoken fetches a missing vocabulary with a request that can hang for ever, and tries again on every call. So the file it
+would read is looked for first, under the name and in the folder tiktoken uses, and its checksum is verified, because tiktoken
+deletes and fetches anew a file that does not match.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+__all__ = ["VOCABULARIES", "TiktokenCounter", "load_tiktoken", "vocabulary_file"]
+
+_BASE: Final = "https://openaipublic.blob.core.windows.net/encodings/"
+_O200K: Final = (f"{_BASE}o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d")
+_P50K: Final = (f"{_BASE}p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069")
+
+VOCABULARIES: Final = {
+    "o200k_base": _O200K,
+    "o200k_harmony": _O200K,
+    "cl100k_base": (f"{_BASE}cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+    "p50k_base": _P50K,
+    "p50k_edit": _P50K,
+    "r50k_base": (f"{_BASE}r50k_base.tiktoken", "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"),
+}
+"""Encoding to the address of its vocabulary and the SHA-256 of that file, as tiktoken 0.14 has them."""
+
+_UNSPLIT_CHARACTERS: Final = 1_000
+
+
+@attrs.frozen
+class TiktokenCounter:
+    """Counts with one of tiktoken's encodings.
+
+    Args:
+        encoding: A key of `VOCABULARIES`.
+
+    Use `load_tiktoken`, which looks for the vocabulary first. Loading takes 0.4 s and 80 MB, once a process and encoding; the
+    counter pickles as the encoding's name.
+    """
+
+    exact = True
+
+    encoding: str
+    _tokenizer: Encoding = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        from tiktoken import get_encoding
+
+        object.__setattr__(self, "_tokenizer", get_encoding(self.encoding))
+
+    @property
+    def name(self) -> str:
+        """The encoding."""
+        return self.encoding
+
+    def count_text(self, text: str) -> int:
+        """Tokens of ``text``; a lone surrogate counts as the replacement character.
+
+        A run of a million blanks overflows the tokenizer's regular expression. ``encode`` says so with a ``ValueError``
+        (``encode_ordinary`` panics past every ``except Exception``); the text is then counted in halves, at most three
+        tokens off where it was measured.
+        """
+        try:
+            return len(self._tokenizer.encode(text, disallowed_special=()))
+        except ValueError:
+            if len(text) <= _UNSPLIT_CHARACTERS:
+                raise
+        middle = len(text) // 2
+        return self.count_text(text[:middle]) + self.count_text(text[middle:])
+
+    def __reduce__(self) -> tuple[type[TiktokenCounter], tuple[str]]:
+        return TiktokenCounter, (self.encoding,)
+
+
+def load_tiktoken(encoding: str) -> TiktokenCounter | None:
+    """The counter, or ``None`` where tiktoken is not installed or would have to download. Never touches the network."""
+    try:
+        registry = import_module("tiktoken.registry")
+    except ImportError:
+        return None
+    if encoding not in registry.ENCODINGS and not _is_on_disk(encoding):
+        return None
+    return TiktokenCounter(encoding)
+
+
+def vocabulary_file(encoding: str) -> Path | None:
+    """Where tiktoken would look for a vocabulary on disk.
+
+    Args:
+        encoding: A key of `VOCABULARIES`.
+
+    Returns:
+        The path, whether or not a file is there; ``None`` where its cache is turned off by an empty folder name.
+    """
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            folder = os.environ[variable]
+            break
+    else:
+        folder = str(Path(tempfile.gettempdir(), "data-gym-cache"))
+    if not folder:
+        return None
+    address, _ = VOCABULARIES[encoding]
+    return Path(folder, hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest())
+
+
+def _is_on_disk(encoding: str) -> bool:
+    path = vocabulary_file(encoding) if encoding in VOCABULARIES else None
+    if path is None or not path.is_file():
+        return False
+    _, checksum = VOCABULARIES[encoding]
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() == checksum
+    except OSError:
+        return False

@@ -1,0 +1,120 @@
+"""The tokens a provider reports, in one shape whatever the provider.
+
+The same word means different things: Anthropic's ``input_tokens`` leaves out what was read from and written to its cache,
+OpenAI's includes it; Gemini's candidates leave out the thoughts. Here ``prompt_tokens`` is all that was sent and
+``completion_tokens`` all that was generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+
+from ..errors import ConfigurationError, InputError
+
+__all__ = ["Usage"]
+
+
+def _check_tokens(_: Any, attribute: attrs.Attribute[int], value: int) -> None:
+    if value.__class__ is not int or value < 0:
+        raise ConfigurationError(f"'{attribute.name}' must be a whole number >= 0 (got {value!r})")
+
+
+@attrs.frozen
+class Usage:
+    """Tokens of one request, as its provider counted them.
+
+    Args:
+        prompt_tokens: All that was sent: messages, tools, and what the provider adds; cached or not.
+        completion_tokens: All that was generated, hidden reasoning included.
+        cached_tokens: How many of the prompt's were read from the provider's cache.
+        cache_write_tokens: How many of the prompt's were written to it, where the provider says so.
+        reasoning_tokens: How many of the completion's were hidden reasoning, where the provider says so.
+    """
+
+    prompt_tokens: int = attrs.field(validator=_check_tokens)
+    completion_tokens: int = attrs.field(validator=_check_tokens)
+    cached_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
+    cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
+    reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
+
+    @classmethod
+    def read(cls, usage: Any) -> Usage:
+        """Reads the usage of a response.
+
+        Args:
+            usage: The ``usage`` (Gemini: ``usage_metadata``) of an OpenAI chat, OpenAI Responses, Anthropic or Gemini response,
+                as the client library's object or as parsed JSON.
+
+        Raises:
+            InputError: It is none of these, or a figure in it is no whole number >= 0.
+
+        >>> Usage.read({"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 4_000}).prompt_tokens
+        4050
+        """
+        for tells, read in _DIALECTS:
+            if any(_member(usage, name) is not None for name in tells):
+                return read(usage)
+        raise InputError(
+            f"usage {usage!r:.200}: has neither 'prompt_tokens', 'input_tokens' nor 'prompt_token_count'; "
+            "pass the 'usage' of a response ('usage_metadata' for Gemini), not the response"
+        )
+
+
+def _read_openai_chat(usage: Any) -> Usage:
+    prompt, completion = _member(usage, "prompt_tokens_details"), _member(usage, "completion_tokens_details")
+    return Usage(
+        _tokens(usage, "prompt_tokens"),
+        _tokens(usage, "completion_tokens"),
+        cached_tokens=_tokens(prompt, "cached_tokens"),
+        reasoning_tokens=_tokens(completion, "reasoning_tokens"),
+    )
+
+
+def _read_openai_responses_or_anthropic(usage: Any) -> Usage:
+    cached, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
+    prompt, completion = _member(usage, "input_tokens_details"), _member(usage, "output_tokens_details")
+    return Usage(
+        _tokens(usage, "input_tokens") + cached + written,
+        _tokens(usage, "output_tokens"),
+        cached_tokens=cached + _tokens(prompt, "cached_tokens"),
+        cache_write_tokens=written,
+        reasoning_tokens=_tokens(completion, "reasoning_tokens"),
+    )
+
+
+def _read_gemini(usage: Any) -> Usage:
+    thoughts = _tokens(usage, "thoughts_token_count", "thoughtsTokenCount")
+    return Usage(
+        _tokens(usage, "prompt_token_count", "promptTokenCount"),
+        _tokens(usage, "candidates_token_count", "candidatesTokenCount") + thoughts,
+        cached_tokens=_tokens(usage, "cached_content_token_count", "cachedContentTokenCount"),
+        reasoning_tokens=thoughts,
+    )
+
+
+_DIALECTS = (
+    (("prompt_tokens",), _read_openai_chat),
+    (("prompt_token_count", "promptTokenCount"), _read_gemini),
+    (("input_tokens",), _read_openai_responses_or_anthropic),
+)
+
+
+def _member(source: Any, name: str) -> Any:
+    return cast(Mapping[str, Any], source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+
+
+def _tokens(source: Any, *names: str) -> int:
+    """The first of the named figures that is there; 0 if none is, which providers leave out or null."""
+    for name in names:
+        value = _member(source, name)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise InputError(
+                f"usage.{name}: must be a whole number >= 0 (got {value!r}); pass the usage as the provider sent it"
+            )
+        return value
+    return 0

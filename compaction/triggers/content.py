@@ -1,0 +1,51 @@
+"""Triggers that look at what is there, and the two constants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from ..index import MessageIndex
+from .base import Trigger
+
+__all__ = ["always", "has_tool_calls", "never"]
+
+
+@attrs.frozen(repr=False)
+class _Constant(Trigger):
+    value: bool
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return self.value
+
+    def explain(self, index: MessageIndex) -> str:
+        return repr(self)
+
+    def __invert__(self) -> Trigger:
+        return never if self.value else always
+
+    def __repr__(self) -> str:
+        return "always" if self.value else "never"
+
+
+@attrs.frozen(repr=False)
+class _HasToolCalls(Trigger):
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.included.tool_calls > 0
+
+    def explain(self, index: MessageIndex) -> str:
+        return f"tool calls {index.included.tool_calls:,} in the view"
+
+    def __repr__(self) -> str:
+        return "has_tool_calls"
+
+
+always: Final[Trigger] = _Constant(True)
+"""Fires every time."""
+
+never: Final[Trigger] = _Constant(False)
+"""Fires at no time; as a target it asks a strategy to do all it can."""
+
+has_tool_calls: Final[Trigger] = _HasToolCalls()
+"""Fires when the view holds a tool call. O(1)."""

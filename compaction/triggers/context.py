@@ -1,0 +1,108 @@
+"""Triggers that compare the view with what surrounds it: the model's window, turns gone by, time."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..errors import ConfigurationError
+from ..index import MessageIndex
+from .base import Trigger
+
+__all__ = ["context_exceeds", "every", "idle_for"]
+
+
+@attrs.frozen(repr=False)
+class _ContextExceeds(Trigger):
+    ratio: float = attrs.field()
+
+    @ratio.validator
+    def _check(self, _: object, value: float) -> None:
+        if not 0 < value <= 1:
+            raise ConfigurationError(f"context_exceeds({value!r}): the ratio is a share of the window, above 0 and at most 1")
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.tokens > self.ratio * _window(index)
+
+    def explain(self, index: MessageIndex) -> str:
+        limit = self.ratio * _window(index)
+        sign = ">" if index.tokens > limit else "<="
+        return f"tokens {index.tokens:,} {sign} {limit:,.0f}, {self.ratio:.0%} of the window"
+
+    def __repr__(self) -> str:
+        return f"context_exceeds({self.ratio!r})"
+
+
+def _window(index: MessageIndex) -> int:
+    if index.context.window is None:
+        raise ConfigurationError("context_exceeds: the window is not known; pass context=RunContext(window=...)")
+    return index.context.window
+
+
+@attrs.frozen(repr=False)
+class _Every(Trigger):
+    turns: int = attrs.field()
+
+    @turns.validator
+    def _check(self, _: object, value: int) -> None:
+        if value < 1:
+            raise ConfigurationError(f"every({value!r}): the number of turns is >= 1")
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.turns_since_edit >= self.turns
+
+    def explain(self, index: MessageIndex) -> str:
+        return f"{index.turns_since_edit:,} of {self.turns:,} turns since the last edit"
+
+    def __repr__(self) -> str:
+        return f"every({self.turns!r})"
+
+
+@attrs.frozen(repr=False)
+class _IdleFor(Trigger):
+    seconds: float = attrs.field()
+
+    @seconds.validator
+    def _check(self, _: object, value: float) -> None:
+        if not value > 0:
+            raise ConfigurationError(f"idle_for({value!r}): the time is above 0 seconds")
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.idle_seconds >= self.seconds
+
+    def explain(self, index: MessageIndex) -> str:
+        return f"idle {index.idle_seconds:,.0f} of {self.seconds:,.0f} seconds"
+
+    def __repr__(self) -> str:
+        return f"idle_for({self.seconds!r})"
+
+
+def context_exceeds(ratio: float) -> Trigger:
+    """Fires when a request would fill more than this share of ``context.window``. O(1).
+
+    Args:
+        ratio: Share of the window, above 0 and at most 1.
+
+    Raises:
+        ConfigurationError: If the ratio is out of range; when asked, if the context names no window.
+    """
+    return _ContextExceeds(ratio)
+
+
+def every(turns: int) -> Trigger:
+    """Fires when at least this many user turns began since the last edit (or since the start). O(1).
+
+    Args:
+        turns: Turns, >= 1.
+    """
+    return _Every(turns)
+
+
+def idle_for(seconds: float) -> Trigger:
+    """Fires when nothing was said for this long before the latest messages: a prompt cache is cold then, and a cut costs nothing.
+
+    The time is ``context.now``; without one it never fires. O(1).
+
+    Args:
+        seconds: Seconds, above 0.
+    """
+    return _IdleFor(seconds)

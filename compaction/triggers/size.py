@@ -1,0 +1,110 @@
+"""Triggers that compare a size of the view with a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigurationError
+from ..index import MessageIndex
+from .base import Trigger
+
+__all__ = ["bytes_exceed", "groups_exceed", "messages_exceed", "tokens_below", "tokens_exceed", "turns_exceed"]
+
+_SIZES: Final[dict[str, Callable[[MessageIndex], int]]] = {
+    "tokens": lambda index: index.tokens,
+    "messages": lambda index: index.included.messages,
+    "turns": lambda index: index.included.turns,
+    "groups": lambda index: index.included.groups,
+    "bytes": lambda index: index.included.bytes,
+}
+
+
+@attrs.frozen(repr=False)
+class _Exceeds(Trigger):
+    unit: str
+    limit: int = attrs.field()
+
+    @limit.validator
+    def _check(self, _: object, value: object) -> None:
+        _require_count(f"{self.unit}_exceed", value)
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return _SIZES[self.unit](index) > self.limit
+
+    def explain(self, index: MessageIndex) -> str:
+        size = _SIZES[self.unit](index)
+        return f"{self.unit} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
+
+    def __repr__(self) -> str:
+        return f"{self.unit}_exceed({self.limit})"
+
+
+@attrs.frozen(repr=False)
+class _TokensBelow(Trigger):
+    limit: int = attrs.field()
+
+    @limit.validator
+    def _check(self, _: object, value: object) -> None:
+        _require_count("tokens_below", value)
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.tokens < self.limit
+
+    def explain(self, index: MessageIndex) -> str:
+        size = index.tokens
+        return f"tokens {size:,} {'<' if size < self.limit else '>='} {self.limit:,}"
+
+    def __repr__(self) -> str:
+        return f"tokens_below({self.limit})"
+
+
+def _require_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigurationError(f"{name}({value!r}): the limit is a whole number >= 0")
+
+
+def tokens_exceed(tokens: int) -> Trigger:
+    """Fires when a request would send more than ``tokens`` tokens, the context's overhead included. O(1).
+
+    Args:
+        tokens: The limit, >= 0.
+
+    Raises:
+        ConfigurationError: If the limit is no whole number >= 0.
+
+    >>> tokens_exceed(100)(MessageIndex([{"role": "user", "content": "hi"}], counter="chars/4"))
+    False
+    """
+    return _Exceeds("tokens", tokens)
+
+
+def tokens_below(tokens: int) -> Trigger:
+    """Holds when a request would send fewer than ``tokens`` tokens, the context's overhead included; mostly a target. O(1).
+
+    Args:
+        tokens: The limit, >= 0.
+    """
+    return _TokensBelow(tokens)
+
+
+def messages_exceed(messages: int) -> Trigger:
+    """Fires when the view has more than ``messages`` messages. O(1)."""
+    return _Exceeds("messages", messages)
+
+
+def turns_exceed(turns: int) -> Trigger:
+    """Fires when the view has more than ``turns`` user turns. O(1)."""
+    return _Exceeds("turns", turns)
+
+
+def groups_exceed(groups: int) -> Trigger:
+    """Fires when the view has more than ``groups`` groups, system groups included. O(1)."""
+    return _Exceeds("groups", groups)
+
+
+def bytes_exceed(bytes: int) -> Trigger:
+    """Fires when the view's texts and data have more than ``bytes`` UTF-8 bytes. O(1)."""
+    return _Exceeds("bytes", bytes)

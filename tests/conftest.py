@@ -1,0 +1,44 @@
+"""What every test shares: the recorded conversations, both async backends, how hard Hypothesis looks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
+settings.register_profile("nightly", max_examples=2_000, deadline=None, print_blob=True)
+settings.load_profile("ci")  # another one: pytest --hypothesis-profile=nightly
+
+
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """An async test runs once on each backend."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def corpus_dir() -> Path:
+    """The folder of recorded conversations, which stands beside the repository and is no part of it."""
+    folder = ROOT.parent / "shared" / "corpus" / "dev"
+    if not folder.is_dir():
+        pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(corpus_dir: Path) -> Callable[[str], list[dict[str, Any]]]:
+    """``corpus("tau_airline")``: that file's conversations, read anew on each call, each ``{id, source, messages}``."""
+
+    def conversations(name: str) -> list[dict[str, Any]]:
+        with gzip.open(corpus_dir / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return conversations

@@ -1,0 +1,83 @@
+"""Counters that need no vocabulary: a ratio to characters or bytes, and the byte-class estimate."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, TokenCounter
+
+COUNTERS = [CharsPerToken(), BytesPerToken(), ByteClassEstimate()]
+RATIOS = COUNTERS[:2]
+TEXTS = st.text(st.one_of(st.characters(), st.integers(0xD800, 0xDFFF).map(chr)))
+
+every_counter = pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+every_ratio = pytest.mark.parametrize("counter", RATIOS, ids=lambda counter: counter.name)
+
+
+@every_counter
+@given(text=TEXTS)
+def test_only_the_empty_text_is_free(counter: TokenCounter, text: str) -> None:
+    """Any text counts at least one token, the empty one none; lone surrogates, which JSON can carry, are text."""
+    assert (counter.count_text(text) > 0) == (text != "")
+
+
+@every_counter
+def test_never_claims_to_be_exact(counter: TokenCounter) -> None:
+    """A counter without a vocabulary says so."""
+    assert counter.exact is False
+
+
+@every_counter
+def test_equal_after_pickling(counter: TokenCounter) -> None:
+    """Counters are values."""
+    assert pickle.loads(pickle.dumps(counter)) == counter
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("한국", 1), ("한국어입니", 2)])
+def test_chars_round_up(text: str, tokens: int) -> None:
+    """A token every four characters, a started one counted whole."""
+    assert CharsPerToken().count_text(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("한국", 2), ("한국어입니", 4), ("\ud800", 1)]
+)
+def test_bytes_round_up(text: str, tokens: int) -> None:
+    """A token every four bytes of UTF-8, a started one counted whole."""
+    assert BytesPerToken().count_text(text) == tokens
+
+
+@every_ratio
+@given(before=TEXTS, after=TEXTS)
+def test_a_longer_text_never_counts_less(counter: TokenCounter, before: str, after: str) -> None:
+    """Adding to a text adds tokens, and never more than the addition counts by itself."""
+    whole = counter.count_text(before + after)
+    assert counter.count_text(before) <= whole <= counter.count_text(before) + counter.count_text(after)
+
+
+@given(text=st.text(st.characters(max_codepoint=127)))
+def test_bytes_are_characters_in_ascii(text: str) -> None:
+    """Both ratios agree where every character is one byte."""
+    assert BytesPerToken().count_text(text) == CharsPerToken().count_text(text)
+
+
+@pytest.mark.parametrize("name", ["tau_airline", "whowhen_multiagent", "openhands", "acebench_zh"])
+def test_estimate_is_near_the_exact_total(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
+    """Over whole recorded conversations the estimate is within 5 percent of o200k_base, and nearer than chars/4."""
+    toktok = pytest.importorskip("toktok", reason="the exact counts to compare with come from toktok")
+    texts = [
+        message["content"]
+        for conversation in corpus(name)
+        for message in conversation["messages"]
+        if isinstance(message["content"], str)
+    ]
+    exact = sum(toktok.batch_count(texts, "o200k_base"))
+    off = {counter.name: abs(sum(map(counter.count_text, texts)) - exact) / exact for counter in COUNTERS}
+    assert off["estimate"] <= 0.05
+    assert off["estimate"] < off["chars/4"]

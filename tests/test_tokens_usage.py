@@ -1,0 +1,155 @@
+"""What providers report, in one shape, and our counts tied to it."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.errors import ConfigurationError, InputError
+from compaction.tokens import Usage, UsageAnchor
+
+OPENAI_CHAT = {
+    "prompt_tokens": 1_200,
+    "completion_tokens": 300,
+    "total_tokens": 1_500,
+    "prompt_tokens_details": {"cached_tokens": 1_024, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 192},
+}
+OPENAI_RESPONSES = {
+    "input_tokens": 1_200,
+    "input_tokens_details": {"cached_tokens": 1_024},
+    "output_tokens": 300,
+    "output_tokens_details": {"reasoning_tokens": 192},
+    "total_tokens": 1_500,
+}
+ANTHROPIC = {"input_tokens": 50, "output_tokens": 300, "cache_read_input_tokens": 1_024, "cache_creation_input_tokens": 126}
+GEMINI = {
+    "prompt_token_count": 1_200,
+    "candidates_token_count": 108,
+    "thoughts_token_count": 192,
+    "cached_content_token_count": 1_024,
+    "total_token_count": 1_500,
+}
+GEMINI_JSON = {
+    "promptTokenCount": 1_200,
+    "candidatesTokenCount": 108,
+    "thoughtsTokenCount": 192,
+    "cachedContentTokenCount": 1_024,
+}
+REASONED = Usage(1_200, 300, cached_tokens=1_024, reasoning_tokens=192)
+CASES = [
+    pytest.param(OPENAI_CHAT, REASONED, id="openai chat"),
+    pytest.param(OPENAI_RESPONSES, REASONED, id="openai responses"),
+    pytest.param(ANTHROPIC, Usage(1_200, 300, cached_tokens=1_024, cache_write_tokens=126), id="anthropic"),
+    pytest.param(GEMINI, REASONED, id="gemini"),
+    pytest.param(GEMINI_JSON, REASONED, id="gemini json"),
+    pytest.param({"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(7, 2), id="openai, plain"),
+    pytest.param({"input_tokens": 7, "output_tokens": 2}, Usage(7, 2), id="anthropic, plain"),
+    pytest.param(
+        {"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(7, 2), id="anthropic, cache unused"
+    ),
+    pytest.param({"prompt_tokens": 7}, Usage(7, 0), id="embedding"),
+    pytest.param({"promptTokenCount": 7}, Usage(7, 0), id="gemini, nothing said"),
+]
+TOKENS = st.integers(0, 10**7)
+
+
+def as_object(value: Any) -> Any:
+    """The same figures as a client library hands them over: attributes, nested ones too."""
+    return SimpleNamespace(**{key: as_object(item) for key, item in value.items()}) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(("reported", "usage"), CASES)
+def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage) -> None:
+    """The prompt is all that was sent, the completion all that was generated, whatever the provider leaves out of either."""
+    assert Usage.read(reported) == usage
+
+
+@pytest.mark.parametrize(("reported", "usage"), CASES)
+def test_objects_read_as_their_json(reported: dict[str, Any], usage: Usage) -> None:
+    """A client library's object and the JSON it was made from are the same usage."""
+    assert Usage.read(as_object(reported)) == usage
+
+
+def test_the_openai_clients_object() -> None:
+    """The real object, with its optional members unset."""
+    completion_usage = pytest.importorskip("openai.types").CompletionUsage
+    assert Usage.read(completion_usage(prompt_tokens=7, completion_tokens=2, total_tokens=9)) == Usage(7, 2)
+
+
+@pytest.mark.parametrize("reported", [None, {}, [], "1200", 1_200, {"usage": OPENAI_CHAT}, {"prompt_tokens": None}])
+def test_what_is_no_usage_is_refused(reported: Any) -> None:
+    """The error names the members looked for and what to pass."""
+    with pytest.raises(InputError, match=r"neither 'prompt_tokens', 'input_tokens' nor .* not the response"):
+        Usage.read(reported)
+
+
+@pytest.mark.parametrize("value", ["1200", 12.5, True, -1])
+@pytest.mark.parametrize("field", ["prompt_tokens", "completion_tokens"])
+def test_a_figure_that_is_none_is_refused(field: str, value: Any) -> None:
+    """The error names the field and the value."""
+    with pytest.raises(InputError, match=rf"usage\.{field}: must be a whole number >= 0 \(got {value!r}\)"):
+        Usage.read({**OPENAI_CHAT, field: value})
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, None])
+def test_usage_checks_its_figures(value: Any) -> None:
+    """A usage built by hand is held to the same rule."""
+    with pytest.raises(ConfigurationError, match=r"'cached_tokens' must be a whole number >= 0"):
+        Usage(1, 1, cached_tokens=value)
+
+
+@given(fresh=TOKENS, read=TOKENS, written=TOKENS, output=TOKENS)
+def test_anthropics_prompt_includes_its_cache(fresh: int, read: int, written: int, output: int) -> None:
+    """Nothing that was sent is lost, whichever way it was cached."""
+    reported = {
+        "input_tokens": fresh,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": output,
+    }
+    usage = Usage.read(reported)
+    assert usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens == fresh
+    assert usage.prompt_tokens == fresh + read + written
+
+
+@given(prompt=TOKENS, completion=TOKENS, counted=TOKENS, added=TOKENS)
+def test_an_anchored_total_is_the_report_and_what_was_added(prompt: int, completion: int, counted: int, added: int) -> None:
+    """The messages of the report come out as reported, and new ones add what they count: the offset never scales."""
+    anchor = UsageAnchor.from_usage(Usage(prompt, completion), counted)
+    assert anchor.estimate(counted) == prompt + completion
+    assert anchor.estimate(counted + added) == prompt + completion + added
+
+
+@given(prompt=TOKENS, completion=TOKENS, counted=TOKENS)
+def test_an_anchor_before_the_reply(prompt: int, completion: int, counted: int) -> None:
+    """Where the reply is not counted yet, its reported tokens stay out too."""
+    anchor = UsageAnchor.from_usage(Usage(prompt, completion), counted, with_reply=False)
+    assert anchor.estimate(counted) == prompt
+
+
+def test_hidden_reasoning_is_not_sent_again() -> None:
+    """Reasoning the next request does not carry is left out of its estimate."""
+    assert UsageAnchor.from_usage(REASONED, 1_000).estimate(1_000) == 1_200 + 300 - 192
+
+
+def test_an_estimate_is_never_negative() -> None:
+    """Where we count more than the provider, dropping nearly everything leaves nothing, not less."""
+    anchor = UsageAnchor.from_usage(Usage(100, 0), 500)
+    assert (anchor.offset, anchor.estimate(500), anchor.estimate(10)) == (-400, 100, 0)
+
+
+def test_no_report_no_offset() -> None:
+    """Before the first report the estimate is the count."""
+    assert UsageAnchor().estimate(1_234) == 1_234
+
+
+@pytest.mark.parametrize("value", [REASONED, UsageAnchor(12)])
+def test_values(value: Any) -> None:
+    """Both pickle, and their repr builds them."""
+    assert pickle.loads(pickle.dumps(value)) == value == eval(repr(value))
