@@ -1,10 +1,11 @@
 """How far the estimating counters are from the exact count, by kind of text; prints a Markdown table.
 
-    python benchmarks/estimator_error.py --corpus FOLDER --text "Korean=FOLDER/*.txt"
+    python benchmarks/estimator_error.py --corpus FOLDER --locale /usr/share/locale
 
-Without arguments it measures what the standard library holds and what can be generated. ``--corpus`` adds kinds found in a folder of
-recorded conversations (``*.jsonl.gz``, one ``{"messages": [...]}`` of OpenAI chat messages a line), ``--text`` a kind of your own.
-Exact is toktok's o200k_base. A cell is the mean error of one text and, in brackets, the error of the total, in percent.
+Without arguments it measures what the standard library holds and what can be generated. ``--corpus`` adds kinds found in a
+folder of recorded conversations (``*.jsonl.gz``, one ``{"messages": [...]}`` of OpenAI chat messages a line), ``--locale`` the
+translated messages of the programs on this machine, by language. Exact is toktok's o200k_base. A cell is the mean error of
+one text and, in brackets, the error of the total, in percent.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import asyncio
 import base64
 import email
-import glob
+import gettext
 import gzip
 import http
 import inspect
@@ -30,6 +31,24 @@ from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, T
 
 PIECE_CHARACTERS = 1_500
 FEWEST_CHARACTERS = 20
+MOST_CHARACTERS_A_FILE = 60_000
+LANGUAGES = {
+    "ko": "Korean",
+    "ja": "Japanese",
+    "zh_CN": "Chinese, simplified",
+    "zh_TW": "Chinese, traditional",
+    "ru": "Russian",
+    "el": "Greek",
+    "ar": "Arabic",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "th": "Thai",
+    "vi": "Vietnamese",
+    "fr": "French",
+    "de": "German",
+    "pl": "Polish",
+    "fi": "Finnish",
+}
 COUNTERS = (CharsPerToken(), BytesPerToken(), ByteClassEstimate())
 
 
@@ -52,7 +71,7 @@ def generated() -> Iterator[tuple[str, list[str]]]:
         "CSV of numbers",
         ["\n".join(",".join(f"{dice.gauss(0, 99):.3f}" for _ in range(6)) for _ in range(25)) for _ in range(100)],
     )
-    yield "emoji", ["".join(chr(dice.randint(0x1F600, 0x1F64F)) for _ in range(50)) for _ in range(100)]
+    yield "emoji", ["".join(chr(dice.randint(0x1F300, 0x1F64F)) for _ in range(50)) for _ in range(100)]
 
 
 def recorded(corpus: Path) -> Iterator[tuple[str, list[str]]]:
@@ -81,11 +100,21 @@ def is_text(content: Any) -> bool:
     return isinstance(content, str)
 
 
-def own(specs: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Kinds named on the command line."""
-    for spec in specs:
-        kind, _, pattern = spec.partition("=")
-        yield kind, pieces(Path(path).read_text("utf-8") for path in sorted(glob.glob(pattern)))
+def translated(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Kinds found in the message catalogues of installed programs; lists of country and language names are left out."""
+    for language, name in LANGUAGES.items():
+        paths = [path for path in sorted(folder.glob(f"{language}/LC_MESSAGES/*.mo")) if not path.name.startswith("iso_")]
+        yield f"{name} (program messages)", pieces("\n".join(catalogue(path))[:MOST_CHARACTERS_A_FILE] for path in paths)
+
+
+def catalogue(path: Path) -> list[str]:
+    """The translated messages of one program; none from a file whose own encoding is not what it says."""
+    with path.open("rb") as file:
+        try:
+            entries: dict[Any, str] = vars(gettext.GNUTranslations(file))["_catalog"]
+        except UnicodeDecodeError:
+            return []
+    return [text for source, text in entries.items() if source and text != source and len(text) > FEWEST_CHARACTERS]
 
 
 def row(kind: str, texts: list[str], exact: Callable[[str], int]) -> str:
@@ -101,16 +130,17 @@ def row(kind: str, texts: list[str], exact: Callable[[str], int]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="folder of recorded conversations")
-    parser.add_argument("--text", action="append", default=[], metavar="KIND=PATTERN", help="a kind of your own: text files")
+    parser.add_argument("--locale", type=Path, help="folder of message catalogues, such as /usr/share/locale")
     arguments = parser.parse_args()
     exact = ToktokCounter("o200k_base").count_text
     print(f"| kind | texts | characters a token | {' | '.join(counter.name for counter in COUNTERS)} |")
     print(f"|---|---|---|{'---|' * len(COUNTERS)}")
-    kinds = [*generated(), *own(arguments.text)]
-    if arguments.corpus:
-        kinds += recorded(arguments.corpus)
+    kinds = [*generated()]
+    kinds += recorded(arguments.corpus) if arguments.corpus else []
+    kinds += translated(arguments.locale) if arguments.locale else []
     for kind, texts in kinds:
-        print(row(kind, texts, exact))
+        if texts:
+            print(row(kind, texts, exact))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,15 @@ def _id(group: MessageGroup | int) -> int:
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
     if isinstance(groups, int | MessageGroup):
         return (_id(groups),)
-    return tuple([group if group.__class__ is int else _id(group) for group in groups])
+    return tuple([group if isinstance(group, int) else group.id for group in groups])
+
+
+def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(messages)
+
+
+def _messages_or_none(messages: Iterable[Message | None]) -> tuple[Message | None, ...]:
+    return tuple(messages)
 
 
 @attrs.frozen
@@ -54,7 +62,7 @@ class Replace:
     """
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
-    messages: tuple[Message, ...] = attrs.field(converter=tuple)
+    messages: tuple[Message, ...] = attrs.field(converter=_messages)
     reason: str = ""
 
 
@@ -70,7 +78,7 @@ class Rewrite:
     """
 
     group: int = attrs.field(converter=_id)
-    messages: tuple[Message | None, ...] = attrs.field(converter=tuple)
+    messages: tuple[Message | None, ...] = attrs.field(converter=_messages_or_none)
     reason: str = ""
 
 
@@ -95,7 +103,8 @@ class Together:
     reason: str
 
     def __init__(self, *edits: Drop | Replace | Rewrite, reason: str = "") -> None:
-        self.__attrs_init__(edits, reason or (edits[0].reason if edits else ""))  # type: ignore[attr-defined]
+        object.__setattr__(self, "edits", edits)
+        object.__setattr__(self, "reason", reason or (edits[0].reason if edits else ""))
 
 
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
@@ -146,8 +155,8 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
         parts = [renamed(part, ids) for part in edit.edits]
         kept = [part for part in parts if isinstance(part, Drop | Replace | Rewrite)]
         return Together(*kept, reason=edit.reason) if len(kept) == len(parts) else None
-    new = tuple([ids.get(id) if id < 0 else id for id in named(edit)])
-    if None in new:
+    new = tuple([ids.get(id, id) for id in named(edit)])
+    if any(id < 0 and id not in ids for id in named(edit)):
         return None
     if isinstance(edit, Rewrite):
         return attrs.evolve(edit, group=new[0])

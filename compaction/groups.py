@@ -1,9 +1,9 @@
 """Groups: the units a conversation can be taken apart into without breaking it.
 
-A provider refuses a tool result whose call is gone, and a call whose results are. So nothing here is ever dropped by the message:
-an assistant message with tool calls, every result that answers them, and the reasoning around it are one `MessageGroup`, kept or
-dropped whole. `Grouping` reads a conversation message by message; its rules look backward only, so a conversation may be
-appended to for ever at O(1) a message.
+A provider refuses a tool result whose call is gone, and a call whose results are. So nothing here is ever dropped by the
+message: an assistant message with tool calls, every result that answers them, and the reasoning around it are one
+`MessageGroup`, kept or dropped whole. `Grouping` reads a conversation message by message; its rules look backward only, so a
+conversation may be appended to for ever at O(1) a message.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Grouping:
         return record
 
     def _answered(self, call_id: str) -> GroupRecord | None:
-        """The group of the latest open call with that id, which is no longer open; or the group directly before, if it made it."""
+        """The group of the latest open call with that id, now closed; else the group just before, if it made it."""
         waiting = self._open.get(call_id)
         if waiting:
             record = waiting.pop()

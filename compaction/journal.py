@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .edits import Drop, Edit, Replace, Restore, Rewrite
 from .messages import Message
 from .projection import Projection, Shown
 

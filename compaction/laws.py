@@ -1,7 +1,7 @@
 """What no edit may do, whoever asks.
 
-A strategy can be wrong; the conversation must not break. So every edit passes through here before it happens. An edit is refused
-with the rule it would break, in words; the caller of ``apply`` records it and goes on.
+A strategy can be wrong; the conversation must not break. So every edit passes through here before it happens. An edit is
+refused with the rule it would break, in words; the caller of ``apply`` records it and goes on.
 """
 
 from __future__ import annotations
@@ -132,4 +132,3 @@ def _structure(message: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
     links = [("call", call.id + "\n" + call.name) for call in message.tool_calls()]
     links += [("result", result.call_id) for result in message.tool_results()]
     return message.role, tuple(links)
-

@@ -42,7 +42,7 @@ class Mark:
 
 
 def marked(body: str, *, by: str, round: int = 1) -> str:
-    """The text with its mark in front.
+    r"""The text with its mark in front.
 
     Args:
         body: What the message says.
@@ -50,7 +50,7 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
         round: How many times this summary was written, from 1.
 
     >>> marked("The user wants tea.", by="Summarization")
-    '[compaction 3a70adca by Summarization round 1]\\nThe user wants tea.'
+    '[compaction 3a70adca by Summarization round 1]\nThe user wants tea.'
     """
     return f"{_START}{_digest(body, by, round)} by {by} round {round}]\n{body}"
 

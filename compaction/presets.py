@@ -1,4 +1,4 @@
-"""Known systems and good defaults, each one configuration of the general parts: functions that return a strategy, no new classes."""
+"""Known systems and good defaults: functions that return a strategy made of the general parts, and no new classes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def context_window(
     keep_tool_groups: int = 4,
     keep_groups: int = 2,
 ) -> Pipeline:
-    """Keeps a conversation inside a model's window: old tool results collapse past half of it, the oldest groups go past four fifths.
+    """Keeps a conversation inside a model's window.
 
-    The two thresholds are those of Agent Framework's context-window strategy. Each step goes on to a lower target, so that it does
-    not fire again on the next turn.
+    Past half of it old tool results collapse, past four fifths the oldest groups go. The two thresholds are those of Agent
+    Framework's context-window strategy. Each step goes on to a lower target, so that it does not fire again on the next turn.
 
     Args:
         window: Tokens the model takes in and puts out, > 0.
@@ -43,10 +43,12 @@ def context_window(
     tokens_exceed(22400)
     """
     if window <= 0 or not 0 <= reserve_output < window:
-        raise ConfigurationError(f"context_window({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve")
+        raise ConfigurationError(
+            f"context_window({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
+        )
     if not 0 < tool_threshold <= threshold <= 1:
         raise ConfigurationError(
-            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}): shares with 0 < tool_threshold <= threshold <= 1"
+            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}): 0 < tool_threshold <= threshold <= 1"
         )
     if not 0 < target < threshold:
         raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")

@@ -1,7 +1,8 @@
-"""The state behind an index: every message read, what the view shows of it, and the sums, with the few changes that all else is made of.
+"""The state behind an index: every message read, what the view shows of it, and the sums.
 
-Each change has an exact inverse (`exclude` and `include`, `insert` and `withdraw`, `show` and `show` again with what it returned), so an
-edit is undone by undoing its changes in reverse. Source messages have ordinals; what an edit inserts hangs at the ordinal where it stands.
+All that happens is made of a few changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`,
+`show` and `show` again with what it returned. So an edit is undone by undoing its changes in reverse. Source messages have
+ordinals; what an edit inserts hangs at the ordinal where it stands.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from .groups import GroupKind, Grouping, GroupRecord, MessageGroup
+from .groups import Grouping, GroupKind, GroupRecord, MessageGroup
 from .messages import Message, ToolCall
 from .metrics import Tally
 
@@ -49,7 +50,7 @@ class Projection:
     # ---------------------------------------------------------------- growing
 
     def append(self, raw: Any, message: Message, tokens: int, size: int) -> GroupRecord:
-        """Add the next source message; returns the group it belongs to, which may be excluded (the caller restores it first if so)."""
+        """Add the next source message and return its group; if that is excluded, the caller restores it."""
         ordinal = len(self.source)
         pending = self.grouping.pending
         record = self.grouping.add(ordinal, message)
@@ -91,7 +92,9 @@ class Projection:
         record.excluded = False
         self.included.add(record)
 
-    def insert(self, messages: tuple[Message, ...], sizes: tuple[int, int], anchor: int, replaces: tuple[int, ...]) -> GroupRecord:
+    def insert(
+        self, messages: tuple[Message, ...], sizes: tuple[int, int], anchor: int, replaces: tuple[int, ...]
+    ) -> GroupRecord:
         """Show a new summary group directly before the source message at ``anchor``.
 
         Args:

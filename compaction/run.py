@@ -1,8 +1,8 @@
 """The whole flow: a list of messages becomes an index, a strategy yields edits, a driver applies them, and the view comes out.
 
-There is one piece of logic, `_flow`, a generator; two drivers pump it. It applies each edit before the strategy's next line runs,
-hands requests (what has to be called or awaited) to the driver, and tells an observer what happened. If anything is raised that no
-strategy handles, the index is rolled back to where it was: a failure changes nothing.
+There is one piece of logic, `_flow`, a generator; two drivers pump it. It applies each edit before the strategy's next line
+runs, hands requests (what has to be called or awaited) to the driver, and tells an observer what happened. If anything is
+raised that no strategy handles, the index is rolled back to where it was: a failure changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ __all__ = [
 logger = logging.getLogger("compaction")
 
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
-"""How a run ended. ``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
+"""How a run ended.
+
+``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
 ended short of its target, the target is still false, and no later step reached its own."""
 
 
@@ -178,7 +180,8 @@ def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[R
             if isinstance(item, Drop | Replace | Rewrite | Restore | Together):
                 answer = index.apply(item, by=watch.running)
             elif isinstance(item, StepBegan | StepEnded | Failed):
-                answer = watch.note(item)
+                watch.note(item)
+                answer = None
             elif isinstance(item, Request):
                 try:
                     answer = yield item
@@ -312,7 +315,7 @@ async def compact(
 
     >>> import anyio
     >>> from compaction.strategies import SlidingWindow
-    >>> messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "1"}, {"role": "user", "content": "two"}]
+    >>> messages = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
     >>> async def main():
     ...     return await compact(messages, SlidingWindow(), counter="chars/4")
     >>> anyio.run(main).messages

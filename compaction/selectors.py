@@ -20,7 +20,19 @@ from .errors import ConfigurationError
 from .groups import GroupKind, MessageGroup
 from .index import MessageIndex
 
-__all__ = ["Selector", "SelectorLike", "as_selector", "everything", "first", "kinds", "last", "nothing", "pinned", "system", "tools"]
+__all__ = [
+    "Selector",
+    "SelectorLike",
+    "as_selector",
+    "everything",
+    "first",
+    "kinds",
+    "last",
+    "nothing",
+    "pinned",
+    "system",
+    "tools",
+]
 
 
 class Selector(abc.ABC):
@@ -48,7 +60,9 @@ class Selector(abc.ABC):
         return _Complement(self)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is a choice, not an answer: combine selectors with | & ~, and call one with an index to see it")
+        raise TypeError(
+            f"{self!r} is a choice, not an answer: combine selectors with | & ~, and call one with an index to see it"
+        )
 
 
 SelectorLike: TypeAlias = Selector | Callable[[MessageIndex], Iterable[MessageGroup | int]]
@@ -68,7 +82,7 @@ def as_selector(choice: SelectorLike) -> Selector:
     return _Function(choice)
 
 
-def _flat(kind: type[_Union] | type[_Intersection], *selectors: Selector) -> tuple[Selector, ...]:
+def _flat(kind: type[_Union | _Intersection], *selectors: Selector) -> tuple[Selector, ...]:
     flat: list[Selector] = []
     for selector in selectors:
         flat.extend(selector.selectors if isinstance(selector, kind) else (selector,))

@@ -1,7 +1,7 @@
 """An index as JSON-ready data: its messages or their fingerprints, and its edits.
 
-Edits name groups by id, and ids are ordinals, so the edits apply again to the same messages wherever they are. Inserted messages
-are wire dictionaries. Nothing is evaluated or unpickled; what does not have the expected shape is a `StateError`.
+Edits name groups by id, and ids are ordinals, so the edits apply again to the same messages wherever they are. Inserted
+messages are wire dictionaries. Nothing is evaluated or unpickled; what does not have the expected shape is a `StateError`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class Saved:
         """
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
-            raise StateError(f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew")
+            raise StateError(
+                f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
+            )
         try:
             format = resolve(str(data["format"]))
             messages = data.get("messages")

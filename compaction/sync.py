@@ -32,7 +32,7 @@ class Departure:
     fed_back: bool = False
 
 
-def as_list(messages: Any) -> list[Any]:
+def as_list(messages: Iterable[Any]) -> list[Any]:
     """The messages as a list.
 
     Raises:
@@ -41,9 +41,7 @@ def as_list(messages: Any) -> list[Any]:
     if isinstance(messages, list):
         return messages
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise InputError(
-            f"messages: a conversation is a list of messages (got {type(messages).__name__}); wrap a single message in a list"
-        )
+        raise InputError("messages: a conversation is a list of messages, not a text or one message; wrap a single one in a list")
     return list(messages)
 
 

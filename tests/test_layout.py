@@ -26,10 +26,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # The floors, lowest first. A module imports from lower floors, from what stands before it on its own floor, and from its own
 # folder. A new module or folder gets its place here.
 FLOORS = (
-    ("errors", "messages"),
+    ("errors", "checks", "messages"),
     ("marks", "formats", "tokens"),
     ("context", "groups", "edits", "metrics"),
-    ("projection", "laws", "journal", "sync", "state", "index"),
+    ("projection", "laws", "journal", "sync", "state", "validity", "view", "index"),
     ("selectors", "triggers"),
     ("summarizers", "strategies"),
     ("run", "presets", "caching"),

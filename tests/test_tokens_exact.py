@@ -84,7 +84,7 @@ def with_vocabulary(vocabularies: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def tiktoken_counter(fresh_process: None, with_vocabulary: Path) -> TiktokenCounter:
-    """tiktoken's o200k_base, from disk."""
+    """The o200k_base of tiktoken, from disk."""
     loaded = load_tiktoken("o200k_base")
     assert loaded is not None
     return loaded
@@ -111,7 +111,7 @@ def test_special_tokens_are_plain_text(tiktoken_counter: TiktokenCounter, specia
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00 \ud800" * 50, "\ud83d\ude00"])
 def test_lone_surrogates_count_as_tiktoken_counts_them(tiktoken_counter: TiktokenCounter, text: str) -> None:
-    """toktok refuses what UTF-8 cannot hold; its counter counts the replacement character, as tiktoken does."""
+    """What UTF-8 cannot hold toktok refuses; its counter counts the replacement character, as tiktoken does."""
     assert ToktokCounter("o200k_base").count_text(text) == tiktoken_counter.count_text(text) > 0
 
 
@@ -181,7 +181,7 @@ def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabular
 
 @pytest.mark.parametrize("spec", ["o200k_base", "cl100k_base", "gpt-4o", "gpt-3.5-turbo"])
 def test_a_name_gets_that_encoding_or_an_error(without_toktok: None, without_vocabulary: Path, spec: str) -> None:
-    """Whoever names an encoding or model never gets another one's counts; the error says what to install or which file to keep."""
+    """Whoever names an encoding or model gets no other's counts; the error says what to install or which file to keep."""
     with pytest.raises(UnknownCounter, match=r"not on this machine.*compaction-toolkit\[fast\].*tiktoken\.get_encoding"):
         counter(spec)
 
@@ -197,7 +197,7 @@ def test_a_file_that_appears_later_is_found(without_toktok: None, without_vocabu
 
 
 def test_a_damaged_file_is_left_alone(without_toktok: None, without_vocabulary: Path) -> None:
-    """tiktoken would delete a file whose checksum is wrong and download it again; here it counts as absent."""
+    """A file whose checksum is wrong counts as absent; tiktoken would delete it and download it again."""
     damaged = vocabulary_file("o200k_base")
     assert damaged is not None
     damaged.write_bytes(b"half of a downl")
@@ -246,7 +246,7 @@ def test_an_encoding_already_loaded_needs_no_file(
 
 
 def test_without_tiktoken_encodings_go_by_name(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which encoding a model has is tiktoken's knowledge; without it an encoding still works, and a model says why it does not."""
+    """Which encoding a model has is tiktoken's knowledge; without it encodings still work, and models say why not."""
     for module in ("tiktoken", "tiktoken.model", "tiktoken.registry"):
         monkeypatch.setitem(sys.modules, module, None)
     assert counter("o200k_base").exact

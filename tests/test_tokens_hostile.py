@@ -9,7 +9,7 @@ import time
 import pytest
 
 from compaction.messages import Message, Text
-from compaction.tokens import BytesPerToken, ByteClassEstimate, CharsPerToken, MessageMeter, TokenCounter, counter
+from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, MessageMeter, TokenCounter, counter
 
 TEXTS = {
     "a million spaces": " " * 1_000_000,

@@ -62,7 +62,7 @@ def test_what_is_no_counter_is_refused(spec: Any) -> None:
 @pytest.mark.parametrize("spec", ["claude-sonnet-4-5", "words", ""])
 def test_an_unknown_word_is_refused(spec: str) -> None:
     """A model whose tokenizer is not published gets no other one's counts; the error lists what there is."""
-    with pytest.raises(UnknownCounter, match="o200k_base, .* use 'auto' or 'estimate'"):
+    with pytest.raises(UnknownCounter, match=r"o200k_base, .* use 'auto' or 'estimate'"):
         counter(spec)
 
 

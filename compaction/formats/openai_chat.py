@@ -54,8 +54,7 @@ class OpenAIChat(MessageFormat):
         return "openai_chat"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        kind = type(raw)
-        fields: Mapping[str, Any] = raw if kind is dict else _fields(raw, position)
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
         role = fields.get("role")
         content = fields.get("content")
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
@@ -93,7 +92,7 @@ class OpenAIChat(MessageFormat):
         return _plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
 
 
-openai_chat: Final = OpenAIChat()
+openai_chat = OpenAIChat()
 
 
 def _fields(raw: Any, position: int) -> Mapping[str, Any]:

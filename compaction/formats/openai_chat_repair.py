@@ -115,22 +115,25 @@ class _Pairing:
 
     def begin(self, index: int, raw: Any, fields: Mapping[str, Any]) -> _Turn:
         """Read the calls, and see to it that each has an id of its own."""
-        entries = [(call, fields_of(call) or {}) for call in items_of(fields.get("tool_calls")) or ()]
-        taken = {entry["id"] for _, entry in entries if _id(entry)}
+        entries = [(call, fields_of(call)) for call in items_of(fields.get("tool_calls")) or ()]
+        taken = {_id(entry) for _, entry in entries}
         first: dict[str, Mapping[str, Any]] = {}
         slots: list[_Slot] = []
         kept: list[Any] = []
         for position, (call, entry) in enumerate(entries):
             identifier = _id(entry)
-            if not entry or (identifier and first.setdefault(identifier, entry) is entry):
+            if entry is None:
                 kept.append(call)
-                slots.extend([_Slot("tool", identifier, ("tool", identifier))] if entry else [])
+            elif identifier and first.setdefault(identifier, entry) is entry:
+                kept.append(call)
+                slots.append(_Slot("tool", identifier, ("tool", identifier)))
             elif identifier and first[identifier] == entry:
                 text = f"it repeats the call {identifier!r}"
                 self.changes.add(index, f".tool_calls[{position}]", "duplicate-call-id", text, "the call was removed")
             else:
-                kept.append({**entry, "id": self.fresh(index, position, identifier, taken)})
-                slots.append(_Slot("tool", kept[-1]["id"], ("tool", identifier) if identifier else None))
+                given = self.fresh(index, position, identifier, taken)
+                kept.append({**entry, "id": given})
+                slots.append(_Slot("tool", given, ("tool", identifier) if identifier else None))
         legacy = fields_of(fields.get("function_call")) or {}
         if isinstance(name := legacy.get("name"), str) and name:
             slots.append(_Slot("function", name, ("function", name)))
@@ -164,7 +167,7 @@ class _Pairing:
                 turn.results.append(self.labelled(result, own))
             else:
                 self.move_or_remove(result, answered=result.key in waiting)
-        for slot in slots:
+        for slot in reversed(slots):
             if turn is not None and slot.key is not None and not slot.answered:
                 self.open.setdefault(slot.key, []).append((turn, slot))
 
@@ -210,6 +213,6 @@ def _pair_in_order(slots: Sequence[_Slot], results: Sequence[_Result], found: li
                 slot.answered = True
 
 
-def _id(entry: Mapping[str, Any]) -> str:
-    identifier = entry.get("id")
+def _id(entry: Mapping[str, Any] | None) -> str:
+    identifier = None if entry is None else entry.get("id")
     return identifier if isinstance(identifier, str) else ""

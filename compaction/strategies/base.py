@@ -1,4 +1,4 @@
-"""What every strategy is: a callable that reads an index and yields edits, and the base that does trigger, target and reporting.
+"""What every strategy is: a callable that reads an index and yields edits.
 
 A strategy may be a plain generator function::
 
@@ -7,8 +7,8 @@ A strategy may be a plain generator function::
             if stripped := without_reasoning(group):
                 yield Rewrite(group, stripped, reason="old reasoning")
 
-The built-in ones are frozen values with ``trigger=``, ``target=`` and ``keep=``. Subclass `CompactionStrategy` and write ``edits``;
-the base asks the trigger first and reports what happened.
+The built-in ones are frozen values with ``trigger=``, ``target=`` and ``keep=``. Subclass `CompactionStrategy` and write
+``edits``; the base asks the trigger first and reports what happened.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | R
 
 
 class Strategy(abc.ABC):
-    """Anything that compacts: one of the built-ins, a pipeline of them, or a lifted function. ``a >> b`` runs one after the other."""
+    """Anything that compacts: a built-in, a pipeline, or a lifted function. ``a >> b`` runs one after the other."""
 
     __slots__ = ()
 
@@ -118,25 +118,28 @@ class Strategy(abc.ABC):
         return Pipeline(other, self)
 
 
+def _until_the_trigger_rests(strategy: CompactionStrategy) -> Trigger:
+    return ~strategy.trigger
+
+
+_UNTIL_THE_TRIGGER_RESTS: Any = attrs.Factory(_until_the_trigger_rests, takes_self=True)
+
+
 @attrs.frozen
 class CompactionStrategy(Strategy):
     """Base of the built-in strategies: asks the trigger, yields the edits, reports the outcome.
 
     Args:
         trigger: When to run; by default whenever asked.
-        target: When to stop. By default as soon as the trigger no longer fires; with no trigger either, never, which asks for all
-            the strategy can do. Set one below the trigger: without that distance every turn cuts again, and a provider's prompt
-            cache never survives.
+        target: When to stop. By default as soon as the trigger no longer fires; with no trigger either, never, which asks for
+            all the strategy can do. Set one below the trigger: without that distance every turn cuts again, and a provider's
+            prompt cache never survives.
         keep: The groups it does not touch.
     """
 
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
-    target: Trigger = attrs.field(converter=as_trigger, kw_only=True)
+    target: Trigger = attrs.field(default=_UNTIL_THE_TRIGGER_RESTS, converter=as_trigger, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
-
-    @target.default
-    def _until_the_trigger_rests(self) -> Trigger:
-        return ~self.trigger
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
@@ -181,8 +184,7 @@ class FunctionStrategy(Strategy):
         if isinstance(steps, Generator):
             yield from steps
         else:
-            for step in steps:
-                yield step
+            yield from (step for step in steps)
         yield StepEnded(self, never, True)
 
 

@@ -27,7 +27,7 @@ class ClearMedia(CompactionStrategy):
 
     >>> from compaction import compact_sync
     >>> picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
-    >>> messages = [{"role": "user", "content": [picture]}, {"role": "assistant", "content": "A cat."}, {"role": "user", "content": "And now?"}]
+    >>> messages = [{"role": "user", "content": [picture]}, {"role": "user", "content": "And now?"}]
     >>> compact_sync(messages, ClearMedia(), counter="chars/4").messages[0]
     {'role': 'user', 'content': [{'type': 'text', 'text': '[image removed]'}]}
     """
@@ -47,7 +47,9 @@ class ClearMedia(CompactionStrategy):
 
     def _cleared(self, message: Message) -> Message:
         parts = [self._without_media(part) for part in message.parts]
-        return message if all(new is old for new, old in zip(parts, message.parts, strict=True)) else message.evolve(parts=parts)
+        return (
+            message if all(new is old for new, old in zip(parts, message.parts, strict=True)) else message.evolve(parts=parts)
+        )
 
     def _without_media(self, part: Part) -> Part:
         if isinstance(part, Media):

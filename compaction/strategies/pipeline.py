@@ -12,7 +12,9 @@ __all__ = ["Pipeline"]
 
 @attrs.frozen(init=False, repr=False)
 class Pipeline(Strategy):
-    """Runs every step in order, each by its own trigger; gentlest first. A pipeline is a strategy, and an empty one does nothing.
+    """Runs every step in order, each by its own trigger; gentlest first.
+
+    A pipeline is a strategy, and an empty one does nothing.
 
     Args:
         steps: Strategies or plain functions; a pipeline among them is taken apart.
@@ -28,7 +30,7 @@ class Pipeline(Strategy):
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
             flat.extend(step.steps if isinstance(step, Pipeline) else (step,))
-        self.__attrs_init__(tuple(flat))  # type: ignore[attr-defined]
+        object.__setattr__(self, "steps", tuple(flat))
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(map(repr, self.steps))})"

@@ -19,8 +19,8 @@ def steps_to_seams(
 ) -> Iterator[list[int]]:
     """The groups to drop as steps, oldest first; O(groups in the view).
 
-    A step ends where the message before the run and the message after it may follow each other (``format.valid_seam``). Groups at the
-    end that reach no such place are in no step.
+    A step ends where the message before the run and the message after it may follow each other (``format.valid_seam``).
+    Groups at the end that reach no such place are in no step.
 
     Args:
         index: The conversation, before the first step.

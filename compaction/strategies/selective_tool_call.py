@@ -16,7 +16,7 @@ __all__ = ["SelectiveToolCall"]
 
 @attrs.frozen
 class SelectiveToolCall(CompactionStrategy):
-    """Drops tool-call groups, call and results, oldest first, until ``target`` holds; touches neither user nor plain assistant messages.
+    """Drops tool-call groups, call and results, oldest first, until ``target`` holds; what was said stays.
 
     Cost: O(groups).
 

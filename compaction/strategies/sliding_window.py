@@ -20,10 +20,12 @@ def _same_turn(one: MessageGroup, other: MessageGroup) -> bool:
 
 @attrs.frozen
 class SlidingWindow(CompactionStrategy):
-    """Drops what is outside ``keep``, the oldest turn first and each turn at once, until ``target`` holds. Summaries and system groups stay.
+    """Drops what is outside ``keep``, the oldest turn first, each turn at once, until ``target`` holds.
 
-    With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are left.
-    Without one it keeps just what ``keep`` says: ``SlidingWindow(keep=last(groups=20))``.
+    Summaries and system groups stay.
+
+    With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are
+    left. Without one it keeps just what ``keep`` says: ``SlidingWindow(keep=last(groups=20))``.
 
     Cost: O(groups).
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from ..checks import count
 from ..edits import Drop, Replace, Rewrite, Together
-from ..errors import ConfigurationError
 from ..index import MessageIndex
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import tokens_exceed
@@ -26,8 +26,8 @@ def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
 class TokenBudgetComposed(Strategy):
     """Runs strategies in order until a request fits the budget; if they do not suffice, drops the oldest groups.
 
-    The budget is asked after every edit, also in the middle of a strategy, which is then closed. What it sends, throws and closes
-    reaches the strategy that runs. Cost: that of the strategies that run, and O(groups) for the fallback.
+    The budget is asked after every edit, also in the middle of a strategy, which is then closed. What it sends, throws and
+    closes reaches the strategy that runs. Cost: that of the strategies that run, and O(groups) for the fallback.
 
     Args:
         strategies: What to try, gentlest first; each by its own trigger.
@@ -47,15 +47,10 @@ class TokenBudgetComposed(Strategy):
     """
 
     strategies: tuple[Strategy, ...] = attrs.field(converter=_strategies)
-    budget: int = attrs.field(kw_only=True)
+    budget: int = attrs.field(validator=count(1), kw_only=True)
     early_stop: bool = attrs.field(default=True, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     drop_system: bool = attrs.field(default=False, kw_only=True)
-
-    @budget.validator
-    def _check(self, _: object, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise ConfigurationError(f"TokenBudgetComposed(budget={value!r}): the budget is a whole number of tokens above 0")
 
     def __call__(self, index: MessageIndex) -> Steps:
         over = tokens_exceed(self.budget)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from ..checks import count
 from ..edits import Replace, Rewrite
-from ..errors import ConfigurationError
 from ..groups import GroupKind
 from ..index import MessageIndex
 from ..selectors import Selector, as_selector, last
@@ -17,7 +17,7 @@ __all__ = ["ToolResult"]
 
 @attrs.frozen
 class ToolResult(CompactionStrategy):
-    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; touches neither user nor plain assistant messages.
+    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; what was said stays.
 
     Cost: O(messages), plus the style's O(texts it shortens).
 
@@ -38,12 +38,7 @@ class ToolResult(CompactionStrategy):
 
     style: ToolStyle = attrs.field(factory=Collapse)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
-    at_least: int = attrs.field(default=0, kw_only=True)
-
-    @at_least.validator
-    def _check(self, _: object, value: int) -> None:
-        if value < 0:
-            raise ConfigurationError(f"ToolResult(at_least={value!r}): a number of tokens >= 0")
+    at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
         held: list[Replace | Rewrite] = []
@@ -61,6 +56,5 @@ class ToolResult(CompactionStrategy):
             held.append(edit)
             saved += gain
             if saved >= self.at_least:
-                for ready in held:
-                    yield ready
+                yield from (ready for ready in held)
                 held.clear()

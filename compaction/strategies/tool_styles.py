@@ -1,18 +1,19 @@
 """What becomes of an old tool result: a style is a value that turns a group into its shorter form.
 
-A style is first shown all groups of the view, then asked for each group that may change; ``None`` means there is nothing to gain.
+A style is first shown all groups of the view, then asked for each group that may change; ``None`` means there is nothing to
+gain.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 
+from ..checks import count
 from ..edits import Replace, Rewrite
-from ..errors import ConfigurationError
 from ..groups import MessageGroup
 from ..index import MessageIndex
 from ..marks import marked
@@ -30,11 +31,6 @@ class ToolStyle(Protocol):
     def __call__(self, index: MessageIndex) -> Shorten:
         """Look at the whole view once, O(messages), and return what shortens a group, O(its texts)."""
         ...
-
-
-def _positive(instance: object, attribute: attrs.Attribute[int], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{type(instance).__name__}({attribute.name}={value!r}): a whole number >= 1")
 
 
 def _rewritten(group: MessageGroup, change: Callable[[ToolResult], ToolResult], reason: str) -> Rewrite | None:
@@ -63,7 +59,7 @@ class Clear:
     """
 
     placeholder: str = "[Old tool output cleared to save context space]"
-    min_chars: int = attrs.field(default=200, validator=_positive)
+    min_chars: int = attrs.field(default=200, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
         return lambda group: _rewritten(group, self._cleared, "an old tool result")
@@ -82,7 +78,7 @@ class HeadTail:
         chars: Characters that stay, two thirds at the start, one third at the end; whole lines where that is possible.
     """
 
-    chars: int = attrs.field(default=2_000, validator=_positive)
+    chars: int = attrs.field(default=2_000, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
         return lambda group: _rewritten(group, self._cut, "a long tool result")
@@ -114,7 +110,7 @@ class Dedupe:
         min_chars: Shorter results stay.
     """
 
-    min_chars: int = attrs.field(default=200, validator=_positive)
+    min_chars: int = attrs.field(default=200, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
         later = self._latest(index.included_groups)
@@ -149,8 +145,8 @@ class Collapse:
         argument_chars: Characters of each call's arguments that stay.
     """
 
-    outcome_chars: int = attrs.field(default=160, validator=_positive)
-    argument_chars: int = attrs.field(default=80, validator=_positive)
+    outcome_chars: int = attrs.field(default=160, validator=count(1))
+    argument_chars: int = attrs.field(default=80, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
         def collapsed(group: MessageGroup) -> Replace | None:
@@ -194,13 +190,16 @@ def brief_call(call: ToolCall, chars: int = 80) -> str:
 
 
 def _arguments(text: str) -> str:
+    """JSON arguments as ``key=value, ...``; anything else as it is."""
     try:
         arguments: Any = json.loads(text)
     except (ValueError, RecursionError):
         return text
     if not isinstance(arguments, dict):
         return text
-    return ", ".join(f"{key}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+    pairs = cast("dict[str, Any]", arguments).items()
+    shown = [(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for key, value in pairs]
+    return ", ".join([f"{key}={value}" for key, value in shown])
 
 
 def _shortened(text: str, chars: int) -> str:

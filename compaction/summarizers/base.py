@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
+from ..checks import count, share
 from ..edits import Request
-from ..errors import ConfigurationError
 from ..groups import MessageGroup
 from ..messages import Message
 from ..tokens import TokenCounter
@@ -50,15 +50,9 @@ class SummaryBudget:
     6000
     """
 
-    ratio: float = attrs.field(default=0.20)
-    floor: int = attrs.field(default=2_000)
-    ceiling: int | None = attrs.field(default=None)
-
-    def __attrs_post_init__(self) -> None:
-        if not 0 < self.ratio <= 1:
-            raise ConfigurationError(f"SummaryBudget(ratio={self.ratio!r}): a share above 0 and at most 1")
-        if self.floor < 1 or (self.ceiling is not None and self.ceiling < 1):
-            raise ConfigurationError(f"SummaryBudget(floor={self.floor!r}, ceiling={self.ceiling!r}): tokens, at least 1")
+    ratio: float = attrs.field(default=0.20, validator=share)
+    floor: int = attrs.field(default=2_000, validator=count(1))
+    ceiling: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
 
     def tokens(self, content: int) -> int:
         """The budget for summarizing ``content`` tokens."""

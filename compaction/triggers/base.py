@@ -1,7 +1,7 @@
 """The algebra of triggers: any callable ``index -> bool``, combined with ``&``, ``|`` and ``~``.
 
-A built-in trigger is a frozen value: equal by value, picklable, its ``repr`` the expression that builds it. A plain function becomes
-one as soon as it meets one: ``tokens_exceed(50_000) & (lambda index: night())``.
+A built-in trigger is a frozen value: equal by value, picklable, its ``repr`` the expression that builds it. A plain function
+becomes one as soon as it meets one: ``tokens_exceed(50_000) & (lambda index: night())``.
 
     >>> from compaction.triggers import has_tool_calls, tokens_exceed, turns_exceed
     >>> tokens_exceed(60_000) & has_tool_calls | turns_exceed(40)
@@ -53,7 +53,9 @@ class Trigger(abc.ABC):
         return _Not(self)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is a condition, not an answer: combine triggers with & | ~, and call one with an index to ask it")
+        raise TypeError(
+            f"{self!r} is a condition, not an answer: combine triggers with & | ~, and call one with an index to ask it"
+        )
 
 
 TriggerLike: TypeAlias = Trigger | Callable[[MessageIndex], bool]
@@ -73,7 +75,7 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     return _Function(condition)
 
 
-def _flat(kind: type[_All] | type[_Any], *triggers: Trigger) -> tuple[Trigger, ...]:
+def _flat(kind: type[_All | _Any], *triggers: Trigger) -> tuple[Trigger, ...]:
     """The triggers, with nested ones of the same kind spread out."""
     flat: list[Trigger] = []
     for trigger in triggers:

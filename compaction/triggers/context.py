@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from ..checks import above, count, share
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
@@ -13,12 +14,7 @@ __all__ = ["context_exceeds", "every", "idle_for"]
 
 @attrs.frozen(repr=False)
 class _ContextExceeds(Trigger):
-    ratio: float = attrs.field()
-
-    @ratio.validator
-    def _check(self, _: object, value: float) -> None:
-        if not 0 < value <= 1:
-            raise ConfigurationError(f"context_exceeds({value!r}): the ratio is a share of the window, above 0 and at most 1")
+    ratio: float = attrs.field(validator=share)
 
     def __call__(self, index: MessageIndex) -> bool:
         return index.tokens > self.ratio * _window(index)
@@ -40,12 +36,7 @@ def _window(index: MessageIndex) -> int:
 
 @attrs.frozen(repr=False)
 class _Every(Trigger):
-    turns: int = attrs.field()
-
-    @turns.validator
-    def _check(self, _: object, value: int) -> None:
-        if value < 1:
-            raise ConfigurationError(f"every({value!r}): the number of turns is >= 1")
+    turns: int = attrs.field(validator=count(1))
 
     def __call__(self, index: MessageIndex) -> bool:
         return index.turns_since_edit >= self.turns
@@ -59,12 +50,7 @@ class _Every(Trigger):
 
 @attrs.frozen(repr=False)
 class _IdleFor(Trigger):
-    seconds: float = attrs.field()
-
-    @seconds.validator
-    def _check(self, _: object, value: float) -> None:
-        if not value > 0:
-            raise ConfigurationError(f"idle_for({value!r}): the time is above 0 seconds")
+    seconds: float = attrs.field(validator=above(0))
 
     def __call__(self, index: MessageIndex) -> bool:
         return index.idle_seconds >= self.seconds
@@ -98,7 +84,7 @@ def every(turns: int) -> Trigger:
 
 
 def idle_for(seconds: float) -> Trigger:
-    """Fires when nothing was said for this long before the latest messages: a prompt cache is cold then, and a cut costs nothing.
+    """Fires when nothing was said for this long before the latest messages: a cut then costs no warm prompt cache.
 
     The time is ``context.now``; without one it never fires. O(1).
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from ..errors import ConfigurationError
+from ..checks import count
 from ..index import MessageIndex
 from .base import Trigger
 
@@ -25,11 +25,7 @@ _SIZES: Final[dict[str, Callable[[MessageIndex], int]]] = {
 @attrs.frozen(repr=False)
 class _Exceeds(Trigger):
     unit: str
-    limit: int = attrs.field()
-
-    @limit.validator
-    def _check(self, _: object, value: object) -> None:
-        _require_count(f"{self.unit}_exceed", value)
+    limit: int = attrs.field(validator=count())
 
     def __call__(self, index: MessageIndex) -> bool:
         return _SIZES[self.unit](index) > self.limit
@@ -44,11 +40,7 @@ class _Exceeds(Trigger):
 
 @attrs.frozen(repr=False)
 class _TokensBelow(Trigger):
-    limit: int = attrs.field()
-
-    @limit.validator
-    def _check(self, _: object, value: object) -> None:
-        _require_count("tokens_below", value)
+    limit: int = attrs.field(validator=count())
 
     def __call__(self, index: MessageIndex) -> bool:
         return index.tokens < self.limit
@@ -59,11 +51,6 @@ class _TokensBelow(Trigger):
 
     def __repr__(self) -> str:
         return f"tokens_below({self.limit})"
-
-
-def _require_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"{name}({value!r}): the limit is a whole number >= 0")
 
 
 def tokens_exceed(tokens: int) -> Trigger:
