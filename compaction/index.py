@@ -275,7 +275,8 @@ class MessageIndex(IndexView):
                 empty until the first `sync` brings them.
         """
         source, pinned = self._projection.source, sorted(self._pinned_ids)
-        return state.to_dict(source, self._journal, self.format, pinned, keep_messages=messages)
+        data = state.to_dict(source, self._journal, self.format, pinned, keep_messages=messages)
+        return {**data, "failures": {by: list(failed) for by, failed in self._failures.items()}}
 
     @classmethod
     def from_dict(
@@ -294,6 +295,7 @@ class MessageIndex(IndexView):
         saved = state.Saved.read(data)
         index = cls(counter=counter, format=saved.format, context=context)
         index._pinned_ids.update(saved.pinned)
+        index._failures.update(saved.failures)
         if saved.messages is None:
             index._saved, index._pin = saved, pin
             return index

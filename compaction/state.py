@@ -76,6 +76,7 @@ class Saved:
         fingerprints: One for each message, if the messages were not kept.
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
+        failures: How often each strategy failed in a row, and when last.
     """
 
     format: MessageFormat
@@ -83,6 +84,7 @@ class Saved:
     fingerprints: tuple[str, ...]
     journal: tuple[Applied, ...]
     pinned: tuple[int, ...]
+    failures: dict[str, tuple[int, float]]
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Saved:
@@ -105,6 +107,7 @@ class Saved:
                 fingerprints=tuple(str(each) for each in data.get("fingerprints", ())),
                 journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
                 pinned=tuple(int(id) for id in data.get("pinned", ())),
+                failures={str(by): (int(times), float(at)) for by, (times, at) in data.get("failures", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error

@@ -41,7 +41,7 @@ def as_list(messages: Iterable[Any]) -> list[Any]:
     if isinstance(messages, list):
         return messages
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise InputError("messages: a conversation is a list of messages, not a text or one message; wrap a single one in a list")
+        raise InputError("messages: a conversation is a list of messages; wrap a single message in one")
     return list(messages)
 
 

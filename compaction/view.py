@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from .context import RunContext
 from .edits import Edit, Refusal, Restore
@@ -11,10 +11,14 @@ from .errors import InputError
 from .groups import GroupRecord, MessageGroup
 from .journal import Applied
 from .laws import removable, rewritable
+from .messages import Message
 from .metrics import Metrics
 from .projection import Projection
 
-__all__ = ["IndexView"]
+__all__ = ["COOLDOWNS_SECONDS", "IndexView"]
+
+COOLDOWNS_SECONDS: Final = (60.0, 300.0, 900.0)
+"""How long a strategy rests after one, two, and three or more failures in a row; the figures are Hermes Agent's."""
 
 
 class IndexView:
@@ -28,6 +32,7 @@ class IndexView:
         self.context = RunContext() if context is None else context
         self._seen_at: float | None = None
         self._gap_seconds = 0.0
+        self._failures: dict[str, tuple[int, float]] = {}
         self._start()
 
     def _start(self) -> None:
@@ -133,14 +138,43 @@ class IndexView:
         since = 0.0 if now is None or self._seen_at is None else now - self._seen_at
         return max(self._gap_seconds, since)
 
+    def ordinals(self, group: MessageGroup | int) -> list[int]:
+        """The places in the source, from 0, of the messages that a group stands for, through any number of rounds.
+
+        Raises:
+            InputError: If there is no such group.
+        """
+        return sorted(self._projection.stands_for(self._record(group if isinstance(group, int) else group.id)))
+
+    def read_originals(self, group: MessageGroup | int) -> list[Message]:
+        """What `originals` returns, as read."""
+        return [self._projection.read[ordinal] for ordinal in self.ordinals(group)]
+
+    def is_cooling(self, by: str) -> bool:
+        """Whether a strategy failed so recently, by ``context.now``, that it should not try again yet; never without a clock."""
+        failed = self._failures.get(by)
+        if failed is None or self.context.now is None:
+            return False
+        times, since = failed
+        return self.context.now - since < COOLDOWNS_SECONDS[min(times, len(COOLDOWNS_SECONDS)) - 1]
+
+    def note_failure(self, by: str) -> None:
+        """Remember that a strategy failed now; each time in a row it rests longer."""
+        if self.context.now is not None:
+            times, _ = self._failures.get(by, (0, 0.0))
+            self._failures[by] = (times + 1, self.context.now)
+
+    def note_success(self, by: str) -> None:
+        """Forget a strategy's failures."""
+        self._failures.pop(by, None)
+
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """The caller's messages that a group stands for, through any number of rounds; its own where nothing replaced them.
 
         Raises:
             InputError: If there is no such group.
         """
-        record = self._record(group if isinstance(group, int) else group.id)
-        return [self._projection.source[ordinal] for ordinal in sorted(self._projection.stands_for(record))]
+        return [self._projection.source[ordinal] for ordinal in self.ordinals(group)]
 
     def _record(self, id: int) -> GroupRecord:
         record = self._projection.by_id.get(id)

@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -211,6 +211,17 @@ def test_an_unreadable_file_counts_as_absent(without_toktok: None, without_vocab
     assert place is not None
     place.mkdir()
     assert load_tiktoken("o200k_base") is None
+
+
+def test_a_tokenizer_that_fails_on_short_texts_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halving stops well before nothing is left: what is wrong with a short text is raised."""
+
+    def fail(text: str, **_: Any) -> list[int]:
+        raise ValueError(f"cannot read {len(text)} characters")
+
+    monkeypatch.setattr("tiktoken.get_encoding", lambda _: SimpleNamespace(encode=fail))
+    with pytest.raises(ValueError, match="cannot read 625 characters"):
+        TiktokenCounter("o200k_base").count_text("x" * 10_000)
 
 
 def test_a_cache_turned_off_means_a_download(without_toktok: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_costs_of_a_models_family(model: str, costs: ChatCosts) -> None:
 
 def test_a_cost_is_never_negative() -> None:
     """The error names the cost and the value."""
-    with pytest.raises(ConfigurationError, match=r"'per_call' must be >= 0 tokens \(got -1\)"):
+    with pytest.raises(ConfigurationError, match=r"ChatCosts: 'per_call' must be a whole number >= 0 \(got -1\)"):
         ChatCosts(per_call=-1)
 
 

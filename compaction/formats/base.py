@@ -101,6 +101,10 @@ class MessageFormat(abc.ABC):
         """Whether ``after`` may directly follow ``before`` (``None``: the start or end of the list); by default always."""
         return True
 
+    def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
+        """A summary as this format wants it between these two neighbours: one message, or two where roles have to alternate."""
+        return (self.new(self.summary_role(before, after), text),)
+
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         """The role a summary takes between these two neighbours (``None`` at either end).
 

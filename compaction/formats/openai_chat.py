@@ -17,7 +17,7 @@ import attrs
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, items_of
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
 
@@ -144,19 +144,21 @@ def _json(value: Any) -> str:
 def _parts(fields: Mapping[str, Any]) -> list[Part]:
     """The parts of a message that is not a tool's, reasoning first, calls last."""
     parts: list[Part] = [
-        Reasoning(_reasoning_text(value), raw=_Field(field)) for field in REASONING_FIELDS if (value := fields.get(field))
+        Reasoning(_reasoning_text(value), raw=_Field(field))
+        for field in REASONING_FIELDS
+        if not is_empty(value := fields.get(field))
     ]
     parts.extend(_content_parts(fields.get("content")))
-    if refusal := fields.get("refusal"):
+    if not is_empty(refusal := fields.get("refusal")):
         parts.append(Text(_json(refusal), raw=_Field("refusal")))
-    if audio := fields.get("audio"):
+    if not is_empty(audio := fields.get("audio")):
         parts.append(Media("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
     calls = fields.get("tool_calls")
     if (entries := items_of(calls)) is not None:
         parts.extend(_call(call) for call in entries)
     elif calls is not None:
         parts.append(Other(_json(calls), raw=_Field("tool_calls")))
-    if legacy := fields.get("function_call"):
+    if not is_empty(legacy := fields.get("function_call")):
         parts.append(_legacy_call(legacy))
     return parts
 

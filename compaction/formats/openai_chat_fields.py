@@ -17,6 +17,7 @@ __all__ = [
     "is_empty",
     "items_of",
     "result_key",
+    "role_of",
 ]
 
 ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
@@ -53,6 +54,12 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
         return None
 
 
+def role_of(fields: Mapping[str, Any]) -> str:
+    """The message's role; empty if it has none."""
+    role = fields.get("role")
+    return role if isinstance(role, str) else ""
+
+
 def items_of(value: Any) -> Sequence[Any] | None:
     """The items of a list or tuple; ``None`` if it is neither."""
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
@@ -85,10 +92,17 @@ def _key(role: str, identifier: Any) -> Key | None:
 
 def has_calls(fields: Mapping[str, Any]) -> bool:
     """Whether there is anything in the fields for calls, well formed or not."""
-    calls = fields.get("tool_calls")
-    return fields.get("function_call") is not None or (calls is not None and not is_empty(calls))
+    return not (is_empty(fields.get("tool_calls")) and is_empty(fields.get("function_call")))
 
 
 def is_empty(value: Any) -> bool:
-    """Whether it is a text, list or object with nothing in it."""
-    return isinstance(value, str | list | tuple | Mapping) and not value
+    """Whether it says nothing: null, zero, an empty text or list, or an object of such values.
+
+    Some servers write every field of a message; one that does not apply is then an object of empty strings and zeros.
+    """
+    fields = fields_of(value)
+    return _is_nothing(value) if fields is None else all(_is_nothing(field) for field in fields.values())
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str | int | float | list | tuple | Mapping) and not value)

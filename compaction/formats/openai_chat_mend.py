@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import Problem
-from .openai_chat_fields import ROLES, call_fields, fields_of, is_empty, items_of
+from .openai_chat_fields import ROLES, call_fields, fields_of, is_empty, items_of, role_of
 from .openai_chat_rules import null_rule, part_problems
 
 __all__ = ["Changes", "mend_message"]
@@ -38,8 +38,7 @@ class Changes:
 def mend_message(index: int, raw: Any, changes: Changes) -> Any:
     """The message with its own faults mended; the same object if it has none that can be."""
     fields = fields_of(raw)
-    role = None if fields is None else fields.get("role")
-    if fields is None or not isinstance(role, str) or role not in ROLES:
+    if fields is None or (role := role_of(fields)) not in ROLES:
         return raw
     mended = dict(fields)
     before = len(changes)
@@ -96,11 +95,12 @@ def _mended_part(index: int, position: int, part: Any, changes: Changes) -> list
 
 
 def _mend_calls(index: int, mended: dict[str, Any], changes: Changes) -> None:
+    for name in ("tool_calls", "function_call"):
+        if mended.get(name) is not None and is_empty(mended[name]):
+            del mended[name]
+            changes.add(index, f".{name}", "malformed-tool-calls", "it is empty", "the field was removed")
     calls = mended.get("tool_calls")
-    if is_empty(calls):
-        del mended["tool_calls"]
-        changes.add(index, ".tool_calls", "malformed-tool-calls", "it is empty", "the field was removed")
-    elif (entries := items_of(calls)) is not None:
+    if (entries := items_of(calls)) is not None:
         mended["tool_calls"] = [_mended_call(index, f".tool_calls[{n}]", call, changes) for n, call in enumerate(entries)]
     elif (entry := fields_of(calls)) is not None and fields_of(entry.get(call_fields(entry)[0])) is not None:
         changes.add(index, ".tool_calls", "malformed-tool-calls", "it is one call, not a list", "it was put into a list")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from .base import Repair
-from .openai_chat_fields import Key, fields_of, has_calls, items_of, result_key
+from .openai_chat_fields import Key, fields_of, has_calls, items_of, result_key, role_of
 from .openai_chat_mend import Changes, mend_message
 from .openai_chat_rules import validate
 
@@ -97,7 +97,7 @@ class _Pairing:
         results: list[_Result] = []
         for index, raw in enumerate(messages):
             fields = fields_of(raw) or {}
-            role = fields.get("role")
+            role = role_of(fields)
             if role == "tool" or role == "function":
                 results.append(_Result(index, raw, role, result_key(role, fields)))
                 continue

@@ -23,6 +23,7 @@ from .openai_chat_fields import (
     is_empty,
     items_of,
     result_key,
+    role_of,
 )
 
 __all__ = ["RULES", "null_rule", "part_problems", "validate"]
@@ -76,13 +77,9 @@ directly after the assistant message, or leave the call out
     pairs = _Pairs(found)
     for index, raw in enumerate(raws):
         fields = fields_of(raw)
-        if fields is None:
-            found.append((index, _unreadable(index, raw)))
-            pairs.message(index, "", {})
-            continue
-        role = fields.get("role")
-        found.extend((index, problem) for problem in _message_problems(f"messages[{index}]", role, fields))
-        pairs.message(index, role, fields)
+        problems = _unreadable(index, raw) if fields is None else _message_problems(f"messages[{index}]", fields)
+        found.extend((index, problem) for problem in problems)
+        pairs.message(index, fields or {})
     pairs.end_run("pending-call", "has no result yet")
     return [problem for _, problem in sorted(found, key=_place)]
 
@@ -96,7 +93,8 @@ class _Pairs:
         self.open: dict[Key, str] = {}
         self.answered: set[Key] = set()
 
-    def message(self, index: int, role: Any, fields: Mapping[str, Any]) -> None:
+    def message(self, index: int, fields: Mapping[str, Any]) -> None:
+        role = role_of(fields)
         if role == "tool" or role == "function":
             self.result(index, role, fields)
             return
@@ -148,18 +146,19 @@ def _place(found: tuple[int, Problem]) -> int:
     return found[0]
 
 
-def _unreadable(index: int, raw: Any) -> Problem:
-    return _problem(f"messages[{index}]", "unreadable-message", f"a message is an object with a role (got {_type(raw)})")
+def _unreadable(index: int, raw: Any) -> Iterator[Problem]:
+    yield _problem(f"messages[{index}]", "unreadable-message", f"a message is an object with a role (got {_type(raw)})")
 
 
 def _type(value: Any) -> str:
     return "null" if value is None else type(value).__name__
 
 
-def _message_problems(where: str, role: Any, fields: Mapping[str, Any]) -> Iterator[Problem]:
+def _message_problems(where: str, fields: Mapping[str, Any]) -> Iterator[Problem]:
     """What is wrong with one message, whatever stands around it."""
-    if not isinstance(role, str) or not role:
-        yield _problem(f"{where}.role", "missing-role", f"a role is a non-empty string (got {_type(role)})")
+    role = role_of(fields)
+    if not role:
+        yield _problem(f"{where}.role", "missing-role", f"a role is a non-empty string (got {_type(fields.get('role'))})")
         return
     if role not in ROLES:
         yield _problem(f"{where}.role", "unknown-role", f"no such role: {role!r}")
@@ -187,11 +186,9 @@ def _content_problems(where: str, role: str, fields: Mapping[str, Any], content:
 def null_rule(role: str, fields: Mapping[str, Any]) -> str | None:
     """The rule a null or missing content breaks; ``None`` where something else stands for it, or nothing need be said."""
     if role == "assistant":
-        refusal = fields.get("refusal")
-        if has_calls(fields) or fields.get("audio") is not None or (isinstance(refusal, str) and refusal):
+        if has_calls(fields) or not is_empty(fields.get("audio")) or not is_empty(fields.get("refusal")):
             return None
-        thought = any(fields.get(name) is not None and not is_empty(fields[name]) for name in REASONING_FIELDS)
-        return "reasoning-only" if thought else "empty-assistant"
+        return "empty-assistant" if all(is_empty(fields.get(name)) for name in REASONING_FIELDS) else "reasoning-only"
     return None if role == "function" else "no-content"
 
 

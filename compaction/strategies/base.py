@@ -107,6 +107,14 @@ class Strategy(abc.ABC):
     def __call__(self, index: MessageIndex) -> Steps:
         """Run on an index: a generator that a driver in `compaction.run` pumps."""
 
+    def forced(self, focus: str | None = None) -> Strategy:
+        """This strategy for a run that somebody asked for: what is gentle runs whatever its trigger says; the rest is as it is.
+
+        Args:
+            focus: What a summary should give room to.
+        """
+        return self
+
     def __rshift__(self, other: StrategyLike) -> Strategy:
         from .pipeline import Pipeline
 

@@ -9,7 +9,8 @@ from ..edits import Replace, Rewrite
 from ..groups import GroupKind
 from ..index import MessageIndex
 from ..selectors import Selector, as_selector, last
-from .base import CompactionStrategy, Steps
+from ..triggers import always, never
+from .base import CompactionStrategy, Steps, Strategy
 from .tool_styles import Collapse, ToolStyle
 
 __all__ = ["ToolResult"]
@@ -39,6 +40,9 @@ class ToolResult(CompactionStrategy):
     style: ToolStyle = attrs.field(factory=Collapse)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return attrs.evolve(self, trigger=always, target=never, at_least=0)
 
     def edits(self, index: MessageIndex) -> Steps:
         held: list[Replace | Rewrite] = []

@@ -1,32 +1,26 @@
 """What a provider puts around the texts of a message, in tokens.
 
-Providers publish none of this; every figure here is measured or quoted, and whoever knows better passes other numbers. Over
-recorded exchanges (279 Anthropic, 175 OpenAI) three tokens a message, one for the role and three for the reply reproduced the
-reported prompt tokens of 32 of 33 plain gpt-4o conversations exactly. gpt-5 and the o-series always reported one less: their
-reply costs two. Tool schemas cost more than they look (gpt-5-mini hides about 80 tokens), so the reported usage should anchor
-the total: `UsageAnchor`.
+Providers publish next to none of this; every figure here is measured or quoted, and whoever knows better passes other
+numbers. Of 33 recorded gpt-4o requests without tools, three tokens a message, one for its role and three for the reply give the
+reported prompt of 32 exactly. gpt-5 and o3-mini always reported one less: their reply costs two. Tools cost more than they
+show (gpt-5-mini reports 80 tokens that no message holds), so reported usage should anchor the total: `UsageAnchor`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from ..errors import ConfigurationError
+from ..checks import count
 from ..messages import Media
 
 __all__ = ["ChatCosts"]
 
 
-def _not_negative(_: Any, attribute: attrs.Attribute[int], value: int) -> None:
-    if value < 0:
-        raise ConfigurationError(f"'{attribute.name}' must be >= 0 tokens (got {value})")
-
-
 def _tokens(default: int) -> int:
-    field: int = attrs.field(default=default, validator=_not_negative)
+    field: int = attrs.field(default=default, validator=count())
     return field
 
 

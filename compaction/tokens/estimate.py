@@ -1,6 +1,6 @@
 """Tokens from byte classes: what is left when no vocabulary is on the machine, and much nearer than characters divided by four.
 
-Every byte of the UTF-8 text falls into one of 16 classes (lower case, digit, the first byte of a Hangul syllable, ...). How
+Every byte of the UTF-8 text falls into one of 17 classes (lower case, digit, the first byte of a Hangul syllable, ...). How
 often each class occurs, and how often one class follows another, is counted in C by ``bytes.count``; the estimate is the
 weighted sum.
 

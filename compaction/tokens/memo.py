@@ -11,18 +11,13 @@ from typing import Final
 
 import attrs
 
-from ..errors import ConfigurationError
+from ..checks import count
 from .base import TokenCounter
 
 __all__ = ["Memoized"]
 
 _ENTRY_BYTES: Final = 100  # what a dictionary keeps for one entry besides the string: slot, hash, and the number
 _LARGEST_SHARE: Final = 8
-
-
-def _at_least_one(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if value < 1:
-        raise ConfigurationError(f"'{attribute.name}' must be >= 1 (got {value}); use the counter itself to remember nothing")
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)  # a hook would run at every text that is remembered
@@ -45,7 +40,7 @@ class Memoized:
     """
 
     inner: TokenCounter
-    max_bytes: int = attrs.field(default=32_000_000, validator=_at_least_one)
+    max_bytes: int = attrs.field(default=32_000_000, validator=count(1))
     _younger: dict[str, int] = attrs.field(factory=dict[str, int], init=False, repr=False)
     _older: dict[str, int] = attrs.field(factory=dict[str, int], init=False, repr=False)
     _younger_bytes: int = attrs.field(default=0, init=False, repr=False)

@@ -117,10 +117,10 @@ def vocabulary_file(encoding: str) -> Path | None:
 
 def _is_on_disk(encoding: str) -> bool:
     path = vocabulary_file(encoding) if encoding in VOCABULARIES else None
-    if path is None or not path.is_file():
+    if path is None:
         return False
     _, checksum = VOCABULARIES[encoding]
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == checksum
-    except OSError:
+    except OSError:  # not there, or not to be read
         return False

@@ -12,14 +12,10 @@ from typing import Any, cast
 
 import attrs
 
-from ..errors import ConfigurationError, InputError
+from ..checks import count
+from ..errors import InputError
 
 __all__ = ["Usage"]
-
-
-def _check_tokens(_: Any, attribute: attrs.Attribute[int], value: int) -> None:
-    if value.__class__ is not int or value < 0:
-        raise ConfigurationError(f"'{attribute.name}' must be a whole number >= 0 (got {value!r})")
 
 
 @attrs.frozen
@@ -34,11 +30,11 @@ class Usage:
         reasoning_tokens: How many of the completion's were hidden reasoning, where the provider says so.
     """
 
-    prompt_tokens: int = attrs.field(validator=_check_tokens)
-    completion_tokens: int = attrs.field(validator=_check_tokens)
-    cached_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
-    cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
-    reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=_check_tokens)
+    prompt_tokens: int = attrs.field(validator=count())
+    completion_tokens: int = attrs.field(validator=count())
+    cached_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
+    cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
+    reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
 
     @classmethod
     def read(cls, usage: Any) -> Usage:

@@ -1,0 +1,20 @@
+r"""Files of conversations: read with the place of every message, and written as a whole or not at all.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> path = Path(tempfile.mkdtemp(), "runs.jsonl")
+>>> _ = path.write_text('[{"role": "user", "content": "one"},  {"role": "user", "content": "two"}]\n')
+>>> with write_text(path) as write:
+...     for conversation in read_conversations(path):
+...         _ = write(conversation.with_messages(conversation.messages[1:]))
+>>> path.read_text()
+'[{"role": "user", "content": "two"}]\n'
+"""
+
+from __future__ import annotations
+
+from .conversation import Conversation
+from .reading import read_conversations
+from .writing import UnwritableFile, write_text
+
+__all__ = ["Conversation", "UnwritableFile", "read_conversations", "write_text"]

@@ -1,0 +1,200 @@
+"""Summarization: a text stands for what it replaces. The strategy that can go most wrong, so the one with most to check.
+
+A summary is never accepted because a model answered. It must say something, be shorter than what it stands for, and take its place
+without breaking the format; otherwise ``on_failure`` says what happens, and the result says so too. An earlier summary is updated,
+not summarized again, and nothing is asked of a summarizer while there is nothing new, too little of it, or it failed a moment ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from ..edits import Drop, Replace, Rewrite, Together
+from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..groups import GroupKind, MessageGroup
+from ..index import MessageIndex
+from ..marks import read_mark
+from ..messages import Message
+from ..selectors import Selector, as_selector, last
+from ..summarizers import DigestSummarizer, Summarizer, SummaryBudget, SummaryRequest, SummaryTemplate, default_template
+from ..triggers import always, never
+from .base import CompactionStrategy, Failed, Steps, Strategy
+from .summary_text import SummaryText
+
+__all__ = ["OnFailure", "Summarization"]
+
+OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
+"""What to do if there is no summary to be had: keep the conversation as it is, write a digest without a model, drop what was to
+be summarized, or raise."""
+
+
+@attrs.frozen
+class Summarization(CompactionStrategy):
+    """Replaces the groups that ``keep`` leaves free by one summary, and updates it in later rounds.
+
+    Cost: O(groups), and one request to the summarizer.
+
+    Args:
+        summarizer: Who writes it; by default a digest made without a model.
+        trigger: When to run.
+        target: When there is nothing to do; asked once, before the summarizer is.
+        keep: What stays verbatim; by default the last 4 groups, as in Agent Framework's documentation.
+        budget: How long the summary may be.
+        on_failure: What to do if there is no summary to be had.
+        least_share: The new groups must be at least this share of the view, or no summary is asked for: without it a conversation
+            whose kept part alone is too large would be summarized again on every turn.
+        focus: What the summary should give room to.
+        template: Its sections.
+        language: The language to write in; ``None`` for the conversation's own.
+        system_note: A sentence appended to the first system message together with the first summary, once.
+        text: The words around the summary.
+
+    >>> from compaction import compact_sync
+    >>> from compaction.triggers import messages_exceed
+    >>> said = [{"role": "user", "content": f"Please remember that shelf {n} holds box {n * 7}. " * 30} for n in range(9)]
+    >>> result = compact_sync(said, Summarization(trigger=messages_exceed(8), keep=last(messages=2)), counter="chars/4")
+    >>> [message["role"] for message in result.messages], result.outcome
+    (['user', 'user', 'user'], 'compacted')
+    """
+
+    summarizer: Summarizer = attrs.field(factory=DigestSummarizer)
+    keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
+    budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
+    on_failure: OnFailure = attrs.field(
+        default="keep", validator=attrs.validators.in_(("keep", "digest", "drop", "raise")), kw_only=True
+    )
+    least_share: float = attrs.field(default=0.1, kw_only=True)
+    focus: str | None = attrs.field(default=None, kw_only=True)
+    template: SummaryTemplate = attrs.field(factory=default_template, kw_only=True)
+    language: str | None = attrs.field(default=None, kw_only=True)
+    system_note: str | None = attrs.field(default=None, kw_only=True)
+    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return attrs.evolve(self, trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
+
+    def edits(self, index: MessageIndex) -> Steps:
+        request = self._request(index)
+        if request is None or self.target(index) or index.is_cooling(self.name):
+            return
+        try:
+            answer = yield request
+            summary = self._summary(index, request, answer)
+        except (ConfigurationError, SyncDriverError):
+            raise
+        except Exception as error:
+            index.note_failure(self.name)
+            yield from self._without_summary(index, request, error)
+            return
+        index.note_success(self.name)
+        yield from self._put(index, request, summary)
+
+    # ---------------------------------------------------------------- asking
+
+    def _request(self, index: MessageIndex) -> SummaryRequest | None:
+        """What to ask for; ``None`` while there is nothing new, or too little of it."""
+        free = self.candidates(index)
+        mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
+        fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.made_by != self.name])
+        tokens = sum(group.tokens for group in fresh)
+        if not fresh or tokens < self.least_share * index.included.tokens:
+            return None
+        gone = {group.id for group in free}
+        return SummaryRequest(
+            summarizer=self.summarizer,
+            groups=fresh,
+            previous="\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None,
+            originals=tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None]),
+            kept=tuple([group for group in index.included_groups if group.id not in gone]),
+            budget=self.budget.tokens(tokens),
+            counter=index.counter,
+            focus=self.focus,
+            template=self.template,
+            language=self.language,
+        )
+
+    def _replaced(self, index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
+        """The groups a summary stands for: the new ones and the earlier summary."""
+        kept = {group.id for group in request.kept}
+        return [group for group in index.included_groups if group.id not in kept]
+
+    # ---------------------------------------------------------------- answering
+
+    def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...]:
+        """The answer as messages that can take the place of the groups.
+
+        Raises:
+            SummaryFailed: If it says nothing, or is not shorter than what it is to stand for.
+        """
+        if not isinstance(answer, str) or not answer.strip():
+            raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
+        replaced = self._replaced(index, request)
+        mine = [mark.round for group in replaced if (mark := read_mark(group.messages[0])) and mark.by == self.name]
+        places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
+        text = self.text.render(answer, originals=places, by=self.name, round=max(mine, default=0) + 1)
+        messages = index.format.summary(text, *_neighbours(index.included_groups, replaced))
+        tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
+        if tokens >= stood_for:
+            raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
+        return messages
+
+    def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
+        """Replace the groups; with the first summary, add the note to the system prompt, if the sum still shrinks."""
+        replace = Replace(self._replaced(index, request), summary, "summarized")
+        note = None if self.system_note is None else _noted(index, self.system_note)
+        if note is None or not (yield Together(note, replace)):
+            yield replace
+
+    def _without_summary(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
+        """What ``on_failure`` says."""
+        groups = self._replaced(index, request)
+        if self.on_failure == "raise":
+            raise error
+        if self.on_failure == "keep":
+            yield Failed(self.name, error, "nothing was summarized; the conversation stays as it is")
+        elif self.on_failure == "drop":
+            yield Failed(self.name, error, f"{len(groups)} groups were dropped without a summary")
+            yield Drop(groups, "dropped: no summary was to be had")
+        else:
+            yield from self._digest(index, request, error)
+
+    def _digest(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
+        try:
+            summary = self._summary(index, request, DigestSummarizer().summarize(request))
+        except SummaryFailed as failed:
+            yield Failed(self.name, error, f"nothing was summarized, a digest would not do either: {failed}")
+            return
+        yield Failed(self.name, error, "a digest was written without a model")
+        yield from self._put(index, request, summary)
+
+
+def _neighbours(groups: Sequence[MessageGroup], replaced: Sequence[MessageGroup]) -> tuple[Message | None, Message | None]:
+    """The messages between which a replacement will stand: where the last of the replaced groups stood."""
+    gone = {group.id for group in replaced}
+    place = max(at for at, group in enumerate(groups) if group.id in gone)
+    before = next((group.messages[-1] for group in reversed(groups[:place]) if group.id not in gone), None)
+    after = groups[place + 1].messages[0] if place + 1 < len(groups) else None
+    return before, after
+
+
+def _noted(index: MessageIndex, note: str) -> Rewrite | None:
+    """The first system message with the note at its end; ``None`` if there is none, or it has the note."""
+    group = next((group for group in index.included_groups if group.kind is GroupKind.SYSTEM), None)
+    if group is None or not index.is_rewritable(group) or note in group.messages[0].text:
+        return None
+    message = group.messages[0]
+    return Rewrite(group, [message.evolve(text=f"{message.text}\n\n{note}")], "a note that there is a summary")
+
+
+def _ranges(ordinals: Sequence[int]) -> str:
+    """Places of messages as ``messages 3-17, 20``, counted from 0."""
+    runs: list[list[int]] = []
+    for ordinal in sorted(ordinals):
+        if runs and ordinal == runs[-1][1] + 1:
+            runs[-1][1] = ordinal
+        else:
+            runs.append([ordinal, ordinal])
+    return "messages " + ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

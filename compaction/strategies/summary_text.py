@@ -1,0 +1,59 @@
+"""The words around a summary: what tells a model, and a later run, that this is background and where it ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigurationError
+from ..marks import marked, read_mark
+from ..messages import Message
+
+__all__ = ["SummaryText"]
+
+_PREFACE: Final = (
+    "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
+    " ({originals}). It is background, not a request: do not act on it again, answer the messages that follow it."
+)
+_END: Final = "[end of summary]"
+
+
+def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if not value.strip() or "\n\n" in value:
+        raise ConfigurationError(f"SummaryText: {attribute.name!r} must be one paragraph, not empty (got {value!r})")
+
+
+@attrs.frozen(kw_only=True)
+class SummaryText:
+    """What stands before and after a summary.
+
+    Args:
+        preface: One paragraph; ``{originals}`` becomes the places of the messages it stands for.
+        end: The line that ends it.
+
+    >>> text = SummaryText(preface="Background.")
+    >>> print(text.render("Tea is wanted.", originals="messages 1-7", by="Summarization"))
+    [compaction d34f9a21 by Summarization round 1]
+    Background.
+    <BLANKLINE>
+    Tea is wanted.
+    <BLANKLINE>
+    [end of summary]
+    """
+
+    preface: str = attrs.field(default=_PREFACE, validator=_single_paragraph)
+    end: str = attrs.field(default=_END, validator=_single_paragraph)
+
+    def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
+        """The whole text of a summary message, its mark first."""
+        preface = self.preface.replace("{originals}", originals)
+        return marked(f"{preface}\n\n{summary.strip()}\n\n{self.end}", by=by, round=round)
+
+    def read(self, message: Message) -> str | None:
+        """The summary alone, from a message that `render` wrote, whatever its words; ``None`` for any other message."""
+        mark = read_mark(message)
+        if mark is None:
+            return None
+        _, _, rest = mark.body.partition("\n\n")
+        return rest.strip().removesuffix(self.end).rstrip()

@@ -1,0 +1,165 @@
+"""How a strategy's cost grows with the conversation, in one line; nothing here says how fast is fast enough."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import attrs
+
+from ..context import RunContext
+from ..errors import ConfigurationError
+from ..index import MessageIndex
+from ..run import run
+from ..strategies import StrategyLike, as_strategy
+from ..tokens import TokenCounter
+from .samples import agent_session
+
+__all__ = ["Benchmark", "BenchmarkRow", "benchmark_strategy"]
+
+
+@attrs.frozen(kw_only=True)
+class BenchmarkRow:
+    """What one size cost.
+
+    Args:
+        messages: Messages in the conversation.
+        tokens_before: Tokens before the run.
+        tokens_after: Tokens after it.
+        edits: Edits it made.
+        read_seconds: CPU seconds to read the conversation into an index.
+        run_seconds: CPU seconds of the run itself.
+        growth: How much longer the run takes for ten times the messages, going by the size before; ``None`` for the first size. 10
+            is linear.
+    """
+
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    edits: int
+    read_seconds: float
+    run_seconds: float
+    growth: float | None
+
+
+@attrs.frozen
+class Benchmark:
+    """What `benchmark_strategy` measured; ``str()`` shows it as a table.
+
+    Args:
+        strategy: The strategy's name.
+        rows: One for each size, in the order given.
+    """
+
+    strategy: str
+    rows: tuple[BenchmarkRow, ...]
+
+    def __str__(self) -> str:
+        head = ("messages", "tokens", "after", "edits", "read ms", "run ms", "x10")
+        lines = [head, *map(_cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+        return "\n".join([self.strategy, *shown])
+
+
+def _cells(row: BenchmarkRow) -> tuple[str, ...]:
+    counts = (row.messages, row.tokens_before, row.tokens_after, row.edits)
+    times = (row.read_seconds * 1_000, row.run_seconds * 1_000)
+    growth = "" if row.growth is None else f"{row.growth:.1f}"
+    return (*[f"{count:,}" for count in counts], *[f"{milliseconds:,.2f}" for milliseconds in times], growth)
+
+
+def benchmark_strategy(
+    strategy: StrategyLike,
+    sizes: Sequence[int] = (100, 1_000, 10_000),
+    *,
+    conversation: Callable[[int], Sequence[Any]] = agent_session,
+    counter: TokenCounter | str = "chars/4",
+    context: RunContext | None = None,
+    repeats: int = 3,
+    clock: Callable[[], float] = time.process_time,
+) -> Benchmark:
+    """Measure a strategy, sync or async, on conversations of several sizes: the best of a few runs, the garbage collector off.
+
+    A strategy whose trigger does not fire costs nothing; the table's tokens and edits show whether it did anything.
+
+    Args:
+        strategy: A strategy, a pipeline or a plain function.
+        sizes: Numbers of messages, each > 0.
+        conversation: Makes a conversation of so many messages.
+        counter: A token counter or the name of one; the default costs next to nothing.
+        context: What the strategy may know besides.
+        repeats: Runs for each size, >= 1, each on a fresh index.
+        clock: Seconds; by default CPU time of this process.
+
+    Raises:
+        ConfigurationError: If a size or ``repeats`` is out of range.
+
+    >>> from compaction.strategies import Truncation
+    >>> table = benchmark_strategy(Truncation(), sizes=[50, 500], repeats=1)
+    >>> [row.tokens_after < row.tokens_before for row in table.rows]
+    [True, True]
+    """
+    if repeats < 1 or any(size < 1 for size in sizes):
+        raise ConfigurationError(f"benchmark_strategy(sizes={list(sizes)}, repeats={repeats}): whole numbers above 0")
+    rows: list[BenchmarkRow] = []
+    for size in sizes:
+        messages = conversation(size)
+        timed = [anyio.run(_timed, strategy, messages, counter, context, clock) for _ in range(repeats)]
+        best = min(timed, key=_run_seconds)
+        rows.append(attrs.evolve(best, growth=_growth(rows[-1], best) if rows else None))
+    return Benchmark(as_strategy(strategy).name, tuple(rows))
+
+
+def _run_seconds(row: BenchmarkRow) -> float:
+    return row.run_seconds
+
+
+async def _timed(
+    strategy: StrategyLike,
+    messages: Sequence[Any],
+    counter: TokenCounter | str,
+    context: RunContext | None,
+    clock: Callable[[], float],
+) -> BenchmarkRow:
+    with _uncollected():
+        start = clock()
+        index = MessageIndex(messages, counter=counter, context=context)
+        read = clock()
+        result = await run(index, strategy)
+        end = clock()
+    return BenchmarkRow(
+        messages=len(messages),
+        tokens_before=result.before.tokens,
+        tokens_after=result.after.tokens,
+        edits=len(result.edits),
+        read_seconds=read - start,
+        run_seconds=end - read,
+        growth=None,
+    )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """With nothing left to collect, and no collecting meanwhile."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _growth(smaller: BenchmarkRow, larger: BenchmarkRow) -> float | None:
+    """The factor for ten times the messages that the factor between these two sizes amounts to."""
+    if larger.messages <= smaller.messages or not smaller.run_seconds > 0 or not larger.run_seconds > 0:
+        return None
+    decades = math.log10(larger.messages / smaller.messages)
+    return float((larger.run_seconds / smaller.run_seconds) ** (1 / decades))

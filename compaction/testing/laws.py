@@ -1,0 +1,45 @@
+"""The laws a strategy is held to, and the error that says one is broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import CompactionError
+
+__all__ = ["LAWS", "LawBroken"]
+
+LAWS: Final[Mapping[int, str]] = {
+    1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
+    2: "A group is kept, dropped, replaced or rewritten whole; no call is parted from its results.",
+    3: "A kept message that no rewrite names is the same object, in the same order; system first; the last user message survives.",
+    4: "Included tokens never grow over a run.",
+    5: "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew.",
+    7: "Same input, same output; the caller's list and messages stay as they are.",
+    9: "Rolling back every edit gives back the original conversation, metrics included.",
+}
+"""The laws that `check_strategy` checks, by their numbers in the project's design."""
+
+_SHOWN_CHARS: Final = 4_000
+
+
+class LawBroken(CompactionError, AssertionError):
+    """A strategy or trigger breaks a law; the text shows how, on as small a conversation as could be found.
+
+    Attributes:
+        law: The law's number in `LAWS`; 0 for the contract of a trigger.
+        what: What was seen.
+        messages: A conversation that shows it.
+    """
+
+    def __init__(self, law: int, what: str, messages: Sequence[Any]) -> None:
+        super().__init__(law, what, messages)
+        self.law = law
+        self.what = what
+        self.messages = messages
+
+    def __str__(self) -> str:
+        rule = f"law {self.law}: {LAWS[self.law]}\n" if self.law else ""
+        shown = json.dumps(self.messages, ensure_ascii=True, default=repr, indent=1)
+        return f"{rule}{self.what}\non these {len(self.messages)} messages:\n{shown[:_SHOWN_CHARS]}"

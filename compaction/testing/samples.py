@@ -1,0 +1,175 @@
+"""Conversations to try things on where Hypothesis is not at hand: a few small ones of every shape, and long ones of any length.
+
+They are the same on every call, but new objects each time, so that a test may change them.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+from ..errors import ConfigurationError
+from ..marks import marked
+
+__all__ = ["agent_session", "sample_conversations"]
+
+_LINE: Final = "def handler(request): return respond(request.path, 200)  # line {}\n"
+_PICTURE: Final = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png", "detail": "low"}}
+_SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+_FILE: Final = {"type": "file", "file": {"file_id": "file_1"}}
+
+
+def agent_session(messages: int, *, lines: int = 12) -> list[dict[str, Any]]:
+    """A coding agent's session: a system message, then turns of one question, four tool calls with their results, and an answer.
+
+    Args:
+        messages: How many messages, >= 0; the session is cut there, so it may end with a call that waits for its result.
+        lines: Lines of each tool result, >= 0, about 17 tokens each; every fifth result repeats an earlier one.
+
+    Raises:
+        ConfigurationError: If a number is below 0.
+
+    >>> [message["role"] for message in agent_session(5)]
+    ['system', 'user', 'assistant', 'tool', 'assistant']
+    """
+    if messages < 0 or lines < 0:
+        raise ConfigurationError(f"agent_session({messages}, lines={lines}): numbers >= 0")
+    session: list[dict[str, Any]] = [_says("system", "You fix bugs. Read before you write.")]
+    while len(session) < messages:
+        session += _turn(len(session), lines)
+    return session[:messages]
+
+
+def _turn(place: int, lines: int) -> list[dict[str, Any]]:
+    """One turn of a session, its ids and texts told apart by where it starts."""
+    turn = [_says("user", f"Request {place} fails with a timeout. Find out why.")]
+    for step in range(4):
+        call = f"call_{place}_{step}"
+        start = 0 if step == 3 else place + step
+        output = "".join(_LINE.format(line) for line in range(start, start + lines))
+        turn += [_calls((call, "read_file", f'{{"path": "src/handler_{start}.py"}}')), _result(call, output)]
+    return [*turn, _says("assistant", f"The handler of request {place} retries without a limit; I gave it one.")]
+
+
+def sample_conversations() -> list[list[dict[str, Any]]]:
+    """Conversations of every shape a strategy may meet, valid ones first, then such as real logs hold and a provider would refuse.
+
+    >>> from compaction import validate
+    >>> [len(validate(conversation)) for conversation in sample_conversations()]
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
+    """
+    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _says_little(), _unicode()]
+    return copy.deepcopy([*valid, _waiting(), *_broken()])
+
+
+def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **fields}
+
+
+def _calls(*calls: tuple[str, str, str], **fields: Any) -> dict[str, Any]:
+    """An assistant message with calls: id, tool, arguments."""
+    entries = [{"id": id, "type": "function", "function": {"name": name, "arguments": text}} for id, name, text in calls]
+    return {"role": "assistant", "content": None, "tool_calls": entries, **fields}
+
+
+def _result(call: str, content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call, "content": content}
+
+
+def _chat() -> list[dict[str, Any]]:
+    """A plain chat of twelve turns with several instructions, one in the middle, and one object that is in the list twice."""
+    chat = [_says("developer", "Answer briefly."), _says("system", "The user is called Kim.", name="setup")]
+    for turn in range(12):
+        chat += [
+            _says("user", f"Question {turn}? " * 8, name="Kim"),
+            _says("assistant", f"Answer {turn}. " * 12, x_trace={"n": turn}),
+        ]
+    nudge = _says("user", "Go on.")
+    return [*chat[:12], _says("system", "Be formal from here on."), nudge, *chat[12:], nudge]
+
+
+def _tools() -> list[dict[str, Any]]:
+    """Parallel, custom and legacy calls, ids used again, results in another order."""
+    custom = {"id": "call_2", "type": "custom", "custom": {"name": "shell", "input": "ls -la"}}
+    parallel = _calls(("call_1", "search", '{"q": "tea"}'))
+    parallel["tool_calls"].append(custom)
+    legacy = _says("assistant", None, function_call={"name": "clock", "arguments": "{}"})
+    turn = [parallel, _result("call_2", "total 0\n" * 60), _result("call_1", "a leaf in hot water " * 30)]
+    again = [_calls(("call_1", "search", "no JSON"), content="Once more."), _result("call_1", "a leaf in hot water " * 30)]
+    time = [legacy, {"role": "function", "name": "clock", "content": "noon"}]
+    return [
+        _says("system", "s"),
+        _says("user", "What is tea?"),
+        *turn,
+        *again,
+        *time,
+        _says("assistant", "A leaf."),
+        _says("user", "!"),
+    ]
+
+
+def _mixed() -> list[dict[str, Any]]:
+    """Lists of parts with images, sounds, files and refusals, and several messages of one role in a row."""
+    photo = _result("call_1", [{"type": "text", "text": "A screenshot"}, _PICTURE])
+    return [
+        _says("assistant", "Welcome."),
+        _says("user", [{"type": "text", "text": "What is this?"}, _PICTURE, _SOUND, _FILE]),
+        _says("user", "Quick."),
+        _calls(("call_1", "screenshot", "{}"), content=[{"type": "text", "text": "I look."}]),
+        photo,
+        _says("assistant", [{"type": "text", "text": "A plan."}, {"type": "refusal", "refusal": "No more than that."}]),
+        _says("assistant", None, refusal="I cannot say."),
+        _says("assistant", None, audio={"id": "audio_1"}),
+        _says("user", [_PICTURE]),
+        _says("user", "And now?"),
+    ]
+
+
+def _thinking() -> list[dict[str, Any]]:
+    """Reasoning in every place it can have, alone in messages too."""
+    alone = _says("assistant", "", reasoning="It might rain. " * 20)
+    calling = _calls(("call_1", "weather", "{}"), reasoning_details=[{"type": "reasoning.text", "text": "I look it up. " * 20}])
+    said = _says("assistant", [{"type": "thinking", "thinking": "Rain. " * 20}, {"type": "text", "text": "Take a coat."}])
+    turn = [_says("user", "A coat?"), alone, calling, _result("call_1", "rain"), _says("assistant", "", thinking="So."), said]
+    return [*turn, *_says_little(), _says("assistant", "Yes.", reasoning_content="The newest. " * 9), _says("user", "Fine.")]
+
+
+def _compacted() -> list[dict[str, Any]]:
+    """What an earlier run left: a summary at the start, a collapsed tool group later."""
+    summary = _says("user", marked("Kim plans a trip. " * 40, by="Summarization", round=2))
+    collapsed = _says("assistant", marked("[Tool results]\nsearch(trains) -> three", by="ToolResult"))
+    return [_says("system", "s"), summary, collapsed, *agent_session(40)[1:]]
+
+
+def _says_little() -> list[dict[str, Any]]:
+    """Texts with nothing in them."""
+    return [_says("user", ""), _says("assistant", ""), _says("user", [{"type": "text", "text": ""}])]
+
+
+def _unicode() -> list[dict[str, Any]]:
+    """Scripts, signs of several code points, and halves of a sign."""
+    texts = [
+        "안녕하세요, 오늘 서울 날씨는 어때요?",
+        "👩‍👩‍👧‍👦" * 20,
+        "half a sign: \ud83d",
+        "\u202eright to left\x00",
+        "é" * 90,
+    ]
+    return [_says("user" if place % 2 == 0 else "assistant", text) for place, text in enumerate(texts)]
+
+
+def _waiting() -> list[dict[str, Any]]:
+    """A session that stops while one of two calls still runs."""
+    return [*agent_session(24), _says("user", "Both."), _calls(("a", "f", "{}"), ("b", "g", "{}")), _result("b", "done " * 50)]
+
+
+def _broken() -> list[list[dict[str, Any]]]:
+    """Late, missing, orphan and repeated results, ids used twice at once, messages without content."""
+    ask, end = _says("user", "Go on. " * 20), [_says("assistant", "Done."), _says("user", "Good.")]
+    call, answer = _calls(("call_1", "f", "{}")), _result("call_1", "18 degrees " * 40)
+    late = [ask, call, _says("user", "Are you there?"), answer, *end]
+    lone = [_result("gone", "nobody asked " * 40), ask, call, _says("assistant", "No answer came."), *end]
+    twice = [ask, call, answer, _result("call_1", "18 degrees " * 40), _says("user", "Again."), _result("call_1", "19"), *end]
+    same = [ask, _calls(("call_1", "f", "{}"), ("call_1", "g", "{}")), answer, answer.copy(), *end]
+    hollow = [ask, _says("assistant", None, reasoning="Hm. " * 40), {"role": "assistant"}, _says("critic", "Bad."), *end]
+    return [late, lone, twice, same, hollow]

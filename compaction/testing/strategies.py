@@ -1,0 +1,152 @@
+"""The laws a strategy must keep, as one call: run it on conversations and look at what came out.
+
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import tokens_exceed
+    >>> check_strategy(Truncation(trigger=tokens_exceed(500)))
+
+Nothing here trusts the index about what it did: messages are told apart as objects, sizes are measured again from the view.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal
+
+import anyio
+
+from ..context import RunContext
+from ..formats import MessageFormat
+from ..index import MessageIndex
+from ..messages import Message
+from ..run import CompactionResult, run
+from ..strategies import StrategyLike
+from ..tokens import TokenCounter
+from .laws import LawBroken
+from .outcomes import Outcome, broken_law, described
+from .samples import sample_conversations
+
+__all__ = ["check_strategy"]
+
+_SMALLER_TRIES: Final = 200
+
+
+def check_strategy(
+    strategy: StrategyLike,
+    *,
+    messages: Iterable[Any] | None = None,
+    counter: TokenCounter | str = "chars/4",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+    backend: Literal["asyncio", "trio"] = "asyncio",
+) -> None:
+    """Check that a strategy, sync or async, keeps every law in `LAWS`; O(runs of the strategy), five for each conversation.
+
+    A strategy that calls a model has to be given one that answers the same every time.
+
+    Args:
+        strategy: A strategy, a pipeline or a plain function.
+        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure that the
+            strategy fires on it: a law about nothing is easily kept.
+        counter: A token counter or the name of one.
+        format: The wire format of ``messages``.
+        context: What the strategy may know besides.
+        pin: Says of a message whether its group must be kept.
+        backend: The event loop to run it in; there must be none running yet.
+
+    Raises:
+        LawBroken: If it breaks one.
+        Exception: Whatever the strategy raises.
+    """
+
+    def read(given: Sequence[Any]) -> MessageIndex:
+        return MessageIndex(given, counter=counter, format=format, context=context, pin=pin)
+
+    def broken(given: list[Any]) -> tuple[int, str] | None:
+        return anyio.run(_first_broken, strategy, read, given, backend=backend)
+
+    for conversation in sample_conversations() if messages is None else [list(messages)]:
+        if found := broken(conversation):
+            raise _smallest(conversation, found, broken)
+
+
+Read = Callable[[Sequence[Any]], MessageIndex]
+
+
+async def _first_broken(strategy: StrategyLike, read: Read, messages: list[Any]) -> tuple[int, str] | None:
+    """The first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
+    original = copy.deepcopy(messages)
+    index = read(messages)
+    before = index.included_groups
+    result = await run(index, strategy)
+    outcome = Outcome(list(messages), before, index, result, read)
+    return (
+        broken_law(outcome)
+        or await _settles(strategy, outcome)
+        or await _repeats(strategy, outcome, original)
+        or _returns(outcome)
+    )
+
+
+async def _settles(strategy: StrategyLike, outcome: Outcome) -> tuple[int, str] | None:
+    """Law 5."""
+    if outcome.result.failures:
+        return None
+    again = await run(outcome.index, strategy)
+    if again.edits:
+        return 5, f"run again on the same index, it did more: {described(again.edits)}"
+    anew = await run(outcome.read(outcome.result.messages), strategy)
+    if anew.edits:
+        return 5, f"run on its own output, it did more: {described(anew.edits)}"
+    return None
+
+
+async def _repeats(strategy: StrategyLike, outcome: Outcome, original: list[Any]) -> tuple[int, str] | None:
+    """Law 7."""
+    if outcome.source != original:
+        return 7, "it changed the caller's messages"
+    other: CompactionResult = await run(outcome.read(original), strategy)
+    if described(other.edits) != described(outcome.result.edits):
+        return 7, f"on equal messages it did {described(outcome.result.edits)}, then {described(other.edits)}"
+    if other.messages != outcome.result.messages:
+        return 7, f"on equal messages it gave {outcome.result.messages!r}, then {other.messages!r}"
+    return None
+
+
+def _returns(outcome: Outcome) -> tuple[int, str] | None:
+    """Law 9."""
+    index, source = outcome.index, outcome.source
+    index.rollback(0)
+    view = index.messages()
+    if len(view) != len(source) or any(one is not other for one, other in zip(view, source, strict=True)):
+        return 9, f"after the rollback the view has {len(view)} messages, not the {len(source)} there were, or not the same"
+    fresh = outcome.read(source).included
+    if not index.included == index.total == fresh:
+        return 9, f"after the rollback the sizes are {index.included} of {index.total}, not {fresh}"
+    return None
+
+
+def _smallest(messages: list[Any], found: tuple[int, str], broken: Callable[[list[Any]], tuple[int, str] | None]) -> LawBroken:
+    """The error for the smallest conversation that could be found, by leaving messages out, that breaks the same law."""
+    tries, size = _SMALLER_TRIES, len(messages) // 2
+    while size and tries:
+        start = 0
+        while start < len(messages) and tries:
+            tries -= 1
+            smaller = messages[:start] + messages[start + size :]
+            again = _attempted(broken, smaller)
+            if again is not None and again[0] == found[0]:
+                messages, found = smaller, again
+            else:
+                start += size
+        size //= 2
+    return LawBroken(*found, messages)
+
+
+def _attempted(broken: Callable[[list[Any]], tuple[int, str] | None], messages: list[Any]) -> tuple[int, str] | None:
+    """What a smaller conversation shows; an exception it raises is another finding, not this one."""
+    try:
+        return broken(messages)
+    except Exception:
+        return None

@@ -1,0 +1,177 @@
+"""The one other offline validator of pairs, mistral_common's V13, agrees with ours on recorded conversations and mutations."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.formats import openai_chat
+
+MISSING = "mistral_common is not installed"
+mistral_errors = pytest.importorskip("mistral_common.exceptions", reason=MISSING)
+mistral_messages = pytest.importorskip("mistral_common.protocol.instruct.messages", reason=MISSING)
+mistral_calls = pytest.importorskip("mistral_common.protocol.instruct.tool_calls", reason=MISSING)
+mistral_rules = pytest.importorskip("mistral_common.protocol.instruct.validator", reason=MISSING)
+
+PAIRING = {
+    "call-without-id",
+    "call-without-result",
+    "duplicate-call-id",
+    "duplicate-result",
+    "pending-call",
+    "result-without-call",
+    "result-without-id",
+}
+SYSTEM = {"system", "developer"}
+RECORDED = ["tau_airline", "openhands", "sweagent_demos", "cassettes", "inspect_logs", "whowhen_multiagent"]
+
+Raw = dict[str, Any]
+
+HI: Raw = {"role": "user", "content": "hi"}
+ASKED: Raw = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}],
+}
+ANSWER: Raw = {"role": "tool", "tool_call_id": "a", "content": "noon"}
+SAID: Raw = {"role": "assistant", "content": "hi"}
+BRIEF: Raw = {"role": "system", "content": "be brief"}
+
+
+def theirs(messages: list[Raw], mode: str = "serving") -> bool:
+    """Whether V13 takes the list."""
+    try:
+        validator = mistral_rules.MistralRequestValidatorV13(mode=mistral_rules.ValidationMode(mode))
+        validator.validate_messages([translated(message) for message in messages])
+    except mistral_errors.MistralCommonException:
+        return False
+    return True
+
+
+def translated(message: Raw) -> Any:
+    """The message as V13 reads it: its role and ids. Words, names and arguments are the same in all, for none is a pair."""
+    if message["role"] == "assistant":
+        call = mistral_calls.FunctionCall(name="tool", arguments="{}")
+        calls = [mistral_calls.ToolCall(id=entry["id"], function=call) for entry in message.get("tool_calls") or ()]
+        return mistral_messages.AssistantMessage(content="words", tool_calls=calls or None)
+    if message["role"] == "tool":
+        return mistral_messages.ToolMessage(content="words", tool_call_id=message["tool_call_id"])
+    kind = mistral_messages.SystemMessage if message["role"] == "system" else mistral_messages.UserMessage
+    return kind(content="words")
+
+
+def ours(messages: list[Raw]) -> bool:
+    """Whether our rules find every call and result paired, as they must be to be sent."""
+    return PAIRING.isdisjoint(problem.rule for problem in openai_chat.validate(messages))
+
+
+def comparable(messages: list[Raw]) -> list[Raw]:
+    """The list without what V13 judges by other rules: it starts with a user message and has no assistant message at its end.
+
+    System messages are made user messages, which part a call from its result just as well.
+    """
+    kept = [HI, *({**m, "role": "user"} if m["role"] in SYSTEM else m for m in messages)]
+    while kept[-1]["role"] == "assistant":
+        kept.pop()
+    return kept
+
+
+def mutations(messages: list[Raw]) -> Iterator[list[Raw]]:
+    """The list with one fault at a time: for every result and every call in it, up to ten of them."""
+    results = [n for n, message in enumerate(messages) if message["role"] == "tool"]
+    callers = [n for n, message in enumerate(messages) if message.get("tool_calls")]
+    for n in results[:5] + results[-5:]:
+        other = {**messages[n], "tool_call_id": "another"}
+        yield [*messages[:n], *messages[n + 1 :]]
+        yield [*messages[:n], other, *messages[n + 1 :]]
+        yield [*messages[:n], messages[n], *messages[n:]]
+        yield [*messages[:n], *messages[n + 1 : n + 2], messages[n], *messages[n + 2 :]]
+        yield messages[: n + 1]
+        yield messages[n:]
+    for n in callers[:5] + callers[-5:]:
+        calls = messages[n]["tool_calls"]
+        parallel = {**messages[n], "tool_calls": [*calls, {**calls[0], "id": "parallel"}]}
+        renamed = {**messages[n], "tool_calls": [{**calls[0], "id": "another"}, *calls[1:]]}
+        yield [*messages[:n], *messages[n + 1 :]]
+        yield [*messages[:n], {**messages[n], "tool_calls": calls[1:] or None}, *messages[n + 1 :]]
+        yield [*messages[:n], renamed, *messages[n + 1 :]]
+        yield [*messages[:n], parallel, *messages[n + 1 :]]
+        yield [*messages[:n], {**messages[n], "tool_calls": [*calls, calls[0]]}, *messages[n + 1 :]]
+        yield messages[: n + 1]
+
+
+@pytest.mark.parametrize(
+    "name", ["tau_airline", "openhands", "sweagent_demos", "cassettes", "inspect_logs", "whowhen_multiagent"]
+)
+def test_recorded_conversations_and_their_mutations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
+    """On each recorded conversation, and with each fault put into it, the two verdicts are the same."""
+    disagreed: list[tuple[str, list[Raw]]] = []
+    verdicts: set[bool] = set()
+    for conversation in corpus(name):
+        messages = conversation["messages"]
+        for candidate in (messages, *mutations(messages)):
+            compared = comparable(candidate)
+            verdicts.add(ours(compared))
+            if ours(compared) != theirs(compared):
+                disagreed.append((conversation["id"], compared))
+    assert disagreed == []
+    assert verdicts == ({True} if name == "whowhen_multiagent" else {True, False})
+
+
+IDS = st.sampled_from(["a", "b", "call_1"])
+MESSAGES = (
+    st.sampled_from(
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hi"}, {"role": "system", "content": "hi"}]
+    )
+    | st.builds(lambda identifier: {"role": "tool", "tool_call_id": identifier, "content": "noon"}, IDS)
+    | st.builds(
+        lambda ids: {**ASKED, "tool_calls": [{**ASKED["tool_calls"][0], "id": identifier} for identifier in ids]},
+        st.lists(IDS, min_size=1, max_size=3),
+    )
+)
+
+
+@given(st.lists(MESSAGES, max_size=12))
+def test_any_order_of_messages(messages: list[Raw]) -> None:
+    """Whatever the order, the two verdicts are the same."""
+    compared = comparable(messages)
+    assert ours(compared) == theirs(compared)
+
+
+@given(st.lists(MESSAGES, max_size=12))
+def test_repaired_lists(messages: list[Raw]) -> None:
+    """V13 takes what our repair makes of a list, if nothing is left pending at its end."""
+    compared = comparable(openai_chat.repair(comparable(messages)).messages)
+    pending = [problem for problem in openai_chat.validate(compared) if problem.rule == "pending-call"]
+    assert theirs(compared) == (not pending)
+
+
+@pytest.mark.parametrize(
+    ("messages", "mode", "we", "they"),
+    [
+        pytest.param([HI, ASKED, HI], "test", False, True, id="outside serving: a call, then a user message"),
+        pytest.param([HI, ASKED, HI], "serving", False, False, id="serving: the same"),
+        pytest.param([HI, SAID, BRIEF, HI], "serving", True, False, id="a system message after an answer"),
+        pytest.param([HI, ASKED, ANSWER, BRIEF], "serving", True, False, id="a system message after a result"),
+        pytest.param([HI, SAID], "serving", True, False, id="an assistant message at the end"),
+        pytest.param([ASKED, ANSWER], "serving", True, False, id="the first message calls"),
+        pytest.param([ANSWER, HI], "serving", False, True, id="the first message is a result"),
+    ],
+)
+def test_known_disagreements(messages: list[Raw], mode: str, we: bool, they: bool) -> None:
+    """Where V13 has another rule, or looks away, the two differ as ``docs/validity.md`` says."""
+    assert (ours(messages), theirs(messages, mode)) == (we, they)
+
+
+@pytest.mark.parametrize("identifier", ["x", "call_" + "9" * 60, "ä ö", "null"])
+def test_ids(identifier: str) -> None:
+    """V13 takes any id that is not empty, but for ``null``; ours are any text that is not empty."""
+    call = copy.deepcopy(ASKED)
+    call["tool_calls"][0]["id"] = identifier
+    messages = [HI, call, {**ANSWER, "tool_call_id": identifier}]
+    assert (ours(messages), theirs(messages)) == (True, identifier != "null")
