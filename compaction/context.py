@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from .checks import count
+
 __all__ = ["RunContext"]
 
 
@@ -16,8 +18,11 @@ class RunContext:
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
             counted by every token trigger.
         now: The time, in seconds of any clock; ``None`` if time plays no part.
+
+    Raises:
+        ConfigurationError: If the window is not above 0, or the overhead below 0.
     """
 
-    window: int | None = None
-    overhead_tokens: int = 0
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    overhead_tokens: int = attrs.field(default=0, validator=count())
     now: float | None = None

@@ -206,9 +206,8 @@ class Grouping:
     def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
         """The group of the call that the result answers; a group of its own if there is none."""
         call_ids = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
-        record = self._answered(call_ids[0]) if call_ids else None
-        for call_id in call_ids[1:]:
-            self._answered(call_id)
+        answered = [self._answered(call_id) for call_id in call_ids]
+        record = next((each for each in answered if each is not None), None)
         if record is not None:
             record.ordinals.append(ordinal)
             return record

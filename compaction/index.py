@@ -25,7 +25,7 @@ from .context import RunContext
 from .edits import Edit, Refusal, Restore, Together, named, renamed, signature
 from .errors import InputError, NoProgress, StateError
 from .formats import MessageFormat, resolve
-from .journal import Applied, perform, undo
+from .journal import Applied, inserted, perform, undo
 from .laws import refusal
 from .messages import Message
 from .tokens import MessageMeter, TokenCounter
@@ -81,14 +81,19 @@ class MessageIndex(IndexView):
         Raises:
             InputError: If ``messages`` is no list, or one of them cannot be read.
         """
-        start = len(self._projection.source)
-        read = self.format.read
-        fresh = [read(raw, start + place) for place, raw in enumerate(sync.as_list(messages))]
-        sized = [(message, self.measure(message)) for message in fresh]
-        if sized:
-            self._extend(sized)
+        if self._saved is not None:
+            raise StateError("append: this index was saved without its messages; pass the full list to sync first")
+        self._extend(self._measured(sync.as_list(messages), len(self._projection.source)))
+
+    def _measured(self, raws: Sequence[Any], start: int) -> list[tuple[Message, tuple[int, int]]]:
+        """Messages read and measured, not yet added; ``start`` is the place of the first, for errors."""
+        read, measure = self.format.read, self.measure
+        fresh = [read(raw, start + place) for place, raw in enumerate(raws)]
+        return [(message, measure(message)) for message in fresh]
 
     def _extend(self, sized: Sequence[tuple[Message, tuple[int, int]]]) -> None:
+        if not sized:
+            return
         self._note_time()
         self._groups = None
         self._refused_lately.clear()
@@ -130,20 +135,23 @@ class MessageIndex(IndexView):
             return
         view = self.messages() if self._journal else None
         departure = sync.follow(self._projection, view, given, self.format, verify=verify)
+        fresh = self._measured(given[departure.matched :], departure.matched)
         if departure.cut is not None:
             self._cut(departure.cut)
             if departure.fed_back and self.messages() != given[: departure.matched]:
+                fresh = self._measured(given, 0)
                 self._start()
-                departure = attrs.evolve(departure, matched=0)
-        self.append(given[departure.matched :])
+                self._pinned_ids.clear()
+        self._extend(fresh)
 
     def _bind(self, saved: state.Saved, given: list[Any]) -> None:
         """Take the messages that a state without messages was saved of, as far as they are the same."""
         matched = saved.matching(given, self.format)
-        self.append(given[:matched])
+        sized = self._measured(given, 0)
         self._saved = None
+        self._extend(sized[:matched])
         self._replay(saved.journal)
-        self.append(given[matched:])
+        self._extend(sized[matched:])
 
     def _cut(self, length: int) -> None:
         """Forget the source from this ordinal on; edits that touch it are undone, the others done again."""
@@ -154,26 +162,32 @@ class MessageIndex(IndexView):
         self._replay([applied for applied in journal if touched.isdisjoint(named(applied.edit))])
 
     def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
-        """Do journaled edits again, as far as they may happen here; returns those that may not."""
+        """Do journaled edits again, as far as they may happen here, and pin again; returns the edits that may not."""
         left_out: list[Applied] = []
         ids: dict[int, int] = {}
         for applied in journal:
             edit = renamed(applied.edit, ids)
-            if edit is None or not self._may_repeat(edit):
+            again = None if edit is None else self._repeated(edit, applied.by)
+            if again is None:
                 left_out.append(applied)
                 continue
-            again = perform(self._projection, edit, self.measure, applied.by)
-            if applied.made is not None and again.made is not None:
-                ids[applied.made] = again.made
+            ids.update(zip(inserted(applied), inserted(again), strict=False))
             self._journal.append(attrs.evolve(again, turn=applied.turn))
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id >= 0 or id in ids}
+        self._pinned_ids.clear()
+        self.pin(sorted(pinned.intersection(self._projection.by_id)))
         self._changed()
         return left_out
 
-    def _may_repeat(self, edit: Edit) -> bool:
+    def _repeated(self, edit: Edit, by: str) -> Applied | None:
+        """The edit done again, if it may happen here."""
         if isinstance(edit, Restore):
             records = [self._projection.by_id.get(id) for id in edit.groups]
-            return all(record is not None and record.excluded for record in records)
-        return refusal(self._projection, edit) is None
+            if any(record is None or not record.excluded for record in records):
+                return None
+            return perform(self._projection, edit, self.measure, by)
+        done = self._attempt(edit, by)
+        return done if isinstance(done, Applied) else None
 
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups as they are from now on.

@@ -13,7 +13,7 @@ from .edits import Drop, Edit, Replace, Restore, Rewrite
 from .messages import Message
 from .projection import Projection, Shown
 
-__all__ = ["Applied", "Measure", "perform", "undo"]
+__all__ = ["Applied", "Measure", "inserted", "perform", "undo"]
 
 Measure = Callable[[Message], tuple[int, int]]
 """Tokens and bytes of one message."""
@@ -38,6 +38,12 @@ class Applied:
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     parts: tuple[Applied, ...] = ()
+
+
+def inserted(applied: Applied) -> list[int]:
+    """The ids of the groups an edit inserted, its parts included, in order."""
+    own = [] if applied.made is None else [applied.made]
+    return own + [id for part in applied.parts for id in inserted(part)]
 
 
 def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") -> Applied:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .edits import Drop, Edit, Replace, Restore, Rewrite
+from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .errors import StrategyError
 from .groups import GroupKind, GroupRecord, only_reasoning
 from .messages import Message
 from .projection import Projection
@@ -21,6 +22,9 @@ def refusal(projection: Projection, edit: Edit) -> str | None:
 
     That included tokens do not grow is judged after the edit is done, by the sums; a `Together` is judged part by part as it is
     done. Both are the index's business.
+
+    Raises:
+        StrategyError: If it is no edit.
     """
     if isinstance(edit, Drop):
         return _removal(projection, edit.groups, allow_system=edit.allow_system)
@@ -30,6 +34,8 @@ def refusal(projection: Projection, edit: Edit) -> str | None:
         return _rewriting(projection, edit)
     if isinstance(edit, Restore):
         return "only the index restores groups, when a late result arrives"
+    if not isinstance(edit, Together):
+        raise StrategyError(f"{edit!r} is no edit: apply a Drop, Replace, Rewrite or Together")
     return None if edit.edits else "an edit names at least one group"
 
 
@@ -104,7 +110,7 @@ def _frozen(projection: Projection, record: GroupRecord) -> str | None:
     """Why this group's content may not change at all."""
     if record.excluded:
         return f"group {record.id} is not in the view"
-    if record.inserted is not None:
+    if record.kind is GroupKind.SUMMARY:
         return "a summary is replaced, not rewritten"
     if record is projection.grouping.pending:
         return "a call whose result may still come stays as it is"

@@ -16,7 +16,7 @@ import attrs
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .errors import InputError, StateError
 from .formats import MessageFormat, resolve
-from .journal import Applied
+from .journal import Applied, inserted
 from .messages import Message
 
 __all__ = ["Saved", "applied_to_dict", "fingerprint", "to_dict"]
@@ -46,7 +46,8 @@ def to_dict(
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """One entry of the journal."""
     entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
-    return entry if applied.made is None else {**entry, "made": applied.made}
+    made = inserted(applied)
+    return {**entry, "made": made} if made else entry
 
 
 def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
@@ -121,8 +122,15 @@ class Saved:
 
 
 def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
-    made = entry.get("made")
-    return Applied(_read_edit(entry["edit"], format), str(entry["by"]), int(entry["turn"]), None if made is None else int(made))
+    by, turn = str(entry["by"]), int(entry["turn"])
+    made = iter([int(id) for id in entry.get("made", ())])
+
+    def applied(edit: Edit) -> Applied:
+        parts = edit.edits if isinstance(edit, Together) else ()
+        own = next(made, None) if isinstance(edit, Replace) else None
+        return Applied(edit, by, turn, made=own, parts=tuple([applied(part) for part in parts]))
+
+    return applied(_read_edit(entry["edit"], format))
 
 
 def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:

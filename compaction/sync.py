@@ -12,6 +12,7 @@ import attrs
 
 from .errors import InputError
 from .formats import MessageFormat
+from .messages import Message
 from .projection import Projection
 
 __all__ = ["Departure", "as_list", "common_prefix", "follow"]
@@ -59,11 +60,12 @@ def follow(
     """
     source = projection.source
     matched = common_prefix(source, given, format)
+    shown = 0 if view is None else common_prefix(view, given, format)
     if verify:
-        matched = _unchanged(projection, given, matched, format)
+        matched = _unchanged(projection.read, given, matched, format)
+        shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if matched == len(source):
         return Departure(matched)
-    shown = 0 if view is None else common_prefix(view, given, format)
     if view is not None and shown == len(view):
         return Departure(shown, fed_back=True)
     if shown > matched:
@@ -71,12 +73,12 @@ def follow(
     return Departure(matched, cut=matched)
 
 
-def _unchanged(projection: Projection, given: Sequence[Any], matched: int, format: MessageFormat) -> int:
+def _unchanged(known: Sequence[Message], given: Sequence[Any], matched: int, format: MessageFormat) -> int:
     """How many of the first messages still read as they did."""
-    for ordinal in range(matched):
-        known, now = projection.read[ordinal], format.read(given[ordinal], ordinal)
-        if (known.role, known.name, known.parts) != (now.role, now.name, now.parts):
-            return ordinal
+    for place in range(matched):
+        before, now = known[place], format.read(given[place], place)
+        if (before.role, before.name, before.parts) != (now.role, now.name, now.parts):
+            return place
     return matched
 
 

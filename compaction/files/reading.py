@@ -1,7 +1,8 @@
 """Reading a file of conversations, whatever shape it has.
 
 A file is a JSON list of messages, a JSON object with such a list in ``messages``, or one of these a line (JSONL); plain or
-gzip, which its first byte tells, not its name. A first line that is whole by itself makes it JSONL; else all lines are one document.
+gzip, which its first byte tells, not its name. If its first line is whole by itself, it is JSONL; if not, all lines are one
+document.
 """
 
 from __future__ import annotations
@@ -57,10 +58,8 @@ def read_conversations(source: Path | IO[bytes]) -> Iterator[Conversation]:
 
 def _lines(stream: IO[bytes]) -> Iterable[bytes]:
     """The stream's lines, unpacked if they are gzip."""
-    raw: Any = stream
-    buffered: io.BufferedReader = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
-    packed = buffered.peek(1)[:1] == _GZIP
-    return gzip.GzipFile(fileobj=cast("IO[bytes]", buffered)) if packed else cast("IO[bytes]", buffered)
+    reader: Any = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
+    return gzip.GzipFile(fileobj=reader) if reader.peek(1)[:1] == _GZIP else reader
 
 
 def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:

@@ -44,7 +44,7 @@ class Repair:
     Args:
         messages: The repaired list; messages that needed nothing are the same objects.
         changes: What was removed, added or moved, one entry each, in order.
-        remaining: What could not be mended without inventing content.
+        remaining: What could not be mended without inventing content; its places are those of the repaired list.
     """
 
     messages: list[Any]

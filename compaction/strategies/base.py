@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from ..edits import Edit, Request
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, StrategyError
 from ..groups import MessageGroup
 from ..index import MessageIndex
 from ..selectors import Selector, as_selector, nothing
@@ -191,8 +191,10 @@ class FunctionStrategy(Strategy):
         steps = self.function(index)
         if isinstance(steps, Generator):
             yield from steps
-        else:
+        elif isinstance(steps, Iterable):
             yield from (step for step in steps)
+        else:
+            raise StrategyError(f"{self.name} returned {steps!r}; a strategy yields edits, or returns a list of them")
         yield StepEnded(self, never, True)
 
 

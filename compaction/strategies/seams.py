@@ -20,7 +20,7 @@ def steps_to_seams(
     """The groups to drop as steps, oldest first; O(groups in the view).
 
     A step ends where the message before the run and the message after it may follow each other (``format.valid_seam``).
-    Groups at the end that reach no such place are in no step.
+    Groups that reach no such place before the next group that stays are in no step.
 
     Args:
         index: The conversation, before the first step.
@@ -29,16 +29,19 @@ def steps_to_seams(
     """
     free = {group.id: place for place, group in enumerate(groups)}
     shown = index.included_groups
-    before, run = None, list[int]()
+    seam = index.format.valid_seam
+    before, run, stretch = None, list[int](), list[int]()
     for here, group in enumerate(shown):
         place = free.get(group.id)
         if place is None:
-            before = group.messages[-1]
+            if stretch and seam(before, group.messages[0]):
+                run += stretch
+            before, stretch = group.messages[-1], []
             continue
-        run.append(group.id)
+        stretch.append(group.id)
         if place + 1 < len(groups) and together(group, groups[place + 1]):
             continue
         after = shown[here + 1].messages[0] if here + 1 < len(shown) else None
-        if index.format.valid_seam(before, after):
-            yield run
-            run = []
+        if seam(before, after):
+            yield run + stretch
+            run, stretch = [], []

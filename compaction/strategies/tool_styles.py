@@ -86,8 +86,9 @@ class HeadTail:
     def _cut(self, result: ToolResult) -> ToolResult:
         if len(result.text) <= self.chars + len(_CUT) + 16:
             return result
-        head_end = _line_end(result.text, self.chars * 2 // 3, forward=False)
-        tail_start = _line_end(result.text, len(result.text) - self.chars // 3, forward=True)
+        slack = min(_LINE_SLACK, self.chars // 6)
+        head_end = _line_end(result.text, self.chars * 2 // 3, -slack)
+        tail_start = _line_end(result.text, len(result.text) - self.chars // 3, slack)
         cut = tail_start - head_end
         return attrs.evolve(result, text=result.text[:head_end] + _CUT.format(cut) + result.text[tail_start:])
 
@@ -96,10 +97,10 @@ _CUT: Final = "\n[... {:,} characters cut ...]\n"
 _LINE_SLACK: Final = 200
 
 
-def _line_end(text: str, place: int, *, forward: bool) -> int:
-    """The end of a line near ``place``, if there is one close by; else the place itself."""
-    found = text.find("\n", place, place + _LINE_SLACK) if forward else text.rfind("\n", max(0, place - _LINE_SLACK), place)
-    return place if found < 0 else found + forward
+def _line_end(text: str, place: int, slack: int) -> int:
+    """The end of a line within ``slack`` characters after ``place`` (before it, if negative); else the place itself."""
+    found = text.rfind("\n", place + slack, place) if slack < 0 else text.find("\n", place, place + slack)
+    return place if found < 0 else found + (slack > 0)
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +118,7 @@ class Dedupe:
 
         def repeated(result: ToolResult) -> ToolResult:
             known = later.get(result.text)
-            if known is None or known[0] is result:
+            if known is None or known[0] is result or result.media:
                 return result
             return attrs.evolve(result, text=f"[Same output as the later {known[1]}]", media=())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,8 +34,8 @@ class BenchmarkRow:
         edits: Edits it made.
         read_seconds: CPU seconds to read the conversation into an index.
         run_seconds: CPU seconds of the run itself.
-        growth: How much longer the run takes for ten times the messages, going by the size before; ``None`` for the first size. 10
-            is linear.
+        growth: How much longer the run takes for ten times the messages, going by the size before; 10 is linear. ``None`` for
+            the first size, and where a time was too short to see.
     """
 
     messages: int
@@ -101,7 +101,7 @@ def benchmark_strategy(
         ConfigurationError: If a size or ``repeats`` is out of range.
 
     >>> from compaction.strategies import Truncation
-    >>> table = benchmark_strategy(Truncation(), sizes=[50, 500], repeats=1)
+    >>> table = benchmark_strategy(Truncation(), sizes=[100, 500], repeats=1)
     >>> [row.tokens_after < row.tokens_before for row in table.rows]
     [True, True]
     """
@@ -145,7 +145,7 @@ async def _timed(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _uncollected() -> Generator[None]:
     """With nothing left to collect, and no collecting meanwhile."""
     was_on = gc.isenabled()
     gc.collect()

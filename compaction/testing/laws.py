@@ -13,7 +13,7 @@ __all__ = ["LAWS", "LawBroken"]
 LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
     2: "A group is kept, dropped, replaced or rewritten whole; no call is parted from its results.",
-    3: "A kept message that no rewrite names is the same object, in the same order; system first; the last user message survives.",
+    3: "A kept message that no rewrite names is the same object, in order; system first; the last user message survives.",
     4: "Included tokens never grow over a run.",
     5: "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew.",
     7: "Same input, same output; the caller's list and messages stay as they are.",

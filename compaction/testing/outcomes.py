@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..edits import Drop, Edit, Rewrite, Together, named
+from ..edits import Drop, Edit, Together, named
 from ..formats import Problem
 from ..groups import GroupKind, MessageGroup
 from ..index import MessageIndex
@@ -81,7 +81,7 @@ def _invalid(outcome: Outcome) -> str | None:
 
 
 def _owners(outcome: Outcome) -> dict[int, int]:
-    """The group of every message there was or is, by the object's identity; of an object that is there twice, the first group."""
+    """The group of every message there was or is, by the object's identity; the first one of an object that is there twice."""
     groups = (*outcome.index.included_groups, *reversed(outcome.before))
     return {id(message.raw): max(group.id, _INSERTED) for group in groups for message in group.messages}
 

@@ -20,7 +20,7 @@ _FILE: Final = {"type": "file", "file": {"file_id": "file_1"}}
 
 
 def agent_session(messages: int, *, lines: int = 12) -> list[dict[str, Any]]:
-    """A coding agent's session: a system message, then turns of one question, four tool calls with their results, and an answer.
+    """A coding agent's session: a system message, then turns of a question, four tool calls with their results, and an answer.
 
     Args:
         messages: How many messages, >= 0; the session is cut there, so it may end with a call that waits for its result.
@@ -52,7 +52,7 @@ def _turn(place: int, lines: int) -> list[dict[str, Any]]:
 
 
 def sample_conversations() -> list[list[dict[str, Any]]]:
-    """Conversations of every shape a strategy may meet, valid ones first, then such as real logs hold and a provider would refuse.
+    """Conversations of every shape a strategy may meet: valid ones, then such as real logs hold and a provider would refuse.
 
     >>> from compaction import validate
     >>> [len(validate(conversation)) for conversation in sample_conversations()]

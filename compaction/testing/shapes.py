@@ -52,9 +52,11 @@ _THOUGHTS: Final[tuple[Message, ...]] = (
     },
     {"thinking_blocks": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"}]},
 )
-_no_fields = st.just({})
+_EXTRAS: Final[tuple[Message, ...]] = ({"x_trace": {"id": 7}}, {"name": "Kim"}, {"name": "Kim", "metadata": None})
+_NO_FIELDS: Final[Message] = {}
 _thoughts = st.sampled_from(_THOUGHTS)
-_extras = st.sampled_from(({"x_trace": {"id": 7}}, {"name": "Kim"}, {"name": "Kim", "metadata": None}))
+_perhaps_thoughts = st.sampled_from((_NO_FIELDS, *_THOUGHTS))
+_perhaps_extras = st.sampled_from((_NO_FIELDS, _NO_FIELDS, *_EXTRAS))
 
 
 def _copied(value: Any) -> Any:
@@ -68,6 +70,7 @@ def _part(text: str) -> Message:
 
 _words = _texts | st.lists(_texts.map(_part), min_size=1, max_size=2)
 _shown = _texts | st.lists(_texts.map(_part) | st.sampled_from(_MEDIA), min_size=1, max_size=3)
+_outputs = st.sampled_from(("18 degrees\n" * 40, "a line of output\n" * 30, "no such file: a.py\n" * 20)) | _shown
 _spoken = _texts | st.lists(
     st.one_of(
         _texts.map(_part),
@@ -81,7 +84,7 @@ _spoken = _texts | st.lists(
 
 @st.composite
 def _said(draw: st.DrawFn, role: st.SearchStrategy[str], content: st.SearchStrategy[Any]) -> list[Message]:
-    return [{"role": draw(role), "content": draw(content), **draw(_no_fields | _extras)}]
+    return [{"role": draw(role), "content": draw(content), **draw(_perhaps_extras)}]
 
 
 @st.composite
@@ -90,8 +93,8 @@ def _answer(draw: st.DrawFn) -> list[Message]:
     message: Message = {
         "role": "assistant",
         "content": draw(_spoken),
-        **draw(_no_fields | _thoughts),
-        **draw(_no_fields | _extras),
+        **draw(_perhaps_thoughts),
+        **draw(_perhaps_extras),
     }
     instead = draw(st.sampled_from((None, None, None, "thoughts", "refusal", "audio")))
     if instead == "thoughts":
@@ -116,12 +119,11 @@ def _tool_calls(draw: st.DrawFn, answered: bool = True) -> list[Message]:
     """Thoughts alone, calls, and their results in any order; all of them if ``answered``."""
     calls = draw(st.lists(_call(), min_size=1, max_size=3, unique_by=lambda call: str(call["id"])))
     content = draw(st.none() | _spoken)
-    asked: Message = {"role": "assistant", "content": content, "tool_calls": calls, **draw(_no_fields | _thoughts)}
+    asked: Message = {"role": "assistant", "content": content, "tool_calls": calls, **draw(_perhaps_thoughts)}
     before = draw(st.sampled_from((0, 0, 0, 1)))
     alone: list[Message] = [{"role": "assistant", "content": "", **draw(_thoughts)} for _ in range(before)]
-    results = [
-        {"role": "tool", "tool_call_id": id, "content": draw(_shown)} for id in draw(st.permutations([c["id"] for c in calls]))
-    ]
+    order = draw(st.permutations([str(call["id"]) for call in calls]))
+    results = [{"role": "tool", "tool_call_id": id, "content": draw(_outputs)} for id in order]
     return [*alone, asked, *(results if answered else results[1:])]
 
 
@@ -150,7 +152,7 @@ _exchanges = st.one_of(
 
 @st.composite
 def conversation(draw: st.DrawFn, *, pending: bool, max_size: int) -> list[Message]:
-    """Exchanges in any order, mostly after some instructions; perhaps one user message twice, perhaps calls at the end that wait."""
+    """Exchanges in any order, often after instructions; perhaps one user message twice, perhaps calls at the end that wait."""
     exchanges = draw(st.lists(_instructions, max_size=2)) + draw(st.lists(_exchanges, min_size=1, max_size=max_size))
     messages: list[Message] = _copied([message for exchange in exchanges for message in exchange])
     asked = [message for message in messages if message["role"] == "user"]

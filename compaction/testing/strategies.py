@@ -47,8 +47,8 @@ def check_strategy(
 
     Args:
         strategy: A strategy, a pipeline or a plain function.
-        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure that the
-            strategy fires on it: a law about nothing is easily kept.
+        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure
+            that the strategy fires on it: a law about nothing is easily kept.
         counter: A token counter or the name of one.
         format: The wire format of ``messages``.
         context: What the strategy may know besides.

@@ -31,8 +31,8 @@ def check_trigger(
 ) -> None:
     """Check that a trigger, or a plain function as one, is a pure condition on an index; its cost is not checked.
 
-    Called with an index it gives a bool, the same one each time, leaves the index as it is, and ``~`` negates it. A `Trigger` also
-    equals what it is pickled to, has one ``repr`` with it, and explains itself.
+    Called with an index it gives a bool, the same one each time, leaves the index as it is, and ``~`` negates it. A `Trigger`
+    also equals what it is pickled to, has one ``repr`` with it, and explains itself.
 
     Args:
         trigger: A trigger or a plain function.

@@ -1,0 +1,90 @@
+"""What goes to a terminal. Transcripts are hostile text: nothing of them may move the cursor, ring, recolour or hide."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["bar", "console_on", "percent", "safe", "show_table"]
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_UNKNOWN_WIDTH = 120
+
+
+def safe(text: str, chars: int | None = None) -> str:
+    r"""The text on one line, as a terminal may show it: white space as one space, what cannot be seen as its escape.
+
+    Args:
+        text: Anything.
+        chars: Characters after which it is cut, > 0; ``None`` for all of it.
+
+    >>> safe("\x1b[2Jgone\r\n\tnext \u202eltr")
+    '\\x1b[2Jgone next \\u202eltr'
+    """
+    if chars is not None:
+        text = text[: 4 * chars]
+    line = " ".join(text.split())
+    if not line.isprintable():
+        line = "".join([mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in line])
+    return line if chars is None or len(line) <= chars else f"{line[: chars - 1]}…"
+
+
+def percent(share: float) -> str:
+    """A share in words.
+
+    >>> percent(0.125)
+    '12.5 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+    """A bar of ``width`` characters, filled to ``share``.
+
+    Args:
+        share: From 0 to 1.
+        width: Characters, > 0.
+        ascii_only: Whether the terminal has no block characters.
+
+    >>> bar(0.3, 5), bar(0.3, 5, ascii_only=True)
+    ('█▌', '##')
+    """
+    if ascii_only:
+        return "#" * round(share * width)
+    full, eighths = divmod(round(share * width * 8), 8)
+    return "█" * full + _EIGHTHS[eighths].strip()
+
+
+def console_on(stream: TextIO) -> Console:
+    """A rich console on a stream; wide where nobody says how wide it is."""
+    from rich.console import Console
+
+    fixed = None if stream.isatty() or "COLUMNS" in os.environ else _UNKNOWN_WIDTH
+    return Console(file=stream, width=fixed, highlight=False, markup=False, emoji=False)
+
+
+def show_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table.
+
+    Args:
+        console: Where.
+        columns: The headings. ``>`` before one sets its column to the right; ``~`` lets it be cut where there is no room.
+        rows: The cells, made safe here.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        if column.startswith("~"):
+            table.add_column(column[1:], no_wrap=True, overflow="ellipsis", ratio=1)
+        else:
+            table.add_column(column.removeprefix(">"), justify="right" if column[:1] == ">" else "left")
+    for row in rows:
+        table.add_row(*[Text(safe(cell)) for cell in row])
+    console.print(table)

@@ -1,0 +1,50 @@
+"""Summarizers that answer what a test tells them to, and say what they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from compaction.summarizers import SummaryRequest
+
+Answer = str | Exception | Callable[[SummaryRequest], str]
+
+
+class Scripted:
+    """A summarizer whose answers are given in advance; the last one repeats. Holds state: the requests it got."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[SummaryRequest] = []
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Give the next answer, or raise it."""
+        self.requests.append(request)
+        answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, str) else answer(request)
+
+
+class Awaited(Scripted):
+    """The same, awaited: it sleeps first, so that other tasks run and a cancellation finds it there."""
+
+    def __init__(self, *answers: Answer, seconds: float = 0.0) -> None:
+        super().__init__(*answers)
+        self.seconds = seconds
+        self.running = 0
+        self.most_running = 0
+
+    def summarize(self, request: SummaryRequest) -> Awaitable[str]:  # type: ignore[override]
+        """Sleep, then answer."""
+        return self._later(request)
+
+    async def _later(self, request: SummaryRequest) -> str:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await anyio.sleep(self.seconds)
+            return super().summarize(request)
+        finally:
+            self.running -= 1
