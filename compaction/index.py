@@ -287,9 +287,17 @@ class MessageIndex(IndexView):
         Args:
             messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
                 empty until the first `sync` brings them.
+
+        Raises:
+            StateError: If messages are asked for that this index, restored without them, does not have yet.
         """
-        source, pinned = self._projection.source, sorted(self._pinned_ids)
-        data = state.to_dict(source, self._journal, self.format, pinned, keep_messages=messages)
+        pinned = sorted(self._pinned_ids)
+        if self._saved is not None:
+            if messages:
+                raise StateError("to_dict: this index was saved without its messages; sync it first, or pass messages=False")
+            data = state.unbound(self._saved)
+        else:
+            data = state.to_dict(self._projection.source, self._journal, self.format, pinned, keep_messages=messages)
         return {**data, "failures": {by: list(failed) for by, failed in self._failures.items()}}
 
     @classmethod
@@ -313,10 +321,22 @@ class MessageIndex(IndexView):
         if saved.messages is None:
             index._saved, index._pin = saved, pin
             return index
-        index.append(saved.messages)
+        try:
+            index.append(saved.messages)
+        except InputError as error:
+            raise StateError(f"saved {error}") from error
         if left_out := index._replay(saved.journal):
             raise StateError(f"{left_out[0].edit!r}: this edit does not fit the saved messages; compact the conversation anew")
+        if unknown := set(saved.pinned) - index._pinned_ids:
+            raise StateError(f"pinned {sorted(unknown)}: the saved messages have no such groups; compact the conversation anew")
         index._pin = pin
-        index.pin(saved.pinned)
-        index.pin([id for id in index._projection.by_id if pin is not None and any(map(pin, index.group(id).messages))])
+        index._pin_by_predicate()
         return index
+
+    def _pin_by_predicate(self) -> None:
+        """Pin what ``pin=`` names, after edits that were made without it were done again."""
+        read, wanted = self._projection.read, self._pin
+        for record in self._projection.by_id.values() if wanted is not None else ():
+            if any(wanted(read[ordinal]) for ordinal in record.ordinals):
+                record.pinned, record.snapshot = True, None
+        self._groups = None

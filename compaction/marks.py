@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from .errors import ConfigurationError
 from .messages import Message, Text
 
 __all__ = ["Mark", "marked", "read_mark"]
@@ -47,12 +48,20 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
     Args:
         body: What the message says.
         by: The strategy's name: a letter or underscore, then up to 63 word characters, dots or dashes.
-        round: How many times this summary was written, from 1.
+        round: How many times this summary was written, from 1 to 999,999.
+
+    Raises:
+        ConfigurationError: If the name or the round is of another shape.
 
     >>> marked("The user wants tea.", by="Summarization")
     '[compaction 3a70adca by Summarization round 1]\nThe user wants tea.'
     """
-    return f"{_START}{_digest(body, by, round)} by {by} round {round}]\n{body}"
+    line = f"{_START}{_digest(body, by, round)} by {by} round {round}]\n"
+    if _LINE.fullmatch(line) is None:
+        raise ConfigurationError(
+            f"marked(by={by!r}, round={round!r}): a mark with these would not be recognized; see its arguments"
+        )
+    return line + body
 
 
 def read_mark(message: Message) -> Mark | None:

@@ -42,7 +42,7 @@ def context_window(
     >>> context_window(32_000, reserve_output=4_000).steps[1].trigger
     tokens_exceed(22400)
     """
-    if window <= 0 or not 0 <= reserve_output < window:
+    if not (isinstance(window, int) and isinstance(reserve_output, int) and 0 <= reserve_output < window):
         raise ConfigurationError(
             f"context_window({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
         )

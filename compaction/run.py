@@ -215,9 +215,11 @@ def run_sync(
         clock: Seconds, for the steps' durations only.
 
     Raises:
-        SyncDriverError: If the strategy needs something awaited.
+        SyncDriverError: If the strategy needs something awaited; no strategy's failure policy hides it.
+        ConfigurationError: If the budget is no whole number >= 1.
         Exception: Whatever the strategy raises.
     """
+    budget = _checked(budget)
     watch = _Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
@@ -225,6 +227,8 @@ def run_sync(
         while True:
             try:
                 answer = _called(request)
+            except SyncDriverError:
+                raise
             except Exception as error:
                 request = flow.throw(error)
             else:
@@ -258,6 +262,7 @@ async def run(
 
     Arguments as for `run_sync`.
     """
+    budget = _checked(budget)
     watch = _Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
@@ -322,7 +327,7 @@ async def compact(
     [{'role': 'user', 'content': 'two'}]
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return await run(index, strategy, budget=_checked(budget), on_step=on_step)
+    return await run(index, strategy, budget=budget, on_step=on_step)
 
 
 def compact_sync(
@@ -342,7 +347,7 @@ def compact_sync(
         SyncDriverError: If the strategy needs something awaited.
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return run_sync(index, strategy, budget=_checked(budget), on_step=on_step)
+    return run_sync(index, strategy, budget=budget, on_step=on_step)
 
 
 async def apply_compaction(
@@ -372,6 +377,6 @@ def apply_compaction_sync(
 
 
 def _checked(budget: int | None) -> int | None:
-    if budget is not None and budget <= 0:
-        raise ConfigurationError(f"budget={budget!r}: a number of tokens above 0")
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+        raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
     return budget

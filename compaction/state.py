@@ -19,7 +19,7 @@ from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["Saved", "applied_to_dict", "fingerprint", "to_dict"]
+__all__ = ["Saved", "applied_to_dict", "fingerprint", "to_dict", "unbound"]
 
 VERSION: Final = 1
 
@@ -41,6 +41,17 @@ def to_dict(
         data["fingerprints"] = [fingerprint(raw, format) for raw in source]
     data["journal"] = [applied_to_dict(applied, format) for applied in journal]
     return data
+
+
+def unbound(saved: Saved) -> dict[str, Any]:
+    """A state without messages that was read and has not met its messages yet, as it was."""
+    return {
+        "version": VERSION,
+        "format": saved.format.name,
+        "pinned": list(saved.pinned),
+        "fingerprints": list(saved.fingerprints),
+        "journal": [applied_to_dict(applied, saved.format) for applied in saved.journal],
+    }
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import io
 import os
 import sys
 import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -43,7 +44,8 @@ class ExitCode(enum.IntEnum):
     """Whoever read the output stopped reading."""
 
 
-_UsageError: Final[type[Any]] = typer.BadParameter.__mro__[1]  # the base of all it says about arguments; it has no public name
+# The base of all that typer says about arguments. It has no public name.
+_UsageError: Final = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
 
 class CommandGroup(TyperGroup):
@@ -52,7 +54,7 @@ class CommandGroup(TyperGroup):
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run a command and exit."""
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
+            if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         extra["standalone_mode"] = False
         sys.exit(_code_of(lambda: super(CommandGroup, self).main(*args, **extra)))
@@ -78,7 +80,7 @@ def _code_of(run: Callable[[], Any]) -> int:
         complain(str(error))
         return ExitCode.UNUSABLE
     except _UsageError as error:
-        complain(f"{error.format_message()} Try 'compaction --help'.")
+        complain(f"{error.format_message().rstrip('.')}; see compaction --help")
         return ExitCode.UNUSABLE
     except BrokenPipeError:
         code = ExitCode.UNREAD

@@ -64,7 +64,9 @@ def parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     size = float(found[1]) * _UNITS[found[2].lower()] if found else 0.5
     if not size.is_integer():
-        raise typer.BadParameter(f"{text!r} is no number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000).")
+        raise typer.BadParameter(
+            f"{text!r} is no number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
+        )
     return int(size)
 
 

@@ -25,7 +25,11 @@ from .secret_shapes import (
 
 __all__ = ["redact"]
 
-_KEY_LINES: Final = re.compile(r"(?:(?:\s|\\[nrt]){1,8}[A-Za-z0-9+/=]{16,128})*(?:(?:\s|\\[nrt]){1,8}[A-Za-z0-9+/]{1,64}={1,2})?")
+_BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
+_KEY_LINES: Final = re.compile(
+    rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
+    rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
+)
 _KEY_CHARS: Final = 20_000
 _KINDS: Final = ("password", "secret", "api_key", "token")
 
@@ -37,7 +41,7 @@ def redact(text: str) -> str:
     URLs and connection strings, and what is assigned to a name such as ``password``, ``api_key`` or ``token``, where it looks
     like a value and not like code. Identifiers, checksums, commit ids, UUIDs and paths stay. What was redacted stays as it is.
 
-    Cost: linear in the text.
+    Cost: linear in the text, half a second to one and a half a megabyte.
 
     >>> redact("export DB_PASSWORD=hunter2 && psql postgres://app:s3cr3t@db/main")
     'export DB_PASSWORD=[REDACTED:password] && psql postgres://app:[REDACTED:password]@db/main'
@@ -64,7 +68,7 @@ def _value(found: re.Match[str]) -> str:
     """The assignment without its value, or as it is if the value is no secret."""
     kind = next(kind for kind in _KINDS if found[kind])
     group = next(group for group in ("double", "single", "bare") if found[group])
-    value = found[group]
+    value = found[group].rstrip(".!?:")
     if PLACEHOLDER.fullmatch(value) or (group == "bare" and (found["call"] or CODE.fullmatch(value))):
         return found[0]
     if not _looks_secret(kind, value, quoted=group != "bare", shouted=found[kind].isupper()):
@@ -74,7 +78,7 @@ def _value(found: re.Match[str]) -> str:
 
 
 def _looks_secret(kind: str, value: str, *, quoted: bool, shouted: bool) -> bool:
-    """Whether a value under such a name is one: passwords may be words where nothing else could stand, keys and tokens may not."""
+    """Whether a value under such a name is one: a password may be a word where code cannot stand, keys and tokens hold digits."""
     digits = any(character.isdigit() for character in value)
     spaced = any(character.isspace() for character in value)
     if kind == "password":

@@ -77,10 +77,10 @@ _NAMES: Final[dict[str, str]] = {
 }
 _NAME: Final = f"(?:{_one_of(_NAMES)})"
 _TYPE: Final = r"(?::[ \t]?(?:str|string|Optional\[str\]|str \| None)[ \t]?)?"
-_ASSIGNS: Final = rf"""(?:\\?["'])?[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])[ \t]{{0,8}}"""
+_ASSIGNS: Final = rf"""(?:\\{{0,3}}["'])?[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])[ \t]{{0,8}}"""
 _SAYS: Final = r"[ \t]{1,4}(?:is|=)[ \t]{1,4}|[는은][ \t]{1,4}|[ \t]?(?:是|は)[ \t]?"
-_DOUBLE: Final = r'\\?"(?P<double>(?:[^"\n\\]|\\(?!["nrt])[^\n]){4,4096})\\?"'
-_SINGLE: Final = r"\\?'(?P<single>(?:[^'\n\\]|\\(?!['nrt])[^\n]){4,4096})\\?'"
+_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["nrt\\])[^\n]){4,4096})\\{0,3}"'
+_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['nrt\\])[^\n]){4,4096})\\{0,3}'"
 _BARE: Final = r"""(?P<bare>[^\s"'`\\,;&<>(){}\[\]|]{4,4096})(?P<call>[(\[])?"""
 _VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_BARE})"
 
@@ -90,11 +90,15 @@ ASSIGNED: Final = re.compile(f"(?i){_NAME}(?:{_ASSIGNS}|{_SAYS}){_VALUE}")
 OPTION: Final = re.compile(f"(?i)--(?:[a-z0-9]{{1,20}}-){{0,4}}{_NAME}[ \\t]{{1,4}}{_VALUE}")
 """The same as an option on a command line."""
 
-CODE: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+|[a-z]+(?:_[a-z]+)+[0-9]?|[A-Za-z]+(?:[A-Z][a-z]+)+|\$\w+|%\w+%?|0x[0-9a-fA-F]+")
-"""A value that is a variable, an attribute or an address rather than a secret."""
+CODE: Final = re.compile(
+    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
+    r"|0x[0-9a-fA-F]+|[~.]{0,2}/.*"
+)
+"""A value that is a variable, an attribute, an address or a path rather than a secret."""
 
 PLACEHOLDER: Final = re.compile(
-    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"
+    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"
+    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"
     r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
     r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
 )
@@ -106,15 +110,14 @@ AUTHORIZATION: Final = re.compile(
 )
 """A credential in an ``Authorization`` header, or quoted from one."""
 
-COOKIE: Final = re.compile(
-    r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?)[\w.-]{1,64}=[^\r\n"'\\]{4,}"""
-)
+COOKIE: Final = re.compile(r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?)[\w.-]{1,64}=[^\r\n"'\\]{4,}""")
 """A cookie header with at least one value."""
 
 URL_PASSWORD: Final = re.compile(r"""(://[^\s:/@"'<>]{0,128}:)[^\s/@"'<>{}$]{1,256}(?=@(?!sha256:))""")
 """The password in ``scheme://user:password@host``."""
 
 USER_PASSWORD: Final = re.compile(
-    r"""((?<!\S)(?:-u|--user)[ =]{1,2}\\?["']?[\w.@%+-]{1,64}:)(?=[a-z-]{0,255}[^\sa-z"'\\-])[^\s"'\\$]{4,256}"""
+    r"""((?<!\S)(?:-u|--user)[ =]{1,2}\\?["']?[\w.@%+-]{1,64}:)"""
+    r"""(?=[^\s"'\\]{0,255}[A-Za-z])(?=[a-z-]{0,255}[^\sa-z"'\\-])[^\s"'\\$]{4,256}"""
 )
 """``-u user:password``, as curl takes it."""

@@ -1,0 +1,120 @@
+"""``compaction compact``: make the conversations of a file fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+import attrs
+import typer
+
+from .. import presets
+from ..errors import ConfigurationError
+from ..files import Conversation, write_text
+from ..groups import GroupKind
+from ..run import Step, compact_sync
+from ..selectors import kinds, last
+from ..strategies import ClearReasoning, Dedupe, HeadTail, Strategy, TokenBudgetComposed, ToolResult
+from ..tokens import TokenCounter
+from ..validity import validate
+from .compact_report import Compacted, CompactReport
+from .exits import ExitCode, naming
+from .options import STANDARD, AsJson, CounterName, Input, Output, conversations_of, counter_named, output_of, parse_size
+
+__all__ = ["Plan", "compact"]
+
+_PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window}
+
+
+@attrs.frozen
+class Plan:
+    """What is to be done to each conversation.
+
+    Args:
+        strategy: What does it.
+        budget: Tokens by which the result is judged.
+    """
+
+    strategy: Strategy
+    budget: int
+
+
+def compact(
+    source: Input,
+    *,
+    output: Output = STANDARD,
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(_PRESETS)}.", show_default=True)
+    ] = "context_window",
+    window: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_size, metavar="SIZE", help="Tokens the model takes in and puts out: 32000, 32k, 1m. k is 1,000."
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_size,
+            metavar="SIZE",
+            help="In place of --window: tokens the result may have. Gentle steps first; if they do not do, the oldest go.",
+        ),
+    ] = None,
+    reserve_output: Annotated[
+        int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
+    ] = 0,
+    counter: CounterName = "auto",
+    as_json: AsJson = False,
+) -> int:
+    """Make conversations fit a context window or a budget.
+
+    What is not changed is written byte for byte as it was read. Exit code 1: a conversation is still too large, or breaks a
+    rule of its format that it did not break before; the output is written all the same.
+    """
+    plan = _plan(preset, window, budget, reserve_output)
+    counting, note = counter_named(counter)
+    target, stream = output_of(output)
+    compacted: list[Compacted] = []
+    with write_text(target) as write:
+        for conversation in conversations_of(source):
+            with naming(conversation.where):
+                text, done = _compacted(conversation, plan, counting)
+            write(text)
+            compacted.append(done)
+    report = CompactReport(counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
+    if as_json:
+        report.write_json(stream)
+    else:
+        report.show(stream)
+    return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
+
+
+def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int) -> Plan:
+    if (window is None) == (budget is None):
+        raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
+    if preset not in _PRESETS:
+        raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(_PRESETS)}")
+    if window is not None:
+        return Plan(_PRESETS[preset](window, reserve_output=reserve_output), window - reserve_output)
+    if budget is None or reserve_output:
+        raise ConfigurationError("--reserve-output is a part of --window; with --budget, lower the budget")
+    return Plan(_gentle_steps(budget), budget)
+
+
+def _gentle_steps(budget: int) -> Strategy:
+    """What --budget stands for: what loses least comes first, and each step ends as soon as the budget holds."""
+    steps = [
+        ToolResult(Dedupe()),
+        ClearReasoning(),
+        ToolResult(HeadTail()),
+        ToolResult(keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL))),
+    ]
+    return TokenBudgetComposed(steps, budget=budget)
+
+
+def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter) -> tuple[str, Compacted]:
+    """The conversation's new text, and what there is to say about it."""
+    steps: list[Step] = []
+    result = compact_sync(conversation.messages, plan.strategy, counter=counter, budget=plan.budget, on_step=steps.append)
+    problems = validate(conversation.messages), validate(result.messages)
+    return conversation.with_messages(result.messages), Compacted.of(conversation, result, steps, problems)

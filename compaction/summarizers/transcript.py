@@ -1,0 +1,204 @@
+"""A conversation as a text that a summarizer may read: who said what, fenced as data, secrets taken out, in parts if it is long.
+
+Each line that says who speaks holds a key, and so do the two lines around the whole. The key is a digest of the texts and occurs in
+none of them, so nothing that was said can end the record, open another, or pass for somebody else's words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from ..groups import MessageGroup
+from ..marks import read_mark
+from ..messages import Media, Message, Other, Reasoning, Text, ToolCall, ToolResult
+
+__all__ = ["Entry", "entries_of", "fenced", "record_key", "rendered", "split_entries"]
+
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{1024,}={0,2}")
+_NAME_CHARS: Final = 80
+_HEADER_TOKENS: Final = 24
+_CONTINUED: Final = ", continued"
+
+
+@attrs.frozen
+class Entry:
+    """What one speaker said, or one call or result.
+
+    Args:
+        speaker: Who or what it is, such as ``"user"`` or ``"result of read_file"``; one line.
+        text: What was said.
+    """
+
+    speaker: str
+    text: str
+
+
+def entries_of(groups: Iterable[MessageGroup], *, redact: Callable[[str], str]) -> list[Entry]:
+    """The conversation as entries, in order; O(its text).
+
+    Media are named and not shown; so are runs of 1,024 and more characters of encoded data. What the assistant thought is left
+    out, and it says so. Everything else is there to the last character.
+
+    Args:
+        groups: What is to be read.
+        redact: Takes the secrets out of a text.
+
+    >>> from compaction import MessageIndex
+    >>> index = MessageIndex([{"role": "user", "content": "Is it raining?"}], counter="chars/4")
+    >>> entries_of(index.included_groups, redact=str)
+    [Entry(speaker='user', text='Is it raining?')]
+    """
+    return [attrs.evolve(entry, text=_shown(redact(entry.text))) for group in groups for entry in _group_entries(group)]
+
+
+def _shown(text: str) -> str:
+    return _ENCODED.sub(lambda run: f"[{len(run[0]):,} characters of encoded data]", text)
+
+
+def _group_entries(group: MessageGroup) -> Iterator[Entry]:
+    """What stands in a group; calls of one group are numbered if there are several, so that each result finds its own."""
+    calls = [call for message in group.messages for call in message.tool_calls()]
+    titles = {
+        call.id: f"{_line(call.name)} (call {number})" if len(calls) > 1 else _line(call.name)
+        for number, call in enumerate(calls, start=1)
+    }
+    for message in group.messages:
+        yield from _message_entries(message, titles)
+
+
+def _message_entries(message: Message, titles: dict[str, str]) -> Iterator[Entry]:
+    speaker = f"{_line(message.role)} {_line(message.name)}" if message.name and message.role != "tool" else _line(message.role)
+    mark = read_mark(message)
+    if mark is not None:
+        yield Entry("earlier note", mark.body)
+        return
+    spoken: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall | ToolResult):
+            if spoken:
+                yield Entry(speaker, "\n".join(spoken))
+                spoken = []
+            yield _call_entry(part, titles)
+        elif described := _described(part):
+            spoken.append(described)
+    if spoken:
+        yield Entry(speaker, "\n".join(spoken))
+
+
+def _call_entry(part: ToolCall | ToolResult, titles: dict[str, str]) -> Entry:
+    if isinstance(part, ToolCall):
+        return Entry(f"assistant calls {titles.get(part.id, _line(part.name))}", part.arguments)
+    media = [_described(medium) for medium in part.media]
+    return Entry(f"result of {titles.get(part.call_id, 'a call')}", "\n".join(filter(None, [part.text, *media])))
+
+
+def _described(part: Text | Reasoning | Media | Other) -> str:
+    if isinstance(part, Reasoning):
+        return f"[thoughts left out: {len(part.text):,} characters]" if part.text else ""
+    if isinstance(part, Media):
+        return (
+            f"[{_line(part.kind)}, {part.size_bytes:,} bytes, not shown]"
+            if part.size_bytes
+            else f"[{_line(part.kind)}, not shown]"
+        )
+    return part.text
+
+
+def _line(name: str) -> str:
+    """A name on one short line, whatever it holds."""
+    return " ".join(name.split())[:_NAME_CHARS] or "unnamed"
+
+
+def record_key(texts: Iterable[str]) -> str:
+    """Eight hexadecimal digits that occur in none of the texts; the same for the same texts. O(their characters).
+
+    >>> record_key(["hello"]) == record_key(["hello"]) != record_key(["hello "])
+    True
+    """
+    known = list(texts)
+    digest = hashlib.blake2s(digest_size=16)
+    for text in known:
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(b"\0")
+    while True:
+        key = digest.hexdigest()[:8]
+        if not any(key in text for text in known):
+            return key
+        digest.update(key.encode())
+
+
+def rendered(entries: Iterable[Entry], key: str) -> str:
+    """Entries as a text: each under a line that holds the key."""
+    return "\n\n".join([f"[{key} {entry.speaker}]\n{entry.text}" for entry in entries])
+
+
+def fenced(text: str, key: str, *, tag: str) -> str:
+    """A text between two lines that cannot occur in it.
+
+    >>> print(fenced("a word", "5f1c09ab", tag="record"))
+    <record 5f1c09ab>
+    a word
+    </record 5f1c09ab>
+    """
+    return f"<{tag} {key}>\n{text}\n</{tag} {key}>"
+
+
+def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], int]) -> list[tuple[Entry, ...]]:
+    """The entries in parts of at most so many tokens each, in order, all of them; a long entry is parted at the end of a line.
+
+    Cost: O(their text), each counted about twice.
+
+    Args:
+        entries: What is to be read.
+        tokens: Tokens of a part; above what the line over an entry takes.
+        count: Tokens of a text.
+
+    >>> parts = split_entries([Entry("user", "one two " * 100)], 60, lambda text: len(text) // 4)
+    >>> len(parts), parts[-1][0].speaker
+    (6, 'user, continued')
+    """
+    parts: list[tuple[Entry, ...]] = []
+    part: list[Entry] = []
+    room = tokens
+    for entry in entries:
+        for piece, cost in _pieces(entry, tokens - _HEADER_TOKENS, count):
+            if cost > room and part:
+                parts.append(tuple(part))
+                part, room = [], tokens
+            part.append(piece)
+            room -= cost
+    return [*parts, tuple(part)] if part else parts
+
+
+def _pieces(entry: Entry, tokens: int, count: Callable[[str], int]) -> Iterator[tuple[Entry, int]]:
+    """The entry, or what it has to be cut into, each with its tokens."""
+    total = count(entry.text)
+    if total <= tokens:
+        yield entry, total + _HEADER_TOKENS
+        return
+    start, text = 0, entry.text
+    chars = max(1, len(text) * tokens // total)
+    while start < len(text):
+        end = min(len(text), start + chars)
+        while (cost := count(text[start:end])) > tokens and end > start + 1:
+            end = start + max(1, (end - start) * 3 // 4)
+        if end < len(text):
+            end = _line_end(text, start, end)
+        speaker = entry.speaker + _CONTINUED if start else entry.speaker
+        yield Entry(speaker, text[start:end]), cost + _HEADER_TOKENS
+        start = end
+
+
+def _line_end(text: str, start: int, end: int) -> int:
+    """A place near ``end``, in the last quarter, where a paragraph, a line, a sentence or a word ends."""
+    least = end - (end - start) // 4
+    for seam in ("\n\n", "\n", ". ", " "):
+        place = text.rfind(seam, least, end)
+        if place >= 0:
+            return place + len(seam)
+    return end

@@ -1,0 +1,95 @@
+"""Short ways to write a chat conversation down, and to index it with a counter that needs nothing."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from compaction import MessageIndex
+
+__all__ = [
+    "Chat",
+    "assistant",
+    "call",
+    "developer",
+    "indexed",
+    "result",
+    "said",
+    "shown",
+    "system",
+    "thought",
+    "tool_turns",
+    "turns",
+    "user",
+]
+
+Chat: TypeAlias = list[dict[str, Any]]
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    """A message of that role."""
+    return {"role": role, "content": text}
+
+
+def system(text: str = "be brief") -> dict[str, Any]:
+    """A system message."""
+    return said("system", text)
+
+
+def developer(text: str = "be brief") -> dict[str, Any]:
+    """A developer message."""
+    return said("developer", text)
+
+
+def user(text: str = "a question") -> dict[str, Any]:
+    """A user message."""
+    return said("user", text)
+
+
+def assistant(text: str = "an answer") -> dict[str, Any]:
+    """An assistant message without calls."""
+    return said("assistant", text)
+
+
+def thought(text: str = "let me think") -> dict[str, Any]:
+    """An assistant message that holds nothing but reasoning."""
+    return {"role": "assistant", "content": None, "reasoning": text}
+
+
+def call(*ids: str, name: str = "look", arguments: str = "{}", text: str | None = None) -> dict[str, Any]:
+    """An assistant message that calls a tool once for each id."""
+    calls = [{"id": id, "type": "function", "function": {"name": name, "arguments": arguments}} for id in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def result(id: str, text: str = "found") -> dict[str, Any]:
+    """What a tool answered."""
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def turns(count: int, words: int = 0) -> Chat:
+    """So many questions and answers, numbered from 1, each with so many words more."""
+    chat: Chat = []
+    for turn in range(1, count + 1):
+        chat += [user(f"q{turn}" + " word" * words), assistant(f"a{turn}" + " word" * words)]
+    return chat
+
+
+def tool_turns(count: int, words: int = 100) -> Chat:
+    """So many turns of a question, a call, a result of so many words and an answer."""
+    chat: Chat = []
+    for turn in range(1, count + 1):
+        chat += [user(f"q{turn}"), call(f"c{turn}"), result(f"c{turn}", f"r{turn}" + " word" * words), assistant(f"a{turn}")]
+    return chat
+
+
+def indexed(messages: Chat, **options: Any) -> MessageIndex:
+    """The conversation as an index that counts a token for every four characters."""
+    return MessageIndex(messages, counter="chars/4", **options)
+
+
+def shown(messages: list[Any]) -> list[str]:
+    """What is left of each message to tell it by: its text, or the ids of its calls."""
+    return [
+        "+".join(call["id"] for call in message.get("tool_calls") or ()) or str(message.get("content") or message.get("reasoning"))
+        for message in messages
+    ]
