@@ -53,7 +53,8 @@ def validate(
 ) -> int:
     """List the rules that conversations break.
 
-    Of each: where, which, and what to do. The rules are those of the chat-completions format. Exit code 1 if there is any problem, 2 if a file cannot be read; the other files are looked at all the same.
+    Of each: where, which, and what to do. The rules are those of the chat-completions format. Exit code 1 if there is any
+    problem, 2 if a file cannot be read; the other files are looked at all the same.
     """
     checked = [_checked(source) for source in sources]
     if as_json:

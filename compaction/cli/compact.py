@@ -61,8 +61,8 @@ def compact(
         ),
     ] = None,
     reserve_output: Annotated[
-        int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
-    ] = 0,
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
+    ] = None,
     counter: CounterName = "auto",
     as_json: AsJson = False,
 ) -> int:
@@ -81,7 +81,7 @@ def compact(
                 text, done = _compacted(conversation, plan, counting)
             write(text)
             compacted.append(done)
-    report = CompactReport(counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
+    report = CompactReport(source, counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
     if as_json:
         report.write_json(stream)
     else:
@@ -89,15 +89,16 @@ def compact(
     return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
 
 
-def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int) -> Plan:
-    if (window is None) == (budget is None):
-        raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
+def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int | None) -> Plan:
     if preset not in _PRESETS:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(_PRESETS)}")
-    if window is not None:
-        return Plan(_PRESETS[preset](window, reserve_output=reserve_output), window - reserve_output)
-    if budget is None or reserve_output:
-        raise ConfigurationError("--reserve-output is a part of --window; with --budget, lower the budget")
+    if window is not None and budget is None:
+        reserved = reserve_output or 0
+        return Plan(_PRESETS[preset](window, reserve_output=reserved), window - reserved)
+    if budget is None or window is not None:
+        raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
+    if reserve_output is not None:
+        raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
     return Plan(_gentle_steps(budget), budget)
 
 

@@ -14,7 +14,7 @@ from ..files import Conversation
 from ..formats import Problem
 from ..metrics import Metrics
 from ..run import CompactionResult, Outcome, Step
-from .terminal import console_on, percent, safe, show_table
+from .terminal import console_on, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,6 +151,7 @@ class CompactReport:
     """What became of all conversations of a file.
 
     Args:
+        file: Its name as given.
         counter: What counted.
         exact: Whether its counts are those of its encoding.
         note: What has to be said about it, if anything.
@@ -159,6 +160,7 @@ class CompactReport:
         conversations: What became of each.
     """
 
+    file: str
     counter: str
     exact: bool
     note: str | None

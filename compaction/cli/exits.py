@@ -38,7 +38,7 @@ class ExitCode(enum.IntEnum):
     """This package is at fault. Nothing is written."""
 
     INTERRUPTED = 130
-    """Somebody pressed Ctrl-C. Nothing is written."""
+    """Somebody pressed Ctrl-C."""
 
     UNREAD = 141
     """Whoever read the output stopped reading."""
@@ -66,7 +66,7 @@ class CommandGroup(TyperGroup):
         except BrokenPipeError:
             return ExitCode.UNREAD
         except KeyboardInterrupt:
-            complain("interrupted; nothing was written")
+            complain("interrupted")
             return ExitCode.INTERRUPTED
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
@@ -14,80 +15,98 @@ from ..errors import InputError
 from ..files import Conversation
 from ..groups import GroupKind, MessageGroup
 from ..index import MessageIndex
+from ..metrics import Metrics
 from ..tokens import TokenCounter
 from .exits import ExitCode, naming
 from .options import AsJson, CounterName, Input, conversations_of, counter_named
-from .terminal import bar, console_on, percent, safe, show_table
+from .terminal import bar, console_on, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Inspected", "inspect"]
+__all__ = ["GroupLine", "Inspected", "inspect"]
 
 _BAR_WIDTH = 20
 _CONTENT_CHARS = 80
+_STATES = ("open", "pending", "orphan")
+
+
+@attrs.frozen
+class GroupLine:
+    """What there is to say about a group.
+
+    Args:
+        id: The ordinal of its first message.
+        kind: What it is.
+        turn: The turn it belongs to, if any.
+        messages: How many messages it has.
+        tokens: How many tokens.
+        share: Their share of the conversation's.
+        tools: The tools it calls.
+        states: Which of open, pending and orphan it is.
+        content: Its first words, on one line and safe to print.
+    """
+
+    id: int
+    kind: str
+    turn: int | None
+    messages: int
+    tokens: int
+    share: float
+    tools: tuple[str, ...]
+    states: tuple[str, ...]
+    content: str
+
+    @classmethod
+    def of(cls, group: MessageGroup, total: int) -> GroupLine:
+        """What there is to say about a group of a conversation of ``total`` tokens."""
+        return cls(
+            id=group.id,
+            kind=group.kind.value,
+            turn=group.turn,
+            messages=len(group.messages),
+            tokens=group.tokens,
+            share=group.tokens / (total or 1),
+            tools=group.tool_names,
+            states=tuple([state for state in _STATES if getattr(group, state)]),
+            content=safe(" ".join([message.text[: 4 * _CONTENT_CHARS] for message in group.messages]), _CONTENT_CHARS),
+        )
+
+    @property
+    def about(self) -> str:
+        """Its state if that is unusual, and the tools it calls, or else its first words."""
+        names = [f"{name} x{count}" if count > 1 else name for name, count in Counter(self.tools).items()]
+        return " ".join([*(f"[{state}]" for state in self.states), ", ".join(names) or self.content])
 
 
 @attrs.frozen
 class Inspected:
-    """A conversation as groups.
+    """A conversation's groups, without its messages.
 
     Args:
         where: Its file, and its line where the file holds several.
         id: Its id.
-        index: The groups.
+        total: Its sizes.
+        groups: Its groups, in order.
     """
 
     where: str
     id: str
-    index: MessageIndex
+    total: Metrics
+    groups: list[GroupLine]
 
     @classmethod
     def of(cls, conversation: Conversation, counter: TokenCounter) -> Inspected:
-        """Read a conversation."""
+        """Look at a conversation."""
         with naming(conversation.where):
-            return cls(conversation.where, conversation.id, MessageIndex(conversation.messages, counter=counter))
-
-    def share(self, tokens: int) -> float:
-        """The share of these tokens in the whole."""
-        return tokens / (self.index.total.tokens or 1)
-
-    def kinds(self) -> dict[str, dict[str, Any]]:
-        """Of each kind of group that occurs: how many groups, messages and tokens, and their share of the tokens."""
-        found: dict[str, dict[str, Any]] = {}
-        for kind in GroupKind:
-            groups = [group for group in self.index.included_groups if group.kind is kind]
-            tokens = sum(group.tokens for group in groups)
-            messages = sum(len(group.messages) for group in groups)
-            if groups:
-                found[kind.value] = {"groups": len(groups), "messages": messages, "tokens": tokens, "share": self.share(tokens)}
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON-ready data."""
-        return {
-            "where": self.where,
-            "id": self.id,
-            "total": attrs.asdict(self.index.total),
-            "kinds": self.kinds(),
-            "groups": [
-                {
-                    "id": group.id,
-                    "kind": group.kind.value,
-                    "turn": group.turn,
-                    "messages": len(group.messages),
-                    "tokens": group.tokens,
-                    "share": self.share(group.tokens),
-                    "tools": list(group.tool_names),
-                    **{state: getattr(group, state) for state in ("open", "pending", "orphan", "made_by")},
-                }
-                for group in self.index.included_groups
-            ],
-        }
+            index = MessageIndex(conversation.messages, counter=counter)
+            groups = [GroupLine.of(group, index.total.tokens) for group in index.included_groups]
+        return cls(conversation.where, conversation.id, index.total, groups)
 
 
 def inspect(
     source: Input,
+    *,
     id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="Which conversation of several: its id, or its number.")
     ] = None,
@@ -96,75 +115,53 @@ def inspect(
 ) -> int:
     """Show what a conversation is made of, and its tokens.
 
-    Of each group its kind, turn, messages, tokens and their share of the whole. Of several conversations, one line each; --id chooses one.
+    Of each group its kind, turn, messages, tokens and their share of the whole. Of several conversations, one line each; --id
+    chooses one.
     """
     counting, note = counter_named(counter)
     found = [Inspected.of(read, counting) for read in conversations_of(source) if id is None or read.id == id]
     if not found:
         raise InputError(f"--id {id}: no conversation of {source} has this id; inspect without --id lists them")
     if as_json:
-        report = {
-            "counter": counting.name,
-            "exact": counting.exact,
-            "note": note,
-            "conversations": [one.to_dict() for one in found],
-        }
-        typer.echo(json.dumps(report))
+        head = {"counter": counting.name, "exact": counting.exact, "note": note}
+        sys.stdout.write(json.dumps({**head, "conversations": [attrs.asdict(one) for one in found]}) + "\n")
         return ExitCode.DONE
-    console = console_on(typer.get_text_stream("stdout"))
-    _show(console, found)
+    console = console_on(sys.stdout)
+    if len(found) == 1:
+        _show_one(console, found[0])
+    else:
+        columns = ["conversation", "id", ">tokens", ">messages", ">groups", ">turns", ">tool calls"]
+        show_table(console, columns, [_overview(one, source) for one in found])
     console.print(safe(note or f"tokens counted by {counting.name}"))
     return ExitCode.DONE
 
 
-def _show(console: Console, found: Sequence[Inspected]) -> None:
-    if len(found) > 1:
-        columns = ["conversation", "id", ">tokens", ">messages", ">groups", ">turns", ">tool calls"]
-        show_table(console, columns, map(_overview, found))
-        return
-    [one] = found
-    largest = max((group.tokens for group in one.index.included_groups), default=1) or 1
+def _overview(one: Inspected, source: str) -> Sequence[str]:
+    total = one.total
+    sizes = (total.tokens, total.messages, total.groups, total.turns, total.tool_calls)
+    return place_in(source, one.where), one.id, *(f"{size:,}" for size in sizes)
+
+
+def _show_one(console: Console, one: Inspected) -> None:
+    largest = max((group.tokens for group in one.groups), default=0) or 1
     ascii_only = console.options.ascii_only
-    rows = [
-        (*_cells(one, group), bar(group.tokens / largest, _BAR_WIDTH, ascii_only=ascii_only), _content(group))
-        for group in one.index.included_groups
-    ]
+    rows = [_row(group, bar(group.tokens / largest, _BAR_WIDTH, ascii_only=ascii_only)) for group in one.groups]
     show_table(console, [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "~content"], rows)
     show_table(console, ["kind", ">groups", ">messages", ">tokens", ">share", ""], _kind_rows(one, ascii_only))
 
 
-def _overview(one: Inspected) -> Sequence[str]:
-    total = one.index.total
-    return (
-        one.where,
-        one.id,
-        *(f"{size:,}" for size in (total.tokens, total.messages, total.groups, total.turns, total.tool_calls)),
-    )
+def _row(group: GroupLine, drawn: str) -> Sequence[str]:
+    turn = "" if group.turn is None else f"{group.turn:,}"
+    return str(group.id), group.kind, turn, f"{group.messages:,}", f"{group.tokens:,}", percent(group.share), drawn, group.about
 
 
-def _cells(one: Inspected, group: MessageGroup) -> Sequence[str]:
-    turn = "" if group.turn is None else str(group.turn)
-    return (
-        str(group.id),
-        group.kind.value,
-        turn,
-        str(len(group.messages)),
-        f"{group.tokens:,}",
-        percent(one.share(group.tokens)),
-    )
-
-
-def _content(group: MessageGroup) -> str:
-    """What a group is about: its state if that is unusual, its tools, or its first words."""
-    states = [state for state in ("open", "pending", "orphan") if getattr(group, state)]
-    names = [f"{name} x{count}" if count > 1 else name for name, count in Counter(group.tool_names).items()]
-    words = "" if names else " ".join(safe(message.text, _CONTENT_CHARS) for message in group.messages)
-    return safe(" ".join([*(f"[{state}]" for state in states), ", ".join(names) or words]), _CONTENT_CHARS)
-
-
-def _kind_rows(one: Inspected, ascii_only: bool) -> Iterable[Sequence[str]]:
-    for kind, sizes in one.kinds().items():
-        figures = (f"{sizes['groups']:,}", f"{sizes['messages']:,}", f"{sizes['tokens']:,}", percent(sizes["share"]))
-        yield kind, *figures, bar(sizes["share"], _BAR_WIDTH, ascii_only=ascii_only)
-    total = one.index.total
-    yield "all", f"{total.groups:,}", f"{total.messages:,}", f"{total.tokens:,}", "", ""
+def _kind_rows(one: Inspected, ascii_only: bool) -> Iterator[Sequence[str]]:
+    """A line for each kind of group that occurs, and one for all."""
+    for kind in GroupKind:
+        groups = [group for group in one.groups if group.kind == kind.value]
+        messages, tokens = sum(group.messages for group in groups), sum(group.tokens for group in groups)
+        share = tokens / (one.total.tokens or 1)
+        if groups:
+            figures = (f"{len(groups):,}", f"{messages:,}", f"{tokens:,}", percent(share))
+            yield kind.value, *figures, bar(share, _BAR_WIDTH, ascii_only=ascii_only)
+    yield "all", f"{one.total.groups:,}", f"{one.total.messages:,}", f"{one.total.tokens:,}", "", ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "console_on", "percent", "safe", "show_table"]
+__all__ = ["bar", "console_on", "percent", "place_in", "safe", "show_table"]
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNKNOWN_WIDTH = 120
@@ -40,6 +40,15 @@ def percent(share: float) -> str:
     '12.5 %'
     """
     return f"{100 * share:.1f} %"
+
+
+def place_in(file: str, where: str) -> str:
+    """A conversation's place, without the file where that goes without saying.
+
+    >>> place_in("runs.jsonl", "runs.jsonl, line 3")
+    'line 3'
+    """
+    return where.removeprefix(f"{file}, ")
 
 
 def bar(share: float, width: int, *, ascii_only: bool = False) -> str:

@@ -1,8 +1,9 @@
 """Facts: the exact strings an agent will need again and cannot guess: paths, identifiers, numbers, links, quoted words.
 
-A summary in prose loses them first, and they cost little to keep. `facts_in` finds them in any text, in time linear in its length;
-a `FactTable` remembers where each was seen and scores how likely it is to be needed again. Finding and scoring start from an
-experiment on recorded sessions; ``docs/digest.md`` has the figures, ``benchmarks/digest_recall.py`` measures them anew.
+A summary in prose loses them first, and they cost little to keep. `facts_in` finds them in any text, in time linear in its
+length; a `FactTable` remembers where each was seen and scores how likely it is to be needed again. What counts as a fact and what
+the score looks at was measured on recorded sessions: ``docs/digest.md`` has the figures, ``benchmarks/digest_recall.py``
+measures them anew.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _GROUPED: Final = re.compile(r"[$€£¥₩+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
 _SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
+_LEADING: Final = ",:!?*=&^…。！？：、·"
 _EDGES: Final = ".,:!?*=&^…。！？：、·"
 _NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
 _REPEATED: Final = re.compile(r"([aA0])\1+")
@@ -70,9 +72,9 @@ def kind_of(fact: str) -> FactKind:
 def facts_in(text: str) -> dict[str, None]:
     """The facts of a text, in order of kind and appearance; O(characters).
 
-    A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change from
-    lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Where Latin letters or
-    digits stand next to Korean, Chinese or Japanese ones without a joint, they are apart.
+    A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change
+    from lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Where Latin
+    letters or digits stand next to Korean, Chinese or Japanese ones without a joint, they are apart.
 
     >>> list(facts_in('Set "retry limit" of src/app.py to 30, 설정은 config.yaml에 있습니다'))
     ['src/app.py', '30', 'config.yaml', 'retry limit']
@@ -93,7 +95,7 @@ def facts_in(text: str) -> dict[str, None]:
 
 
 def _keep(token: str, found: dict[str, None]) -> None:
-    token = token.strip(_EDGES)
+    token = token.rstrip(_EDGES).lstrip(_LEADING)
     if 1 < len(token) <= _LONGEST and _TELLING.search(token):
         found[token] = None
 
@@ -156,14 +158,11 @@ class FactTable:
         self._shapes: dict[str, list[int]] = {}
         self._reused: set[str] = set()
 
-    def add(self, texts: Iterable[tuple[Source, str, Iterable[str]]]) -> dict[str, Source]:
+    def add(self, texts: Iterable[tuple[Source, str, Iterable[str]]]) -> None:
         """Add a message.
 
         Args:
             texts: Each of its texts: who said it, the text, and what else in it counts as a fact.
-
-        Returns:
-            The facts found in it, and who said each.
         """
         facts: dict[str, Source] = {}
         for source, text, more in texts:
@@ -172,7 +171,6 @@ class FactTable:
         for fact, sources in facts.items():
             self._note(fact, sources, 1 / len(facts))
         self.messages += 1
-        return facts
 
     def _note(self, fact: str, sources: Source, rarity: float) -> None:
         seen = self._seen.get(fact)
@@ -202,9 +200,9 @@ class FactTable:
     def score(self, fact: str, *, tokens: float) -> float:
         """How likely the fact is to be needed again, as a number to sort by.
 
-        What raises it: that it stood among few others, that the assistant said it or put it into a call, that it came up often and
-        lately, that it came up early, and that facts of its shape (digits, capitals and small letters as one each) were taken
-        up by the assistant before. What lowers it: many results that show it, length, blanks.
+        What raises it: that it stood among few others, that the assistant said it or put it into a call, that it came up
+        often, lately, or early, and that facts of its shape (digits, capitals and small letters as one each) were taken up by
+        the assistant before. What lowers it: many results that show it, length, blanks.
 
         Args:
             fact: The fact; one never added counts as seen once, before everything else.

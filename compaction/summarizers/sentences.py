@@ -1,0 +1,73 @@
+"""Sentences as they were written: what is quoted in a digest is cut out of the text, never put into other words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["clipped", "one_line", "readable", "sentences"]
+
+_READ_CHARS: Final = 1_000_000
+_FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
+_BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
+_END: Final = re.compile(r"(?<=[.!?…])[\"')\]*]*\s+|(?<=[。！？])")
+_OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
+
+
+def readable(text: str) -> str:
+    """The text, or the first two thirds and the last third of a million characters of it."""
+    if len(text) <= _READ_CHARS:
+        return text
+    return f"{text[: _READ_CHARS * 2 // 3]}\n{text[-(_READ_CHARS // 3) :]}"
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, without list marks; fenced code is left out. O(characters).
+
+    A line that goes on in lower case after one that ended nowhere belongs to the same sentence.
+
+    >>> list(sentences("Use tabs. Please never\\ntouch the cache!\\n- 파일은 지우지 마세요"))
+    ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
+    """
+    for paragraph in _paragraphs(text):
+        for sentence in _END.split(paragraph):
+            if sentence := sentence.strip():
+                yield sentence
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Lines, joined where one goes on in the next."""
+    pending: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        if fenced:
+            continue
+        bullet = _BULLET.match(line)
+        if pending and not (bullet is None and line[:1].islower() and _OPEN_END.search(pending[-1][-80:])):
+            yield " ".join(pending)
+            pending = []
+        pending.append((line[bullet.end() :] if bullet else line).strip())
+    if pending:
+        yield " ".join(pending)
+
+
+def one_line(text: str, chars: int) -> str:
+    """The text on one line of at most ``chars`` characters; what is cut off leaves ``...``.
+
+    >>> one_line("8 passed,\\n2 failed", 12)
+    '8 passed,...'
+    """
+    return clipped(" ".join(text[: 8 * chars].split()), chars)
+
+
+def clipped(text: str, chars: int) -> str:
+    """At most ``chars`` characters of the text, cut after a word if one ends near; what is cut off leaves ``...``."""
+    if len(text) <= chars:
+        return text
+    room = max(0, chars - 3)
+    blank = text.rfind(" ", room * 3 // 4, room + 1)
+    return text[: room if blank < 0 else blank].rstrip() + "..."
