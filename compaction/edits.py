@@ -15,7 +15,20 @@ import attrs
 from .groups import MessageGroup
 from .messages import Message
 
-__all__ = ["Drop", "Edit", "Refusal", "Replace", "Request", "Restore", "Rewrite", "Together", "named", "renamed", "signature"]
+__all__ = [
+    "Drop",
+    "Edit",
+    "Refusal",
+    "Replace",
+    "Request",
+    "Restore",
+    "Rewrite",
+    "Together",
+    "brief",
+    "named",
+    "renamed",
+    "signature",
+]
 
 
 def _id(group: MessageGroup | int) -> int:
@@ -163,9 +176,18 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     return attrs.evolve(edit, groups=new)
 
 
+def brief(edit: Edit) -> str:
+    """An edit in a few words, however long its messages are.
+
+    >>> brief(Drop([1, 2], reason="old"))
+    'Drop of groups 1, 2 (old)'
+    """
+    return f"{type(edit).__name__} of groups {', '.join(map(str, named(edit))) or 'none'} ({edit.reason or 'no reason given'})"
+
+
 def signature(edit: Edit) -> object:
     """What two edits share if asking for one is asking for the other again."""
     if isinstance(edit, Together):
         return tuple([signature(part) for part in edit.edits])
     messages = edit.messages if isinstance(edit, Replace | Rewrite) else ()
-    return type(edit), named(edit), tuple([None if message is None else message.text for message in messages])
+    return type(edit), named(edit), tuple([None if message is None else (message.role, message.parts) for message in messages])

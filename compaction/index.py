@@ -22,7 +22,7 @@ import attrs
 
 from . import state, sync
 from .context import RunContext
-from .edits import Edit, Refusal, Restore, Together, named, renamed, signature
+from .edits import Edit, Refusal, Restore, Together, brief, named, renamed, signature
 from .errors import InputError, NoProgress, StateError
 from .formats import MessageFormat, resolve
 from .journal import Applied, inserted, perform, undo
@@ -136,30 +136,46 @@ class MessageIndex(IndexView):
         view = self.messages() if self._journal else None
         departure = sync.follow(self._projection, view, given, self.format, verify=verify)
         fresh = self._measured(given[departure.matched :], departure.matched)
-        if departure.cut is not None:
-            self._cut(departure.cut)
-            if departure.fed_back and self.messages() != given[: departure.matched]:
-                fresh = self._measured(given, 0)
-                self._start()
-                self._pinned_ids.clear()
-        self._extend(fresh)
+        if departure.cut is None:
+            self._extend(fresh)
+            return
+        late = self._cut(departure.cut, fresh)
+        if departure.fed_back and not late and self.messages() != given:
+            anew = self._measured(given, 0)
+            self._start()
+            self._pinned_ids.clear()
+            self._extend(anew)
 
     def _bind(self, saved: state.Saved, given: list[Any]) -> None:
         """Take the messages that a state without messages was saved of, as far as they are the same."""
         matched = saved.matching(given, self.format)
         sized = self._measured(given, 0)
         self._saved = None
+        if matched < len(saved.fingerprints):
+            self._regrow(sized, matched, saved.journal)
+            return
         self._extend(sized[:matched])
         self._replay(saved.journal)
         self._extend(sized[matched:])
 
-    def _cut(self, length: int) -> None:
-        """Forget the source from this ordinal on; edits that touch it are undone, the others done again."""
+    def _cut(self, length: int, fresh: Sequence[tuple[Message, tuple[int, int]]]) -> bool:
+        """Forget the source from this ordinal on and go on with other messages; edits that touch what is gone are undone.
+
+        Returns:
+            Whether one of the other messages belongs to a group from before.
+        """
         old, journal = self._projection, self._journal
         touched = {id for id, record in old.by_id.items() if any(at >= length for at in old.stands_for(record))}
+        known = [(message, self.measure(message)) for message in old.read[:length]]
         self._start()
-        self._extend([(message, self.measure(message)) for message in old.read[:length]])
-        self._replay([applied for applied in journal if touched.isdisjoint(named(applied.edit))])
+        return self._regrow([*known, *fresh], length, [each for each in journal if touched.isdisjoint(named(each.edit))])
+
+    def _regrow(self, sized: Sequence[tuple[Message, tuple[int, int]]], length: int, journal: Iterable[Applied]) -> bool:
+        """Take these messages and do again what names none of them from ``length`` on; whether those reach further back."""
+        self._extend(sized)
+        beyond = {id for id, record in self._projection.by_id.items() if record.ordinals[-1] >= length}
+        self._replay([each for each in journal if beyond.isdisjoint(named(each.edit))])
+        return any(id < length for id in beyond)
 
     def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
         """Do journaled edits again, as far as they may happen here, and pin again; returns the edits that may not."""
@@ -252,7 +268,7 @@ class MessageIndex(IndexView):
         asked = signature(edit)
         if asked in self._refused_lately:
             raise NoProgress(
-                f"{by or 'a strategy'} asked again for {edit!r}, which was refused: {rule}; skip what apply refuses"
+                f"{by or 'a strategy'} asked again for {brief(edit)}, which was refused: {rule}; skip what apply refuses"
             )
         self._refused_lately.add(asked)
 
@@ -326,7 +342,8 @@ class MessageIndex(IndexView):
         except InputError as error:
             raise StateError(f"saved {error}") from error
         if left_out := index._replay(saved.journal):
-            raise StateError(f"{left_out[0].edit!r}: this edit does not fit the saved messages; compact the conversation anew")
+            unfit = brief(left_out[0].edit)
+            raise StateError(f"{unfit}: this edit does not fit the saved messages; compact the conversation anew")
         if unknown := set(saved.pinned) - index._pinned_ids:
             raise StateError(f"pinned {sorted(unknown)}: the saved messages have no such groups; compact the conversation anew")
         index._pin = pin
@@ -336,7 +353,9 @@ class MessageIndex(IndexView):
     def _pin_by_predicate(self) -> None:
         """Pin what ``pin=`` names, after edits that were made without it were done again."""
         read, wanted = self._projection.read, self._pin
-        for record in self._projection.by_id.values() if wanted is not None else ():
+        if wanted is None:
+            return
+        for record in self._projection.by_id.values():
             if any(wanted(read[ordinal]) for ordinal in record.ordinals):
                 record.pinned, record.snapshot = True, None
         self._groups = None

@@ -61,10 +61,12 @@ class Projection:
         self._shown.append((message, tokens, size))
         self._owners.append(record)
         if record.id == ordinal:
+            record.tokens, record.bytes, record.messages = tokens, size, 1
             self.by_id[ordinal] = record
             self.total.add(record)
             self.included.add(record)
-        elif record.call_ids is not None and any(isinstance(part, ToolCall) for part in message.parts):
+            return record
+        if record.call_ids is not None and any(isinstance(part, ToolCall) for part in message.parts):
             self.total.tool_calls += len(record.call_ids)
             if not record.excluded:
                 self.included.tool_calls += len(record.call_ids)
@@ -182,8 +184,8 @@ class Projection:
     def _freeze(self, record: GroupRecord) -> MessageGroup:
         messages = record.inserted
         if messages is None:
-            shown = [self._shown[ordinal][0] for ordinal in record.ordinals]
-            messages = tuple([message for message in shown if message is not None])
+            shown = self._shown
+            messages = tuple([message for at in record.ordinals if (message := shown[at][0]) is not None])
         calls = record.call_ids
         return MessageGroup(
             record.id,

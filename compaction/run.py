@@ -17,13 +17,13 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from .context import RunContext
-from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
+from .edits import Edit, Refusal, Request
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
-from .strategies.base import Failed, StepBegan, StepEnded, Strategy, StrategyLike, as_strategy
+from .strategies.base import Failed, Report, StepBegan, StepEnded, Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter
 from .triggers import Trigger, never
 
@@ -177,9 +177,9 @@ def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[R
     try:
         item = next(steps)
         while True:
-            if isinstance(item, Drop | Replace | Rewrite | Restore | Together):
+            if isinstance(item, Edit):
                 answer = index.apply(item, by=watch.running)
-            elif isinstance(item, StepBegan | StepEnded | Failed):
+            elif isinstance(item, Report):
                 watch.note(item)
                 answer = None
             elif isinstance(item, Request):

@@ -89,7 +89,6 @@ def indexed(messages: Chat, **options: Any) -> MessageIndex:
 
 def shown(messages: list[Any]) -> list[str]:
     """What is left of each message to tell it by: its text, or the ids of its calls."""
-    return [
-        "+".join(call["id"] for call in message.get("tool_calls") or ()) or str(message.get("content") or message.get("reasoning"))
-        for message in messages
-    ]
+    said = [message.get("content") or message.get("reasoning") for message in messages]
+    called = ["+".join(call["id"] for call in message.get("tool_calls") or ()) for message in messages]
+    return [ids or str(words) for ids, words in zip(called, said, strict=True)]

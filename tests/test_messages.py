@@ -37,8 +37,8 @@ def test_messages_are_equal_only_if_they_are_the_same() -> None:
     """Two messages of equal content are two messages; contents are compared by the format."""
     raw = user("hi")
     one, other = openai_chat.read(raw), openai_chat.read(raw)
-    assert one == one
     assert one != other
+    assert [one] == [one]
     assert one.raw is raw
 
 

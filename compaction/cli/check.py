@@ -15,7 +15,7 @@ from ..validity import repair as repaired
 from ..validity import validate as problems_of
 from .exits import ExitCode, complain, naming
 from .options import STANDARD, AsJson, Input, Output, conversations_of, output_of
-from .terminal import safe
+from .terminal import counted, safe
 
 __all__ = ["Checked", "repair", "validate"]
 
@@ -41,8 +41,8 @@ class Checked:
     @property
     def words(self) -> str:
         """The result in words, if the file could be read."""
-        found = f"{len(self.problems):,} problems" if self.problems else "valid"
-        return f"{self.file}: {found} ({self.conversations:,} conversations, {self.messages:,} messages)"
+        found = counted(len(self.problems), "problem") if self.problems else "valid"
+        return f"{self.file}: {found} in {counted(self.conversations, 'conversation')} of {counted(self.messages, 'message')}"
 
 
 def validate(
@@ -107,9 +107,10 @@ def repair(source: Input, output: Output = STANDARD, as_json: AsJson = False) ->
     if as_json:
         stream.write(json.dumps({"conversations": count, "changes": changes, "remaining": remaining}) + "\n")
     else:
-        stream.writelines(f"changed   {_line(change)}\n" for change in changes)
-        stream.writelines(f"remaining {_line(problem)}\n" for problem in remaining)
-        stream.write(f"{count:,} conversations: {len(changes):,} changes, {len(remaining):,} problems remain\n")
+        stream.writelines(f"changed: {_line(change)}\n" for change in changes)
+        stream.writelines(f"left: {_line(problem)}\n" for problem in remaining)
+        ended = f"{counted(len(changes), 'change')}, {counted(len(remaining), 'problem')} left"
+        stream.write(f"{counted(count, 'conversation')}: {ended}\n")
     return ExitCode.FOUND if remaining else ExitCode.DONE
 
 

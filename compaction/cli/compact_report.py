@@ -14,7 +14,7 @@ from ..files import Conversation
 from ..formats import Problem
 from ..metrics import Metrics
 from ..run import CompactionResult, Outcome, Step
-from .terminal import console_on, percent, place_in, safe, show_table
+from .terminal import console_on, counted, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ class StepTaken:
     Args:
         strategy: Which strategy it was.
         why: Why it began.
-        did: What it did.
+        did: What it did, but for what a step within it did and told before.
         before: Sizes when it began.
         after: Sizes when it ended.
         reached: Whether its target held then.
@@ -76,9 +76,15 @@ class StepTaken:
     reached: bool
 
     @classmethod
-    def of(cls, step: Step) -> StepTaken:
-        """What there is to say about a step."""
-        return cls(step.strategy, step.why, _deeds(step.edits), step.before, step.after, step.reached)
+    def all_of(cls, steps: Sequence[Step]) -> list[StepTaken]:
+        """What there is to say about the steps of a run."""
+        told: set[int] = set()
+        taken: list[StepTaken] = []
+        for step in steps:
+            own = [edit for edit in step.edits if id(edit) not in told]
+            told.update(map(id, own))
+            taken.append(cls(step.strategy, step.why, _deeds(own), step.before, step.after, step.reached))
+        return taken
 
 
 @attrs.frozen
@@ -125,7 +131,7 @@ class Compacted:
             outcome=result.outcome,
             before=result.before,
             after=result.after,
-            steps=[StepTaken.of(step) for step in steps],
+            steps=StepTaken.all_of(steps),
             refused=dict(Counter(refusal.rule for refusal in result.refused)),
             failures=[f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
             problems=list(problems[1]),
@@ -142,7 +148,7 @@ class Compacted:
         """In words, whether the result breaks rules."""
         if not self.problems:
             return "valid"
-        count = f"{len(self.problems):,} problem{'s' if len(self.problems) > 1 else ''}"
+        count = counted(len(self.problems), "problem")
         return f"{count}, new: {', '.join(self.new_problems)}" if self.new_problems else f"{count}, none new"
 
 
@@ -201,7 +207,7 @@ class CompactReport:
         ]
         show_table(console, [done.where, ">before", ">after", ">left"], rows)
         if done.steps:
-            columns = ["step", "why", "groups", ">tokens before", ">after"]
+            columns = ["step", "~why", "~groups", ">tokens before", ">after"]
             show_table(console, columns, [row for step in done.steps for row in _step_rows(step)])
         for rule, times in done.refused.items():
             console.print(safe(f"not done, {times:,} times: {rule}"))
@@ -215,16 +221,16 @@ class CompactReport:
 
     def _show_all(self, console: Console) -> None:
         rows = [
-            _line(done.where, done.id, done.before, done.after, _in_words(done.outcome), done.validity)
+            _line(place_in(self.file, done.where), done.id, done.before, done.after, _in_words(done.outcome), done.validity)
             for done in self.conversations
         ]
         totals = self.totals()
         outcomes = ", ".join(f"{count:,} {_in_words(outcome)}" for outcome, count in totals["outcomes"].items())
         problems = f"{totals['with_problems']:,} with problems" if totals["with_problems"] else "all valid"
-        rows.append(_line("all", f"{len(rows):,}", Metrics(**totals["before"]), Metrics(**totals["after"]), outcomes, problems))
-        show_table(
-            console, ["conversation", "id", ">tokens", ">after", ">left", ">messages", ">after", "outcome", "validity"], rows
-        )
+        before, after = Metrics(**totals["before"]), Metrics(**totals["after"])
+        rows.append(_line("all", f"{len(rows):,}", before, after, outcomes, problems))
+        columns = ["conversation", "id", ">tokens", ">after", ">left", ">messages", ">after", "outcome", "validity"]
+        show_table(console, columns, rows)
         console.print(f"budget {self.budget:,} tokens each, counted by {self._counted_by}")
 
     @property
@@ -252,7 +258,6 @@ def _line(where: str, id: str, before: Metrics, after: Metrics, *ended: str) -> 
 
 def _step_rows(step: StepTaken) -> Iterator[Sequence[str]]:
     """A line for each thing a step did, the step's own on the first."""
-    did = [str(deed) for deed in step.did] or ["nothing to do"]
-    why = step.why if step.reached else f"{step.why}; ended short of its target"
-    yield step.strategy, why, did[0], f"{step.before.tokens:,}", f"{step.after.tokens:,}"
+    did = [str(deed) for deed in step.did] or ["nothing to do" if step.before == step.after else "all of the above"]
+    yield step.strategy, step.why, did[0], f"{step.before.tokens:,}", f"{step.after.tokens:,}"
     yield from (("", "", more, "", "") for more in did[1:])

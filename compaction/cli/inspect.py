@@ -69,7 +69,7 @@ class GroupLine:
             share=group.tokens / (total or 1),
             tools=group.tool_names,
             states=tuple([state for state in _STATES if getattr(group, state)]),
-            content=safe(" ".join([message.text[: 4 * _CONTENT_CHARS] for message in group.messages]), _CONTENT_CHARS),
+            content=_first_words(group),
         )
 
     @property
@@ -104,11 +104,17 @@ class Inspected:
         return cls(conversation.where, conversation.id, index.total, groups)
 
 
+def _first_words(group: MessageGroup) -> str:
+    words = " ".join([message.text[: 4 * _CONTENT_CHARS] for message in group.messages])
+    return safe(words if group.made_by is None else f"{group.made_by}: {words.partition(chr(10))[2]}", _CONTENT_CHARS)
+
+
 def inspect(
     source: Input,
     *,
     id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Which conversation of several: its id, or its number.")
+        str | None,
+        typer.Option("--id", metavar="ID", help="Which of several conversations: its id, or its number if it has none."),
     ] = None,
     counter: CounterName = "auto",
     as_json: AsJson = False,
@@ -146,7 +152,7 @@ def _show_one(console: Console, one: Inspected) -> None:
     largest = max((group.tokens for group in one.groups), default=0) or 1
     ascii_only = console.options.ascii_only
     rows = [_row(group, bar(group.tokens / largest, _BAR_WIDTH, ascii_only=ascii_only)) for group in one.groups]
-    show_table(console, [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "~content"], rows)
+    show_table(console, [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "^content"], rows)
     show_table(console, ["kind", ">groups", ">messages", ">tokens", ">share", ""], _kind_rows(one, ascii_only))
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "console_on", "percent", "place_in", "safe", "show_table"]
+__all__ = ["bar", "console_on", "counted", "percent", "place_in", "safe", "show_table"]
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNKNOWN_WIDTH = 120
+_GIVES_WAY = ("~", "^")
 
 
 def safe(text: str, chars: int | None = None) -> str:
@@ -31,6 +32,15 @@ def safe(text: str, chars: int | None = None) -> str:
     if not line.isprintable():
         line = "".join([mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in line])
     return line if chars is None or len(line) <= chars else f"{line[: chars - 1]}…"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "message"), counted(2_433, "message")
+    ('1 message', '2,433 messages')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -81,19 +91,26 @@ def show_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence
 
     Args:
         console: Where.
-        columns: The headings. ``>`` before one sets its column to the right; ``~`` lets it be cut where there is no room.
-        rows: The cells, made safe here.
+        columns: The headings. One that starts with ``>`` sets its column to the right. Where there is no room, a column whose
+            heading starts with ``~`` is wrapped, with ``^`` cut.
+        rows: The cells; made safe here.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:
-        if column.startswith("~"):
-            table.add_column(column[1:], no_wrap=True, overflow="ellipsis", ratio=1)
-        else:
-            table.add_column(column.removeprefix(">"), justify="right" if column[:1] == ">" else "left")
+        table.add_column(
+            column.lstrip(">~^"), justify="right" if column[:1] == ">" else "left", no_wrap=column[:1] not in _GIVES_WAY
+        )
+    cut = [column[:1] == "^" for column in columns]
     for row in rows:
-        table.add_row(*[Text(safe(cell)) for cell in row])
+        table.add_row(
+            *[
+                Text(safe(cell), no_wrap=short or None, overflow="ellipsis" if short else None)
+                for cell, short in zip(row, cut, strict=True)
+            ]
+        )
     console.print(table)
+    console.print()

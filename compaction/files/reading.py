@@ -137,12 +137,13 @@ def _read(text: str, where: str, start: int, count: int) -> Conversation:
     try:
         found = scan(text)
     except JSONDecodeError as error:
-        place = f"line {start + error.lineno - 1}, column {error.colno}"
+        at = min(error.pos, len(text.rstrip()))
+        place = f"line {start + text.count(chr(10), 0, at)}, column {at - text.rfind(chr(10), 0, at)}"
         raise _NotJson(f"{where}: it is no JSON ({error.msg}: {place}); a file of conversations is {_SHAPES}") from error
     except RecursionError as error:
         raise UnreadableFile(f"{where}: it is nested too deeply to be read; write the inner part as a string") from error
     except ValueError as error:
-        raise UnreadableFile(f"{where}: it holds a number too large to be read ({error}); write it as a string") from error
+        raise UnreadableFile(f"{where}: it holds a number that is too large to be read; write it as a string") from error
     if len(found.lists) != 1 or "messages" in found.fields:
         raise UnreadableFile(f"{where}: {_why_no_conversation(found)}")
     return Conversation(where=where, id=_id(found.fields, count), fields=found.fields, text=text, found=found.lists[0])

@@ -100,6 +100,8 @@ def is_empty(value: Any) -> bool:
 
     Some servers write every field of a message; one that does not apply is then an object of empty strings and zeros.
     """
+    if value is None:
+        return True
     fields = fields_of(value)
     return _is_nothing(value) if fields is None else all(_is_nothing(field) for field in fields.values())
 

@@ -103,6 +103,9 @@ def _line_end(text: str, place: int, slack: int) -> int:
     return place if found < 0 else found + (slack > 0)
 
 
+_SAME: Final = "[Same output as the later "
+
+
 @attrs.frozen(kw_only=True)
 class Dedupe:
     """A result that a later call repeats word for word points to that call.
@@ -120,7 +123,7 @@ class Dedupe:
             known = later.get(result.text)
             if known is None or known[0] is result or result.media:
                 return result
-            return attrs.evolve(result, text=f"[Same output as the later {known[1]}]", media=())
+            return attrs.evolve(result, text=f"{_SAME}{known[1]}]", media=())
 
         return lambda group: _rewritten(group, repeated, "a later call has the same result")
 
@@ -131,7 +134,7 @@ class Dedupe:
             calls = {call.id: call for message in group.messages for call in message.tool_calls()}
             for message in group.messages:
                 for result in message.tool_results():
-                    if len(result.text) >= self.min_chars and not result.media:
+                    if len(result.text) >= self.min_chars and not result.media and not result.text.startswith(_SAME):
                         call = calls.get(result.call_id)
                         latest[result.text] = (result, "tool result" if call is None else brief_call(call))
         return latest

@@ -1,8 +1,8 @@
 """What a user laid down: the sentences a summary must never lose, word for word.
 
 A constraint is found by the words that state one, in English, Korean, Chinese and Japanese; a constraint in other words or
-another language is not found, but the user's latest and first words are kept whatever they say. To find one too many costs a line;
-to lose one can cost the work.
+another language is not found, but the user's latest and first words are kept whatever they say. To find one too many costs a
+line; to lose one can cost the work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from .sentences import clipped, sentences
 
-__all__ = ["constraints_in", "latest_constraints"]
+__all__ = ["constraints_in", "forbids", "is_strict", "latest_constraints"]
 
 _LONGEST: Final = 400
 _ENGLISH: Final = re.compile(
@@ -25,8 +25,8 @@ _ENGLISH: Final = re.compile(
     re.IGNORECASE,
 )
 _OTHER: Final = re.compile(
-    r"반드시|절대|항상|언제나|꼭 |금지|지 마|지마|말아|말고|말 것|하면 안|안 됩|안 돼|안됩|안돼|않도록|해야|되어야|여야 |만 사용|만 써|만 쓰|"
-    r"만 수정|대신|선호|피해 ?주|피하|유지해|유지하|없이|이내로|이하로|이상이어야|부터는|"
+    r"반드시|절대|항상|언제나|꼭 |금지|지 마|지마|말아|말고|말 것|하면 안|안 됩|안 돼|안됩|안돼|않도록|해야|되어야|여야 |"
+    r"만 사용|만 써|만 쓰|만 수정|대신|선호|피해 ?주|피하|유지해|유지하|없이|이내로|이하로|이상이어야|부터는|"
     r"必须|必須|务必|務必|一定要|绝对|絕對|绝不|決不|永远|永遠|始终|始終|总是|總是|不要|不能|不可|不得|不许|不許|不应|不應|不准|禁止|切勿|"
     r"请勿|請勿|请用|請用|请使用|請使用|请保持|請保持|避免|确保|確保|只能|只用|只要求|仅限|僅限|优先|優先|尽量|盡量|改用|而不是|"
     r"至少|最多|不超过|不超過|以内|如果需要|"
@@ -42,8 +42,14 @@ _QUESTION: Final = re.compile(
     r"(?:should|do|does|did|is|are|was|were|have|has|what|why|how|when|where|which|who)\b.*\?$", re.IGNORECASE | re.DOTALL
 )
 _NEGATIVE: Final = re.compile(
-    r"\b(?:no|not|never|avoid|without|except|unless|forbidden|prohibited|cannot|\w+n[’']?t)\b|절대|금지|마세요|마라|말|않|없이|안 |피"
-    r"|不|勿|禁|别|別|避免|ない|いけ|避け",
+    r"\b(?:no|not|never|avoid|without|except|unless|forbidden|prohibited|cannot|\w+n[’']?t)\b|절대|금지|마세요|마라|말|않|"
+    r"없이|안 |피|不|勿|禁|别|別|避免|ない|いけ|避け",
+    re.IGNORECASE,
+)
+_STRICT: Final = re.compile(
+    r"\b(?:must\w*|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
+    r"without|forbidden|prohibited|not\s+allowed)\b"
+    r"|반드시|절대|항상|금지|지 마|지마|말아|말고|안 됩|안 돼|必须|必須|务必|務必|绝|絕|不要|不能|不可|不得|禁止|只能|确保|確保|必ず|絶対",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"[$€£¥₩]?\d[\d.,:]*")
@@ -84,6 +90,16 @@ def _around(sentence: str) -> str:
     return ("..." if start else "") + clipped(sentence[start:], _LONGEST - 3)
 
 
+def is_strict(sentence: str) -> bool:
+    """Whether a constraint admits of no exception: the words ``must``, ``never``, ``only`` and the like."""
+    return _STRICT.search(sentence) is not None
+
+
+def forbids(sentence: str) -> bool:
+    """Whether a constraint says what must not be."""
+    return _NEGATIVE.search(sentence) is not None
+
+
 def latest_constraints(stated: Iterable[str]) -> list[str]:
     """Each constraint once, in the order stated; where one repeats another with other numbers, the later one alone.
 
@@ -108,6 +124,6 @@ def _words(sentence: str) -> str:
 def _key(sentence: str) -> str:
     """What two statements share if the later one replaces the earlier."""
     template = _NUMBER.sub("0", sentence)
-    if template == sentence or _NEGATIVE.search(sentence) or len(_WORD.findall(template)) < 3:
+    if template == sentence or forbids(sentence) or len(_WORD.findall(template)) < 3:
         return _words(sentence)
     return _words(template)

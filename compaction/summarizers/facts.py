@@ -1,9 +1,9 @@
 """Facts: the exact strings an agent will need again and cannot guess: paths, identifiers, numbers, links, quoted words.
 
 A summary in prose loses them first, and they cost little to keep. `facts_in` finds them in any text, in time linear in its
-length; a `FactTable` remembers where each was seen and scores how likely it is to be needed again. What counts as a fact and what
-the score looks at was measured on recorded sessions: ``docs/digest.md`` has the figures, ``benchmarks/digest_recall.py``
-measures them anew.
+length; a `FactTable` remembers where each was seen and scores how likely it is to be needed again. What counts as a fact and
+what the score looks at was measured on recorded sessions: ``docs/digest.md`` has the figures, and
+``benchmarks/digest_recall.py`` measures them anew.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class FactTable:
         messages: How many were added.
 
     >>> table = FactTable()
-    >>> table.add([(Source.RESULT, "order A-17, order A-18", ())])
-    >>> table.add([(Source.ASSISTANT, "I cancelled A-17.", ())])
+    >>> _ = table.add([(Source.RESULT, "order A-17, order A-18", ())])
+    >>> _ = table.add([(Source.ASSISTANT, "I cancelled A-17.", ())])
     >>> table.score("A-17", tokens=3) > table.score("A-18", tokens=3)
     True
     """
@@ -158,8 +158,8 @@ class FactTable:
         self._shapes: dict[str, list[int]] = {}
         self._reused: set[str] = set()
 
-    def add(self, texts: Iterable[tuple[Source, str, Iterable[str]]]) -> None:
-        """Add a message.
+    def add(self, texts: Iterable[tuple[Source, str, Iterable[str]]]) -> Iterable[str]:
+        """Add a message and return its facts.
 
         Args:
             texts: Each of its texts: who said it, the text, and what else in it counts as a fact.
@@ -171,6 +171,7 @@ class FactTable:
         for fact, sources in facts.items():
             self._note(fact, sources, 1 / len(facts))
         self.messages += 1
+        return facts
 
     def _note(self, fact: str, sources: Source, rarity: float) -> None:
         seen = self._seen.get(fact)

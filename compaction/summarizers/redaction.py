@@ -78,7 +78,7 @@ def _value(found: re.Match[str]) -> str:
 
 
 def _looks_secret(kind: str, value: str, *, quoted: bool, shouted: bool) -> bool:
-    """Whether a value under such a name is one: a password may be a word where code cannot stand, keys and tokens hold digits."""
+    """Whether a value under such a name is one: a password may be a word where code cannot stand, keys hold digits."""
     digits = any(character.isdigit() for character in value)
     spaced = any(character.isspace() for character in value)
     if kind == "password":

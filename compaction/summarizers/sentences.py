@@ -23,11 +23,11 @@ def readable(text: str) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, without list marks; fenced code is left out. O(characters).
+    r"""The sentences of a text, without list marks; fenced code is left out. O(characters).
 
     A line that goes on in lower case after one that ended nowhere belongs to the same sentence.
 
-    >>> list(sentences("Use tabs. Please never\\ntouch the cache!\\n- 파일은 지우지 마세요"))
+    >>> list(sentences("Use tabs. Please never\ntouch the cache!\n- 파일은 지우지 마세요"))
     ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
     """
     for paragraph in _paragraphs(text):
@@ -56,9 +56,9 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def one_line(text: str, chars: int) -> str:
-    """The text on one line of at most ``chars`` characters; what is cut off leaves ``...``.
+    r"""The text on one line of at most ``chars`` characters; what is cut off leaves ``...``.
 
-    >>> one_line("8 passed,\\n2 failed", 12)
+    >>> one_line("8 passed,\n2 failed", 12)
     '8 passed,...'
     """
     return clipped(" ".join(text[: 8 * chars].split()), chars)

@@ -1,7 +1,7 @@
-"""A conversation as a text that a summarizer may read: who said what, fenced as data, secrets taken out, in parts if it is long.
+"""A conversation as a text a summarizer may read: who said what, fenced as data, secrets taken out, in parts if it is long.
 
-Each line that says who speaks holds a key, and so do the two lines around the whole. The key is a digest of the texts and occurs in
-none of them, so nothing that was said can end the record, open another, or pass for somebody else's words.
+Each line that says who speaks holds a key, and so do the two lines around the whole. The key is a digest of the texts and
+occurs in none of them, so nothing that was said can end the record, open another, or pass for somebody else's words.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from ..groups import MessageGroup
 from ..marks import read_mark
 from ..messages import Media, Message, Other, Reasoning, Text, ToolCall, ToolResult
 
-__all__ = ["Entry", "entries_of", "fenced", "record_key", "rendered", "split_entries"]
+__all__ = ["Entry", "entries_of", "fenced", "record_key", "rendered", "sendable", "split_entries", "tokens_of"]
 
-_ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{1024,}={0,2}")
+_ENCODED_LEAST: Final = 1_024
+_ENCODED_LETTERS: Final = 12
+_ENCODED: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_ENCODED_LEAST},}}={{0,2}}")
 _NAME_CHARS: Final = 80
 _HEADER_TOKENS: Final = 24
 _CONTINUED: Final = ", continued"
@@ -53,11 +55,26 @@ def entries_of(groups: Iterable[MessageGroup], *, redact: Callable[[str], str]) 
     >>> entries_of(index.included_groups, redact=str)
     [Entry(speaker='user', text='Is it raining?')]
     """
-    return [attrs.evolve(entry, text=_shown(redact(entry.text))) for group in groups for entry in _group_entries(group)]
+    shown = (entry for group in groups for entry in _group_entries(group))
+    return [Entry(redact(sendable(entry.speaker)), _without_encoded(redact(sendable(entry.text)))) for entry in shown]
 
 
-def _shown(text: str) -> str:
-    return _ENCODED.sub(lambda run: f"[{len(run[0]):,} characters of encoded data]", text)
+def sendable(text: str) -> str:
+    """The text without halves of characters, which cannot be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _without_encoded(text: str) -> str:
+    def noted(run: re.Match[str]) -> str:
+        start = run[0][:_ENCODED_LEAST]
+        varied = len(set(start)) >= _ENCODED_LETTERS and any(character.isdigit() for character in start)
+        return f"[{len(run[0]):,} characters of encoded data]" if varied else run[0]
+
+    return _ENCODED.sub(noted, text)
 
 
 def _group_entries(group: MessageGroup) -> Iterator[Entry]:
@@ -101,11 +118,8 @@ def _described(part: Text | Reasoning | Media | Other) -> str:
     if isinstance(part, Reasoning):
         return f"[thoughts left out: {len(part.text):,} characters]" if part.text else ""
     if isinstance(part, Media):
-        return (
-            f"[{_line(part.kind)}, {part.size_bytes:,} bytes, not shown]"
-            if part.size_bytes
-            else f"[{_line(part.kind)}, not shown]"
-        )
+        size = f", {part.size_bytes:,} bytes" if part.size_bytes else ""
+        return f"[{_line(part.kind)}{size}, not shown]"
     return part.text
 
 
@@ -146,6 +160,11 @@ def fenced(text: str, key: str, *, tag: str) -> str:
     </record 5f1c09ab>
     """
     return f"<{tag} {key}>\n{text}\n</{tag} {key}>"
+
+
+def tokens_of(entries: Iterable[Entry], count: Callable[[str], int]) -> int:
+    """Tokens the entries take, with the lines over them."""
+    return sum(count(entry.text) + _HEADER_TOKENS for entry in entries)
 
 
 def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], int]) -> list[tuple[Entry, ...]]:
@@ -189,7 +208,7 @@ def _pieces(entry: Entry, tokens: int, count: Callable[[str], int]) -> Iterator[
             end = start + max(1, (end - start) * 3 // 4)
         if end < len(text):
             end = _line_end(text, start, end)
-        speaker = entry.speaker + _CONTINUED if start else entry.speaker
+        speaker = entry.speaker.removesuffix(_CONTINUED) + _CONTINUED if start else entry.speaker
         yield Entry(speaker, text[start:end]), cost + _HEADER_TOKENS
         start = end
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..edits import Drop, Edit, Together, named
+from ..edits import Drop, Edit, Together, brief, named
 from ..formats import Problem
 from ..groups import GroupKind, MessageGroup
 from ..index import MessageIndex
@@ -63,7 +63,7 @@ def broken_law(outcome: Outcome) -> tuple[int, str] | None:
 
 def described(edits: Iterable[Edit]) -> list[str]:
     """Edits in words, equal for edits that do the same."""
-    return [f"{type(edit).__name__} of groups {list(named(edit))} ({edit.reason})" for edit in edits]
+    return [brief(edit) for edit in edits]
 
 
 # ------------------------------------------------------------------------ law 1

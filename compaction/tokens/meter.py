@@ -31,7 +31,7 @@ class MessageMeter:
     """
 
     counter: TokenCounter = attrs.field(factory=resolve_counter, converter=resolve_counter)
-    costs: ChatCosts = attrs.field(factory=ChatCosts, kw_only=True)
+    costs: ChatCosts = attrs.field(default=ChatCosts(), kw_only=True)
 
     def measure(self, message: Message) -> tuple[int, int]:
         """Tokens and bytes of one message.

@@ -8,7 +8,7 @@ unnoticed.
 from __future__ import annotations
 
 import warnings
-from typing import Final
+from typing import Final, cast
 
 from ..errors import UnknownCounter
 from .base import TokenCounter
@@ -67,8 +67,8 @@ def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
 
 
 def _checked(spec: object) -> TokenCounter:
-    if isinstance(spec, TokenCounter):
-        return spec
+    if all(hasattr(spec, member) for member in ("name", "exact", "count_text")):  # isinstance would take 8 us an index
+        return cast("TokenCounter", spec)
     raise UnknownCounter(
         f"counter {spec!r}: a counter has 'name', 'exact' and 'count_text(text)'; add what is missing or name one, as 'auto'"
     )

@@ -1,0 +1,198 @@
+"""What the assistant did: each call with its outcome, in one line, and the files it touched.
+
+A line per call costs little and tells what must not be done again. A call that failed keeps the message of its error; one that
+was made again later counts with its last outcome.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..messages import Message, ToolCall, ToolResult
+from .sentences import one_line
+
+__all__ = ["Action", "Effect", "actions_of", "argument_values", "error_in"]
+
+_CALL_CHARS: Final = 120
+_OUTCOME_CHARS: Final = 100
+_ERROR_CHARS: Final = 200
+_VALUE_CHARS: Final = 80
+_SCANNED: Final = 8_000
+_MOST_VALUES: Final = 200
+_CHANGING: Final = re.compile(
+    r"add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|make|merge|mkdir|modify|"
+    r"move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|write"
+)
+_READING: Final = re.compile(
+    r"browse|calculate|cat|check|compute|count|describe|dir|fetch|find|get|goto|grep|head|list|load|locate|look|ls|open|print|"
+    r"query|read|recall|retrieve|scroll|search|show|stat|status|tail|think|view"
+)
+_VERB: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_COMMANDS: Final = ("command", "cmd", "action", "code", "script")
+_REDIRECT: Final = re.compile(r"(?<![0-9&=<>-])>{1,2}\s*[\w./~$]|\bsed\s+-i|\btee\s")
+_PREFIX: Final = re.compile(r"(?:\s*(?:cd\s+[^\s;&]+\s*(?:&&|;)|sudo\s|[A-Z_]+=\S*\s))+\s*")
+_PATH: Final = re.compile(
+    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
+)
+_ERROR: Final = re.compile(
+    r"^[ \t]*(?:E[ \t]{2,}|\[)?(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Fault)\b[ \t]*[:(\]]|error\b[ \t]*[:\[(]|"
+    r"ERROR\b|Error\b|fatal\b:|FATAL\b|FAILED\b|panic:|npm ERR!|Traceback \(most recent|오류|에러|실패|错误|錯誤|失败|失敗|"
+    r"异常|異常|エラー)|command not found\b|No such file or directory\b|Permission denied\b"
+    r"|^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ \t]*[:=]?[ \t]*[1-9]"
+    r"|\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]",
+    re.MULTILINE,
+)
+_RAISED: Final = re.compile(r"^(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Fault)\b.*$", re.MULTILINE)
+_TELLING: Final = re.compile(
+    r"^.*\b(?:passed|failed|succeeded|successfully|completed?|created|updated|written|saved|deleted|installed|matches|"
+    r"exit code)\b.*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CLEARED: Final = re.compile(r"\[[A-Z][a-z][^\]\n\"{}]{8,120}\]")
+
+
+class Effect(enum.Enum):
+    """What a call does to the world, as far as its name and command tell."""
+
+    CHANGES = "changed"
+    READS = "read"
+    RUNS = "ran"
+
+
+@attrs.frozen
+class Action:
+    """A call and how it came out.
+
+    Args:
+        call: The call, as ``name(value, value)``.
+        outcome: Its result in a few words, empty if it said nothing; ``None`` if there was no result.
+        failed: Whether the result tells of an error; ``outcome`` is its message then.
+        effect: What it does.
+        paths: Files and folders its arguments name.
+    """
+
+    call: str
+    outcome: str | None
+    failed: bool
+    effect: Effect
+    paths: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The action in one line."""
+        return f"{self.call} -> {'no result' if self.outcome is None else self.outcome or 'no output'}"
+
+
+def actions_of(messages: Sequence[Message]) -> Iterator[Action]:
+    """The actions of one group's messages: its calls in order, each with its result.
+
+    >>> from compaction.formats import openai_chat
+    >>> call = {"id": "1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "rm build/app.o"}'}}
+    >>> raws = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    >>> raws.append({"role": "tool", "tool_call_id": "1", "content": "rm: build/app.o: Permission denied"})
+    >>> [action] = actions_of([openai_chat.read(raw) for raw in raws])
+    >>> action.line, action.failed, action.effect, action.paths
+    ('shell(rm build/app.o) -> rm: build/app.o: Permission denied', True, <Effect.CHANGES: 'changed'>, ('build/app.o',))
+    """
+    results: dict[str, list[ToolResult]] = {}
+    for message in messages:
+        for result in message.tool_results():
+            results.setdefault(result.call_id, []).append(result)
+    for message in messages:
+        for call in message.tool_calls():
+            waiting = results.get(call.id)
+            yield _action(call, waiting.pop(0) if waiting else None)
+
+
+def _action(call: ToolCall, result: ToolResult | None) -> Action:
+    values = list(argument_values(call.arguments))
+    brief = f"{call.name}({one_line(', '.join(one_line(value, _VALUE_CHARS) for _, value in values), _CALL_CHARS)})"
+    error = None if result is None else error_in(result.text)
+    outcome = None if result is None else error or _outcome(result)
+    command = next((value for key, value in values if key in _COMMANDS), "")
+    return Action(brief, outcome, error is not None, _effect(call.name, command), tuple(_paths(values)))
+
+
+def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
+    """The values of a call's arguments with the key each stands under, nesting undone; the whole text if it is no JSON.
+
+    >>> list(argument_values('{"city": "Oslo", "days": [1, 2], "units": {"of": "C"}}'))
+    [('city', 'Oslo'), ('days', '1'), ('days', '2'), ('of', 'C')]
+    """
+    try:
+        loaded: Any = json.loads(arguments)
+    except (ValueError, RecursionError):
+        loaded = arguments
+    left: list[tuple[str, Any]] = [("", loaded)]
+    given = 0
+    while left and given < _MOST_VALUES:
+        key, value = left.pop()
+        if isinstance(value, dict):
+            left.extend(reversed([(str(name), each) for name, each in value.items()]))
+        elif isinstance(value, list):
+            left.extend(reversed([(key, each) for each in value]))
+        elif value is not None and value != "":
+            given += 1
+            yield key, value if isinstance(value, str) else json.dumps(value)
+
+
+def error_in(text: str) -> str | None:
+    r"""The message of an error that a result tells of, in one line; ``None`` if it tells of none.
+
+    Only the first and last few thousand characters are searched, and only lines that start as errors do: source code that
+    raises one is no error.
+
+    >>> error_in("Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'id'")
+    "KeyError: 'id'"
+    """
+    scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
+    match = _ERROR.search(scanned)
+    if match is None:
+        return None
+    if "Traceback" in match[0]:
+        raised = list(_RAISED.finditer(scanned, match.end()))
+        match = raised[-1] if raised else match
+    start = scanned.rfind("\n", 0, match.start() + 1) + 1
+    end = scanned.find("\n", match.end())
+    line = scanned[start : len(scanned) if end < 0 else end]
+    return one_line(line if len(line) <= _ERROR_CHARS else scanned[match.start() : match.start() + _ERROR_CHARS], _ERROR_CHARS)
+
+
+def _outcome(result: ToolResult) -> str:
+    text = result.text.strip()
+    if not text:
+        return " ".join(f"[{media.kind}]" for media in result.media)
+    if _CLEARED.fullmatch(text):
+        return "(output not kept)"
+    if len(text) > _OUTCOME_CHARS:
+        match = _TELLING.search(text[:_SCANNED]) if text[0] not in "[{" else None
+        text = match[0] if match and len(match[0]) <= 2 * _OUTCOME_CHARS else text.partition("\n")[0]
+    return one_line(text, _OUTCOME_CHARS)
+
+
+def _effect(name: str, command: str) -> Effect:
+    """What the command's first word says, else what the tool's name says."""
+    if _REDIRECT.search(command[:_SCANNED]):
+        return Effect.CHANGES
+    for word in [*_VERB.findall(_PREFIX.sub("", command[:_ERROR_CHARS], 1)[:40])[:1], *_VERB.findall(name)]:
+        if _CHANGING.fullmatch(word.lower()):
+            return Effect.CHANGES
+        if _READING.fullmatch(word.lower()):
+            return Effect.READS
+    return Effect.RUNS
+
+
+def _paths(values: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Files and folders that the arguments name; of a long value, only its first line is looked at."""
+    for _, value in values:
+        line = value.lstrip()[: 2 * _CALL_CHARS].partition("\n")[0]
+        for token in line.split():
+            bare = token.strip("\"'`,;:()[]{}")
+            if "://" not in bare and len(bare) <= _ERROR_CHARS and _PATH.fullmatch(bare):
+                yield bare

@@ -1,0 +1,192 @@
+"""Remembers what a summarizer answered, on disk, so that a crash, a rerun or a second worker pays for nothing twice.
+
+An answer is kept under a digest of all that could change it: who is asked and everything in the request. It is written as
+soon as it is there, before anything else can fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Awaitable, Generator, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ConfigurationError, StateError
+from ..messages import Media, Message, Part, ToolCall, ToolResult
+from .base import Summarizer, SummaryRequest
+
+__all__ = ["CachedSummarizer", "request_digest"]
+
+_APPLICATION: Final = 0x636D7073
+_SCHEMA: Final = 1
+_BUSY_SECONDS: Final = 10.0
+
+
+def _key_of(summarizer: Summarizer) -> str:
+    """What a summarizer's answers depend on besides the request: its ``cache_key``, else its `repr`."""
+    key: object = getattr(summarizer, "cache_key", None)
+    if isinstance(key, str):
+        return f"{type(summarizer).__qualname__} {key}"
+    told = repr(summarizer)
+    if f" object at {id(summarizer):#x}" in told:
+        raise ConfigurationError(
+            f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key' and a repr that differs each time; give it a"
+            " 'cache_key', a text that says what its answers depend on"
+        )
+    return told
+
+
+def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value: object) -> None:
+    if not isinstance(value, Summarizer):
+        raise ConfigurationError(f"CachedSummarizer: 'inner' must have summarize(request) (got {value!r})")
+    _key_of(value)
+
+
+def _file(path: str | os.PathLike[str]) -> str:
+    try:
+        name = os.fspath(path)
+    except TypeError as error:
+        raise ConfigurationError(f"CachedSummarizer: 'path' must be a path (got {path!r})") from error
+    if name in ("", ":memory:") or name.startswith("file:"):
+        raise ConfigurationError(f"CachedSummarizer: 'path' must name a file (got {name!r}); only a file outlives a process")
+    return str(Path(name).absolute())
+
+
+@attrs.frozen
+class CachedSummarizer:
+    """A summarizer that asks another one only what it has not answered yet.
+
+    The file is an SQLite database; any number of processes and threads may share it. It holds summaries in clear text, so it is
+    as confidential as the conversations.
+
+    Args:
+        inner: Who is asked. What its answers depend on is its ``cache_key`` if it has one, else its `repr`.
+        path: The file; made if it is not there. Its folder must be.
+
+    Raises:
+        ConfigurationError: If the inner summarizer cannot be told from others, or there is no path.
+        StateError: If the file cannot be opened, is something else, is damaged, or was written by a newer version.
+    """
+
+    inner: Summarizer = attrs.field(validator=_check_inner)
+    path: str = attrs.field(converter=_file)
+
+    def __attrs_post_init__(self) -> None:
+        with self._opened():
+            pass
+
+    @property
+    def cache_key(self) -> str:
+        """The inner summarizer's."""
+        return _key_of(self.inner)
+
+    def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
+        """The remembered answer, or the inner summarizer's, to be awaited if that has to be.
+
+        Raises:
+            SummaryFailed: If the inner summarizer fails; failures are not remembered.
+            StateError: If the file cannot be read or written.
+        """
+        key = request_digest(request, self.cache_key)
+        known = self._read(key)
+        if known is not None:
+            return known
+        answer = self.inner.summarize(request)
+        if isinstance(answer, str):
+            return self._write(key, answer)
+        return self._awaited(key, answer)
+
+    async def _awaited(self, key: str, answer: Awaitable[str]) -> str:
+        return self._write(key, await answer)
+
+    def _read(self, key: str) -> str | None:
+        with self._opened() as file:
+            row = file.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0]).decode("utf-8", "surrogatepass")
+
+    def _write(self, key: str, answer: str) -> str:
+        with self._opened() as file:
+            text = answer.encode("utf-8", "surrogatepass")
+            file.execute("INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, text))
+        return answer
+
+    @contextlib.contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection]:
+        """The file, open for one step: nothing is held between them, so it may be shared by threads, forks and processes."""
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
+                self._check_version(file)
+                yield file
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: the summaries cannot be read or written ({error}); {_remedy(error)}") from error
+
+    def _check_version(self, file: sqlite3.Connection) -> None:
+        """See that the file is ours, or new, and make it ready if it is new.
+
+        What it holds is read before whose it is: between the two, another process may have made it ready.
+        """
+        [tables] = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        [application], [version] = (file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+        if application == _APPLICATION and version == _SCHEMA:
+            return
+        if application == _APPLICATION and version > _SCHEMA:
+            raise StateError(f"{self.path}: written by a newer version (schema {version}); upgrade, or name another file")
+        if application not in (0, _APPLICATION) or (application == 0 and tables):
+            raise StateError(f"{self.path}: is a database of something else; name another file")
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("BEGIN IMMEDIATE")
+        file.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID")
+        file.execute(f"PRAGMA application_id = {_APPLICATION}")
+        file.execute(f"PRAGMA user_version = {_SCHEMA}")
+        file.execute("COMMIT")
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    if isinstance(error, sqlite3.OperationalError):
+        return "see that its folder is there, may be written, and has room"
+    return "it is damaged or no database: move it away, and it is made anew"
+
+
+def request_digest(request: SummaryRequest, summarizer: str) -> str:
+    """A digest of all that the answer to a request can depend on; O(its text).
+
+    Args:
+        request: What is asked.
+        summarizer: Who is asked: what tells it from others.
+    """
+    told: dict[str, Any] = {
+        "summarizer": summarizer,
+        "groups": [_messages(group.messages) for group in request.groups],
+        "kept": [_messages(group.messages) for group in request.kept],
+        "originals": _messages(request.originals),
+        "previous": request.previous,
+        "budget": request.budget,
+        "counter": request.counter.name,
+        "focus": request.focus,
+        "language": request.language,
+        "template": attrs.asdict(request.template),
+    }
+    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _messages(messages: Iterable[Message]) -> list[Any]:
+    return [[message.role, message.name, [_part(part) for part in message.parts]] for message in messages]
+
+
+def _part(part: Part) -> list[Any]:
+    """A part as JSON-ready data: its kind and what a summarizer can see of it."""
+    kind = type(part).__name__
+    if isinstance(part, ToolCall):
+        return [kind, part.id, part.name, part.arguments]
+    if isinstance(part, ToolResult):
+        return [kind, part.call_id, part.text, [_part(medium) for medium in part.media]]
+    if isinstance(part, Media):
+        return [kind, part.kind, part.detail, part.size_bytes]
+    return [kind, part.text]

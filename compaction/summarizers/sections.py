@@ -1,0 +1,112 @@
+"""The sections of a summary: how a digest is written, and how an earlier summary, ours or a model's, is read again.
+
+The headings are those of the Hermes Agent documentation. A heading is recognized by what it says in English, Korean, Chinese or
+Japanese; what stands under one that is not known, or under none, is read as Critical Context, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+__all__ = ["HEADER", "Section", "read_sections", "write_sections"]
+
+HEADER: Final = (
+    "Extract of earlier messages, made without a model: quotations and values are exact, later lines override earlier ones."
+)
+"""The first line of a digest."""
+
+_HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
+_BOLD: Final = re.compile(r"\*\*([^*\n]{1,60})\*\*[:：]?")
+_ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
+_NOTHING: Final = frozenset({"(none)", "none", "none.", "n/a", "-", "(없음)", "없음", "无", "無", "なし"})
+
+
+class Section(enum.Enum):
+    """A section; the value is its heading."""
+
+    GOAL = "## Goal"
+    CONSTRAINTS = "## Constraints & Preferences"
+    DONE = "### Done"
+    IN_PROGRESS = "### In Progress"
+    BLOCKED = "### Blocked"
+    DECISIONS = "## Key Decisions"
+    FILES = "## Relevant Files"
+    NEXT = "## Next Steps"
+    CONTEXT = "## Critical Context"
+
+
+_PROGRESS: Final = "## Progress"
+_IN_PROGRESS: Final = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
+_WORDS: Final = (  # the first that occurs in a heading decides
+    (Section.IN_PROGRESS, "in progress|in-progress|active state|current|진행 중|진행중|进行中|進行中"),
+    (Section.NEXT, "next|remaining|pending|todo|to do|open question|다음|남은|할 일|下一步|待办|待辦|次の"),
+    (Section.BLOCKED, "block|issue|problem|error|차단|막힌|문제|阻|问题|問題"),
+    (Section.DONE, "done|complete|finished|progress|actions|완료|진행|完成|进展|進展|完了"),
+    (Section.CONSTRAINTS, "constraint|preference|requirement|rule|제약|조건|선호|约束|約束|限制|偏好|制約"),
+    (Section.DECISIONS, "decision|decided|결정|决定|決定|决策|決策"),
+    (Section.FILES, "file|파일|文件|檔案|ファイル"),
+    (Section.GOAL, "goal|objective|task|intent|request|목표|목적|요청|目标|目標|任务|任務"),
+)
+
+
+def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
+    r"""The digest: its first line, then each section that has items, in the fixed order.
+
+    >>> print(write_sections({Section.GOAL: ["Fix the build"], Section.DONE: ["make -> ok"]}).partition("\n\n")[2])
+    ## Goal
+    - Fix the build
+    <BLANKLINE>
+    ## Progress
+    ### Done
+    - make -> ok
+    """
+    blocks = [HEADER]
+    progress = False
+    for section in Section:
+        if lines := items.get(section):
+            body = "\n".join([section.value, *[f"- {line}".replace("\n", "\n  ") for line in lines]])
+            if section in _IN_PROGRESS:
+                blocks.append(body if progress else f"{_PROGRESS}\n{body}")
+                progress = True
+            else:
+                blocks.append(body)
+    return "\n\n".join(blocks)
+
+
+def read_sections(text: str) -> dict[Section, list[str]]:
+    r"""The items of each section of a summary, in order; O(characters).
+
+    >>> read_sections("Notes.\n## Goal\nShip it\n## Key Decisions\n1. Use SQLite\n   for now\n2. (none)")
+    {<Section.CONTEXT: '## Critical Context'>: ['Notes.'], <Section.GOAL: '## Goal'>: ['Ship it'],
+     <Section.DECISIONS: '## Key Decisions'>: ['Use SQLite\nfor now']}
+    """
+    found: dict[Section, list[str]] = {}
+    section = Section.CONTEXT
+    continues = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if heading := _HEADING.fullmatch(line) or _BOLD.fullmatch(bare):
+            section, continues = _section(heading[1]), False
+        elif not bare or bare == HEADER or bare.lower() in _NOTHING:
+            continues = False
+        elif item := _ITEM.match(line):
+            continues = item[1].strip().lower() not in _NOTHING
+            if continues:
+                found.setdefault(section, []).append(item[1].strip())
+        elif continues and line[0].isspace():
+            found[section][-1] += f"\n{bare}"
+        else:
+            continues = True
+            nested = _ITEM.match(bare)
+            found.setdefault(section, []).append(nested[1] if nested else bare)
+    return found
+
+
+def _section(heading: str) -> Section:
+    for section, words in _WORDS:
+        if any(word in heading.lower() for word in words.split("|")):
+            return section
+    return Section.CONTEXT

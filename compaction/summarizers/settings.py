@@ -1,0 +1,82 @@
+"""Settings: what was given a value by name, so that a new value takes the place of the old one.
+
+An agent that finds two ports in its summary has to guess. A setting is a name and a value that somebody stated:
+``timeout = 30``, ``--depth=2``, "the port is now 9090", "change the region to eu-west-1", "포트는 9090", "端口改为9090".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["Settings", "settings_in"]
+
+_VALUE: Final = r"(\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|`[^`\n]{1,60}`|[^\s,;，。；\"'`(){}\[\]<>]{1,60})"
+_ASSIGNED: Final = re.compile(rf"(?<![\w.=-])(-{{0,2}}[A-Za-z_][\w.-]{{1,40}})[\"'`]?\s?[=:]\s?{_VALUE}")
+_STATED: Final = re.compile(
+    rf"\b((?:\w+ ){{0,3}}\w+) (?:is|are|(?:should|must|will)(?: now)? be|becomes)(?: now| set to)? {_VALUE}", re.IGNORECASE
+)
+_CHANGED: Final = re.compile(
+    r"\b(?:set|change|switch|update|bump|raise|lower|increase|decrease|reduce|rename|move|make)(?:d|ed|s)? "
+    rf"((?:\w+ ){{0,3}}\w+) (?:from \S{{1,60}} )?(?:to|be) {_VALUE}",
+    re.IGNORECASE,
+)
+_KOREAN: Final = re.compile(r"([가-힣A-Za-z_]{1,20})(?:은|는|을|를)\s(?:이제\s)?([A-Za-z0-9][\w.:/@-]{0,60})")
+_CHINESE: Final = re.compile(
+    r"([\u4e00-\u9fff]{1,6}?)(?:现在|現在)?(?:改为|改為|改成|设为|設為|设置为|是|为|為)\s?([A-Za-z0-9][\w.:/@-]{0,60})",
+    re.ASCII,
+)
+_PLAIN: Final = re.compile(r"\d|\w[_./@-]\w|[a-z][A-Z]")
+_IDLE: Final = re.compile(
+    r"^(?:(?:the|a|an|my|our|your|its|this|that|and|but|so|then|now|new|current|please|of|to|use) )+", re.IGNORECASE
+)
+_NO_NAME: Final = re.compile(r"i|it|he|she|they|we|you|this|that|there|which|what|who|here|all|one|https?|file|ftp")
+
+
+def settings_in(text: str) -> Iterator[tuple[str, str]]:
+    """The names and values a text states, in order; O(characters).
+
+    >>> list(settings_in("The port is now 9090; set retry_limit to 5, and TZ=UTC"))
+    [('port', '9090'), ('retry_limit', '5'), ('tz', 'UTC')]
+    """
+    found: list[tuple[int, str, str]] = []
+    for pattern in (_ASSIGNED, _STATED, _CHANGED, _KOREAN, _CHINESE):
+        for match in pattern.finditer(text):
+            name = _IDLE.sub("", match[1]).strip().casefold()
+            value = match[2].strip("\"'`").rstrip(".:!?")
+            told = pattern is _ASSIGNED and "=" in match[0]
+            if name and value and _NO_NAME.fullmatch(name) is None and value[:2] != "//" and (told or _PLAIN.search(value)):
+                found.append((match.start(), name, value))
+    found.sort()
+    yield from ((name, value) for _, name, value in found)
+
+
+class Settings:
+    """The latest value of each name. Holds state: it changes with each statement."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, str] = {}
+        self._superseded: dict[str, int] = {}
+
+    def note(self, text: str, message: int) -> None:
+        """Take in what a text of that message states."""
+        for name, value in settings_in(text):
+            old = self._latest.pop(name, value)
+            self._latest[name] = value
+            if old != value:
+                self._superseded[old] = message
+            self._superseded.pop(value, None)
+
+    def is_superseded(self, value: str, last_seen: int) -> bool:
+        """Whether a value gave way to another and was not seen since that message."""
+        return last_seen < self._superseded.get(value, -1)
+
+    def overrides(self, sentence: str) -> bool:
+        """Whether every setting that a sentence states has another value by now."""
+        stated = dict(settings_in(sentence))
+        return bool(stated) and all(self._latest.get(name, value) != value for name, value in stated.items())
+
+    def latest(self) -> list[tuple[str, str]]:
+        """Names and values, the latest stated last."""
+        return list(self._latest.items())

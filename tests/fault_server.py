@@ -1,0 +1,210 @@
+"""A server on loopback that speaks OpenAI's chat completions as badly as it is told to.
+
+::
+
+    with FaultServer(status(503), reply("## Goal ...")) as server:
+        client = OpenAI(base_url=server.url, api_key="none")
+
+Each request gets the next answer of the script; the last answer is given for ever. What was asked is in ``server.requests``.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self, TypeAlias
+
+__all__ = [
+    "Answer",
+    "FaultServer",
+    "body",
+    "closes_early",
+    "echo",
+    "error_body",
+    "raw",
+    "reply",
+    "slow",
+    "status",
+    "takes_at_most",
+    "text_of",
+]
+
+Answer: TypeAlias = "Callable[[_Handler, dict[str, Any]], None]"
+"""Answers one request, given its handler and its body."""
+
+
+class FaultServer:
+    """Holds state: a running server, its script, and the bodies of the requests so far."""
+
+    def __init__(self, *script: Answer) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.script = list(script)
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.faults = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """What a client takes as its base URL."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @property
+    def prompts(self) -> list[str]:
+        """The last message of each request so far."""
+        return [str(request["messages"][-1]["content"]) for request in self.requests]
+
+    def next(self, request: dict[str, Any]) -> Answer:
+        """Note a request; the answer it gets."""
+        with self._lock:
+            self.requests.append(request)
+            return self.script[min(len(self.requests), len(self.script)) - 1]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    faults: FaultServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is what half of the tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def faults(self) -> FaultServer:
+        """The server it belongs to."""
+        assert isinstance(self.server, _Server)
+        return self.server.faults
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", 0))
+        request = json.loads(self.rfile.read(length))
+        self.faults.next(request)(self, request)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def send(self, code: int, content: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """A whole answer."""
+        self.begin(code, len(content), headers)
+        self.wfile.write(content)
+
+    def begin(self, code: int, length: int, headers: Mapping[str, str] | None = None) -> None:
+        """An answer as far as its headers."""
+        self.send_response(code)
+        for name, value in {"content-type": "application/json", "content-length": str(length), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+def reply(text: str | None, *, finish: str | None = "stop", refusal: str | None = None, usage: Any = ...) -> Answer:
+    """A completion; by default it reports a token for every four characters as its usage."""
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        completion = _completion(request, {"role": "assistant", "content": text, "refusal": refusal}, finish)
+        if usage is not ...:
+            completion["usage"] = usage
+        handler.send(200, json.dumps(completion).encode())
+
+    return answer
+
+
+def echo() -> Answer:
+    """A completion that repeats the last message of the request."""
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        reply(text_of(request))(handler, request)
+
+    return answer
+
+
+def body(content: Any) -> Answer:
+    """A success with this JSON body."""
+    return raw(json.dumps(content).encode())
+
+
+def raw(content: bytes, *, content_type: str = "application/json") -> Answer:
+    """A success with these bytes as its body."""
+    return lambda handler, request: handler.send(200, content, {"content-type": content_type})
+
+
+def status(http: int, message: str = "scripted", *, headers: Mapping[str, str] | None = None, **error: Any) -> Answer:
+    """An error as OpenAI sends it."""
+    content = json.dumps({"error": {"message": message, "type": "scripted", **error}}).encode()
+    return lambda handler, request: handler.send(http, content, headers)
+
+
+def error_body(message: str = "scripted", *, code: Any = None) -> Answer:
+    """A success whose body is an error."""
+    return body({"error": {"message": message, "code": code}})
+
+
+def slow(seconds: float, then: Answer | None = None) -> Answer:
+    """Nothing for a while."""
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        if not handler.faults.closing.wait(seconds) and then is not None:
+            then(handler, request)
+        handler.close_connection = True
+
+    return answer
+
+
+def closes_early() -> Answer:
+    """Headers that promise more than comes."""
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        handler.begin(200, 10_000)
+        handler.wfile.write(b'{"id": "half of an ans')
+        handler.close_connection = True
+
+    return answer
+
+
+def takes_at_most(chars: int, then: Answer, *, http: int = 400) -> Answer:
+    """Refuses requests with longer texts, in the words of a context window."""
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        if _chars(request) <= chars:
+            then(handler, request)
+            return
+        says = f"This model's maximum context length is {chars // 4} tokens. Please reduce the length of the messages."
+        status(http, says, code="context_length_exceeded")(handler, request)
+
+    return answer
+
+
+def text_of(request: dict[str, Any]) -> str:
+    """The last message of a request."""
+    return str(request["messages"][-1]["content"])
+
+
+def _chars(request: dict[str, Any]) -> int:
+    return sum(len(message["content"]) for message in request["messages"])
+
+
+def _completion(request: dict[str, Any], message: dict[str, Any], finish: str | None) -> dict[str, Any]:
+    prompt, answer = _chars(request) // 4, len(message["content"] or "") // 4
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer},
+    }
