@@ -18,7 +18,7 @@ import attrs
 
 from .errors import ConfigurationError
 
-__all__ = ["Validator", "above", "count", "share"]
+__all__ = ["Validator", "above", "count", "share", "whole"]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """What attrs calls with the instance, the attribute and the value."""
@@ -36,6 +36,12 @@ def count(least: int = 0) -> Validator:
             raise _fail(instance, attribute, f"a whole number >= {least}", value)
 
     return check
+
+
+def whole(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """A whole number of either sign."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _fail(instance, attribute, "a whole number", value)
 
 
 def share(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:

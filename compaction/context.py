@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from .checks import count
+from .checks import count, whole
 
 __all__ = ["RunContext"]
 
@@ -16,13 +16,13 @@ class RunContext:
     Args:
         window: Tokens the model takes in, if known.
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
-            counted by every token trigger.
+            counted by every token trigger. Negative where a provider reports fewer tokens than are counted here.
         now: The time, in seconds of any clock; ``None`` if time plays no part.
 
     Raises:
-        ConfigurationError: If the window is not above 0, or the overhead below 0.
+        ConfigurationError: If the window is not above 0, or one of them is no whole number.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    overhead_tokens: int = attrs.field(default=0, validator=count())
+    overhead_tokens: int = attrs.field(default=0, validator=whole)
     now: float | None = None

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-__all__ = ["Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"]
+__all__ = ["Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult", "Writer"]
 
 
 @attrs.frozen

@@ -29,6 +29,7 @@ from .triggers import Trigger, never
 
 __all__ = [
     "CompactionResult",
+    "Observer",
     "Outcome",
     "Step",
     "apply_compaction",
@@ -39,7 +40,7 @@ __all__ = [
     "run_sync",
 ]
 
-logger = logging.getLogger("compaction")
+_logger = logging.getLogger("compaction")
 
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
 """How a run ended.
@@ -123,7 +124,7 @@ class _Watch:
             self._close(report)
         else:
             self.failures.append(report)
-            logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
+            _logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
 
     def _close(self, ended: StepEnded) -> None:
         """End a step, and before it those inside it that were closed and could not say so."""
@@ -151,7 +152,7 @@ class _Watch:
 
     def _tell(self, step: Step) -> None:
         sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
-        logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
+        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
         if self._on_step is not None:
             self._on_step(step)
 

@@ -228,9 +228,15 @@ class CompactionSession:
 
     def _resume(self, data: Mapping[str, Any]) -> None:
         if data.get("version") != VERSION:
-            raise StateError(f"session version={data.get('version')!r}: this release reads version {VERSION}; upgrade, or start anew")
+            raise StateError(
+                f"session version={data.get('version')!r}: this release reads version {VERSION}; upgrade, or start anew"
+            )
         anchor, compactions, index = data.get("anchor"), data.get("compactions"), data.get("index")
-        if not (anchor is None or isinstance(anchor, int)) or not isinstance(compactions, int) or not isinstance(index, Mapping):
+        if (
+            not (anchor is None or isinstance(anchor, int))
+            or not isinstance(compactions, int)
+            or not isinstance(index, Mapping)
+        ):
             raise StateError("session: it is not what to_dict made; start anew, the conversation itself is not affected")
         self._anchor = None if anchor is None else UsageAnchor(anchor)
         self._compactions = compactions

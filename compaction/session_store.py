@@ -58,7 +58,9 @@ class SessionStore:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            raise StateError(f"{self._path}: {error}; the conversation is not affected, save elsewhere or mend the file") from error
+            raise StateError(
+                f"{self._path}: {error}; the conversation is not affected, save elsewhere or mend the file"
+            ) from error
 
     def load(self, id: str) -> dict[str, Any] | None:
         """What was saved under this name, or ``None``.

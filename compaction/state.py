@@ -19,7 +19,7 @@ from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["Saved", "applied_to_dict", "fingerprint", "to_dict", "unbound"]
+__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "to_dict", "unbound"]
 
 VERSION: Final = 1
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from compaction import MessageIndex
+from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, Together
+from compaction.strategies import Strategy
 
 __all__ = [
     "Chat",
     "assistant",
     "call",
     "developer",
+    "edits_of",
     "indexed",
     "result",
     "said",
@@ -92,3 +95,18 @@ def shown(messages: list[Any]) -> list[str]:
     said = [message.get("content") or message.get("reasoning") for message in messages]
     called = ["+".join(call["id"] for call in message.get("tool_calls") or ()) for message in messages]
     return [ids or str(words) for ids, words in zip(called, said, strict=True)]
+
+
+def edits_of(strategy: Strategy, index: MessageIndex) -> Iterator[Edit]:
+    """The edits a strategy asks for, each applied before the next is asked for; what it reports is passed over."""
+    steps = strategy(index)
+    answer: Any = None
+    while True:
+        try:
+            item = steps.send(answer)
+        except StopIteration:
+            return
+        answer = None
+        if isinstance(item, Drop | Replace | Rewrite | Together):
+            answer = index.apply(item, by=strategy.name)
+            yield item

@@ -37,7 +37,13 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
 
 @pytest.mark.parametrize(
     ("content", "window", "tokens"),
-    [(5_000, 200_000, 2_000), (30_000, 200_000, 6_000), (90_000, 200_000, 10_000), (90_000, 1_000_000, 12_000), (90_000, 32_000, 1_600)],
+    [
+        (5_000, 200_000, 2_000),
+        (30_000, 200_000, 6_000),
+        (90_000, 200_000, 10_000),
+        (90_000, 1_000_000, 12_000),
+        (90_000, 32_000, 1_600),
+    ],
 )
 def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
     """min(max(0.20 x content, 2,000), min(0.05 x context, 12,000))."""
@@ -74,7 +80,10 @@ def test_it_is_one_configuration_of_the_general_parts() -> None:
 
 def tool_turn(id: str, name: str, argument: str, result: str) -> Chat:
     call = {"id": id, "type": "function", "function": {"name": name, "arguments": f'{{"value": "{argument}"}}'}}
-    return [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": id, "content": result}]
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ]
 
 
 def worked_example() -> Chat:
@@ -102,9 +111,20 @@ def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> No
     chat = worked_example()
     assert len(chat) == 45
     scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
-    pipeline = presets.hermes(20_000, scripted, protect_first_n=2, protect_last_n=5, threshold=0.1, target_ratio=0.1, trigger=always)
+    pipeline = presets.hermes(
+        20_000, scripted, protect_first_n=2, protect_last_n=5, threshold=0.1, target_ratio=0.1, trigger=always
+    )
     after = compact_sync(chat, pipeline, counter="chars/4").messages
-    assert [message["role"] for message in after] == ["system", "user", "assistant", "user", "assistant", "tool", "assistant", "user"]
+    assert [message["role"] for message in after] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     assert after[0]["content"].startswith("You are a helpful assistant...\n\n[Note: some earlier turns")
     assert after[1] is chat[1]
     assert "[CONTEXT COMPACTION] Earlier turns were compacted" in after[2]["content"]
@@ -118,7 +138,9 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
     chat = worked_example()
     chat[3]["content"] = "y" * 201
     chat[5]["content"] = "x" * 200
-    keep_all = presets.hermes(200_000, Scripted("S"), protect_first_n=10**6, protect_last_n=5, threshold=0.05, target_ratio=0.1, trigger=always)
+    keep_all = presets.hermes(
+        200_000, Scripted("S"), protect_first_n=10**6, protect_last_n=5, threshold=0.05, target_ratio=0.1, trigger=always
+    )
     after = compact_sync(chat, keep_all, counter="chars/4").messages
     assert (after[3]["content"], after[5]["content"]) == (PLACEHOLDER, "x" * 200)
     assert after[-3]["content"] == chat[-3]["content"]
@@ -151,7 +173,9 @@ def test_there_is_no_tail_cliff() -> None:
         chat = worked_example()[:6]
         for step in range(steps):
             chat += tool_turn(f"m{step}", "write_file", f"step_{step}.py", "a line of output\n" * 40)
-        lengths.append(len(compact_sync(chat, presets.hermes(200_000, Scripted("S"), trigger=always), counter="chars/4").messages))
+        lengths.append(
+            len(compact_sync(chat, presets.hermes(200_000, Scripted("S"), trigger=always), counter="chars/4").messages)
+        )
     assert max(lengths) - min(lengths) <= 4
 
 
@@ -160,7 +184,9 @@ def test_identical_results_in_the_tail_are_left_alone() -> None:
     chat = worked_example()[:6]
     for step in range(6):
         chat += tool_turn(f"m{step}", "read_file", "same.py", "the same file\n" * 40)
-    after = compact_sync(chat, presets.hermes(200_000, Scripted("S"), trigger=always, protect_last_n=12), counter="chars/4").messages
+    after = compact_sync(
+        chat, presets.hermes(200_000, Scripted("S"), trigger=always, protect_last_n=12), counter="chars/4"
+    ).messages
     assert after[-12:] == chat[-12:]
 
 
@@ -180,7 +206,9 @@ def test_the_documented_loss_happens_only_when_asked_for() -> None:
     failing = Scripted(SummaryFailed("down"))
     kept = compact_sync(chat, presets.hermes(20_000, failing, protect_last_n=5, trigger=always), counter="chars/4")
     assert (len(kept.messages), kept.outcome) == (45, "degraded")
-    dropped = compact_sync(chat, presets.hermes(20_000, failing, protect_last_n=5, on_failure="drop", trigger=always), counter="chars/4")
+    dropped = compact_sync(
+        chat, presets.hermes(20_000, failing, protect_last_n=5, on_failure="drop", trigger=always), counter="chars/4"
+    )
     assert len(dropped.messages) < 45
     assert "dropped" in dropped.failures[0].policy
 
@@ -223,7 +251,9 @@ def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:
     """3,072 tokens before, 512 for the summary, 4 recent messages in whole groups; a failure loses nothing."""
     scripted = Scripted("요약")
     strategy = presets.langgraph_summary(scripted)
-    chat: Chat = [{"role": "user" if place % 2 == 0 else "assistant", "content": "페트병은 어떻게 버려? " * 30} for place in range(40)]
+    chat: Chat = [
+        {"role": "user" if place % 2 == 0 else "assistant", "content": "페트병은 어떻게 버려? " * 30} for place in range(40)
+    ]
     result = compact_sync(chat, strategy, counter="chars/4")
     assert len(result.messages) == 5
     assert scripted.requests[0].budget == 512

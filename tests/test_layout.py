@@ -33,7 +33,7 @@ FLOORS = (
     ("selectors", "triggers"),
     ("summarizers", "strategies"),
     ("run", "presets", "caching"),
-    ("session",),
+    ("session_store", "session", "files"),
     ("engine", "integrations", "batch", "replay", "config", "testing"),
     ("cli",),
 )

@@ -31,7 +31,11 @@ Chat = list[dict[str, Any]]
 
 def turn(number: int) -> Chat:
     """A question, a tool call, its result and an answer: about 220 tokens."""
-    call = {"id": f"call_{number}", "type": "function", "function": {"name": "look", "arguments": json.dumps({"shelf": number})}}
+    call = {
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "look", "arguments": json.dumps({"shelf": number})},
+    }
     return [
         {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -41,7 +45,10 @@ def turn(number: int) -> Chat:
 
 
 def chat(turns: int) -> Chat:
-    return [{"role": "system", "content": "You keep a store."}, *(message for number in range(turns) for message in turn(number))]
+    return [
+        {"role": "system", "content": "You keep a store."},
+        *(message for number in range(turns) for message in turn(number)),
+    ]
 
 
 def cut() -> Truncation:
@@ -50,7 +57,11 @@ def cut() -> Truncation:
 
 def summarizing(scripted: Scripted) -> Summarization:
     return Summarization(
-        scripted, trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(messages=4), budget=SummaryBudget(floor=50, ceiling=60)
+        scripted,
+        trigger=tokens_exceed(1_500),
+        target=tokens_below(800),
+        keep=last(messages=4),
+        budget=SummaryBudget(floor=50, ceiling=60),
     )
 
 
@@ -306,7 +317,12 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "data",
-    [{}, {"version": 99}, {"version": 1, "index": [], "anchor": None, "compactions": 0}, {"version": 1, "index": {}, "anchor": "x"}],
+    [
+        {},
+        {"version": 99},
+        {"version": 1, "index": [], "anchor": None, "compactions": 0},
+        {"version": 1, "index": {}, "anchor": "x"},
+    ],
     ids=["empty", "newer", "no index", "wrong types"],
 )
 def test_saved_data_that_is_not_ours_is_refused(data: dict[str, Any]) -> None:
@@ -341,6 +357,10 @@ def test_every_view_of_recorded_sessions_is_valid(corpus: Callable[[str], list[d
 
 def test_keeping_all_that_the_user_said_is_one_selector() -> None:
     """keep=kinds(USER) | last(...) as in the style guide."""
-    watched = session(Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=kinds(GroupKind.USER) | last(groups=2)))
+    watched = session(
+        Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=kinds(GroupKind.USER) | last(groups=2))
+    )
     view = watched.view_sync(chat(12))
-    assert [message for message in view if message["role"] == "user"] == [message for message in chat(12) if message["role"] == "user"]
+    assert [message for message in view if message["role"] == "user"] == [
+        message for message in chat(12) if message["role"] == "user"
+    ]

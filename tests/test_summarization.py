@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 from scripted import Awaited, Scripted
 
-from compaction import CompactionResult, GroupKind, MessageIndex, RunContext, compact, compact_sync, first, kinds, last, run_sync, validate
+from compaction import (
+    CompactionResult,
+    GroupKind,
+    MessageIndex,
+    RunContext,
+    compact,
+    compact_sync,
+    first,
+    kinds,
+    last,
+    run_sync,
+    validate,
+)
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.marks import read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
@@ -25,7 +37,10 @@ def turns(count: int, start: int = 1) -> Chat:
     """So many turns of a question and an answer, about 100 tokens each."""
     chat: Chat = []
     for turn in range(start, start + count):
-        chat += [said("user", f"Question {turn}: " + "what about it? " * 12), said("assistant", f"Answer {turn}: " + "this about it. " * 12)]
+        chat += [
+            said("user", f"Question {turn}: " + "what about it? " * 12),
+            said("assistant", f"Answer {turn}: " + "this about it. " * 12),
+        ]
     return chat
 
 
@@ -74,7 +89,10 @@ def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
     """A summarizer is told what to summarize, how long the answer may be, and what will stand beside it."""
     scripted = Scripted("Short.")
     chat = [SYSTEM, *turns(5)]
-    summarized(chat, Summarization(scripted, keep=last(messages=2), budget=SummaryBudget(ratio=0.5, floor=10, ceiling=77), focus="prices"))
+    summarized(
+        chat,
+        Summarization(scripted, keep=last(messages=2), budget=SummaryBudget(ratio=0.5, floor=10, ceiling=77), focus="prices"),
+    )
     (request,) = scripted.requests
     assert [message.raw for group in request.groups for message in group.messages] == chat[1:-2]
     assert [message.raw for group in request.kept for message in group.messages] == [SYSTEM, *chat[-2:]]
@@ -118,7 +136,9 @@ def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary()
 
 
 @pytest.mark.parametrize(
-    ("before", "role"), [("user", "assistant"), ("assistant", "user"), ("system", "user")], ids=["after user", "after assistant", "first"]
+    ("before", "role"),
+    [("user", "assistant"), ("assistant", "user"), ("system", "user")],
+    ids=["after user", "after assistant", "first"],
 )
 def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, role: str) -> None:
     """Nobody speaks twice in a row where that can be had."""
@@ -242,7 +262,9 @@ def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -
 
 def test_a_digest_may_take_over() -> None:
     """on_failure="digest": a summary made without a model, and the failure is still told."""
-    outcome = summarized([SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest"))
+    outcome = summarized(
+        [SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest")
+    )
     assert outcome.outcome == "degraded"
     assert outcome.messages[1]["content"].startswith("[compaction ")
     assert "Question 1" in outcome.messages[1]["content"]
@@ -336,7 +358,9 @@ def test_bad_arguments_fail_at_construction() -> None:
 
 def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None:
     """A later run reads a summary whatever words are around it."""
-    strategy = Summarization(Scripted("First.", "Second."), keep=last(messages=2), text=SummaryText(preface="Bisher:", end="Ende."))
+    strategy = Summarization(
+        Scripted("First.", "Second."), keep=last(messages=2), text=SummaryText(preface="Bisher:", end="Ende.")
+    )
     once = summarized(turns(5), strategy)
     text = texts(once.messages)[0]
     assert "Bisher:\n\nFirst.\n\nEnde." in text

@@ -191,13 +191,13 @@ class CompactReport:
 
     def show(self, stream: TextIO) -> None:
         """Show it to a person: one conversation at length, several with a line for each."""
-        console = console_on(stream)
-        if len(self.conversations) == 1:
-            self._show_one(console, self.conversations[0])
-        else:
-            self._show_all(console)
-        if self.note:
-            console.print(safe(self.note))
+        with console_on(stream) as console:
+            if len(self.conversations) == 1:
+                self._show_one(console, self.conversations[0])
+            else:
+                self._show_all(console)
+            if self.note:
+                console.print(safe(self.note))
 
     def _show_one(self, console: Console, done: Compacted) -> None:
         sizes = zip(attrs.asdict(done.before).items(), attrs.asdict(done.after).values(), strict=True)

@@ -53,18 +53,23 @@ class CommandGroup(TyperGroup):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run a command and exit."""
+        if sys.stderr is None:
+            sys.stderr = io.StringIO()
+        if sys.stdout is None:
+            complain("standard output is closed; send it to a file, or to /dev/null")
+            sys.exit(ExitCode.UNUSABLE)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         extra["standalone_mode"] = False
-        sys.exit(_code_of(lambda: super(CommandGroup, self).main(*args, **extra)))
+        sys.exit(int(_code_of(lambda: super(CommandGroup, self).main(*args, **extra))))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; what typer would answer in its own way is answered here."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            return ExitCode.UNREAD
+            return _unwritten(ExitCode.UNREAD)
         except KeyboardInterrupt:
             complain("interrupted")
             return ExitCode.INTERRUPTED
@@ -72,31 +77,32 @@ class CommandGroup(TyperGroup):
 
 def _code_of(run: Callable[[], Any]) -> int:
     """The exit code of a command; says in one line what went wrong."""
-    code = ExitCode.UNREAD
     try:
         code = run() or ExitCode.DONE
         sys.stdout.flush()
     except (InputError, ConfigurationError, UnwritableFile) as error:
         complain(str(error))
-        return ExitCode.UNUSABLE
     except _UsageError as error:
         complain(f"{error.format_message().rstrip('.')}; see compaction --help")
-        return ExitCode.UNUSABLE
     except BrokenPipeError:
-        code = ExitCode.UNREAD
+        return _unwritten(ExitCode.UNREAD)
+    except OSError as error:
+        complain(f"standard output: it cannot be written ({error.strerror or error}); make room, or send it elsewhere")
+        return _unwritten(ExitCode.UNUSABLE)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         complain(f"a defect of this program: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})")
         return ExitCode.DEFECT
-    if code == ExitCode.UNREAD:
-        _stop_writing()
-    return int(code)
+    else:
+        return code
+    return ExitCode.UNUSABLE
 
 
-def _stop_writing() -> None:
+def _unwritten(code: ExitCode) -> ExitCode:
     """Send what is left for standard output nowhere, so that Python does not complain about it at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def complain(text: str) -> None:

@@ -132,13 +132,13 @@ def inspect(
         head = {"counter": counting.name, "exact": counting.exact, "note": note}
         sys.stdout.write(json.dumps({**head, "conversations": [attrs.asdict(one) for one in found]}) + "\n")
         return ExitCode.DONE
-    console = console_on(sys.stdout)
-    if len(found) == 1:
-        _show_one(console, found[0])
-    else:
-        columns = ["conversation", "id", ">tokens", ">messages", ">groups", ">turns", ">tool calls"]
-        show_table(console, columns, [_overview(one, source) for one in found])
-    console.print(safe(note or f"tokens counted by {counting.name}"))
+    with console_on(sys.stdout) as console:
+        if len(found) == 1:
+            _show_one(console, found[0])
+        else:
+            columns = ["conversation", "id", ">tokens", ">messages", ">groups", ">turns", ">tool calls"]
+            show_table(console, columns, [_overview(one, source) for one in found])
+        console.print(safe(note or f"tokens counted by {counting.name}"))
     return ExitCode.DONE
 
 

@@ -7,12 +7,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, TypeAlias
+from typing import IO, Annotated, Final, TextIO, TypeAlias
 
 import typer
 
 from ..errors import UnreadableFile
-from ..files import Conversation, UnwritableFile, read_conversations
+from ..files import Conversation, read_conversations
 from ..tokens import TokenCounter, counter
 
 __all__ = ["AsJson", "CounterName", "Input", "Output", "conversations_of", "counter_named", "output_of", "parse_size"]
@@ -91,10 +91,6 @@ def conversations_of(source: str) -> Iterator[Conversation]:
     return read_conversations(sys.stdin.buffer)
 
 
-def output_of(output: str) -> tuple[Path | IO[bytes], Any]:
+def output_of(output: str) -> tuple[Path | IO[bytes], TextIO]:
     """Where the result goes, and the text stream that is left for the report."""
-    if output != STANDARD:
-        return Path(output), sys.stdout
-    if sys.stdout is None:
-        raise UnwritableFile("standard output is closed; name a file with -o")
-    return sys.stdout.buffer, sys.stderr
+    return (sys.stdout.buffer, sys.stderr) if output == STANDARD else (Path(output), sys.stdout)

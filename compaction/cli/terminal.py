@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -78,12 +79,16 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     return "█" * full + _EIGHTHS[eighths].strip()
 
 
-def console_on(stream: TextIO) -> Console:
-    """A rich console on a stream; wide where nobody says how wide it is."""
+@contextlib.contextmanager
+def console_on(stream: TextIO) -> Generator[Console]:
+    """A rich console whose output goes to a stream at the end; wide where nobody says how wide the stream is."""
     from rich.console import Console
 
     fixed = None if stream.isatty() or "COLUMNS" in os.environ else _UNKNOWN_WIDTH
-    return Console(file=stream, width=fixed, highlight=False, markup=False, emoji=False)
+    console = Console(file=stream, width=fixed, highlight=False, markup=False, emoji=False)
+    with console.capture() as shown:
+        yield console
+    stream.write(shown.get())
 
 
 def show_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

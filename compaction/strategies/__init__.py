@@ -5,6 +5,7 @@
 `ClearReasoning`         old reasoning taken out
 `ClearMedia`             old images, sounds and files replaced by a note
 `SelectiveToolCall`      old tool calls dropped, with their results
+`Summarization`          old groups replaced by a summary, which later rounds update
 `SlidingWindow`          old turns dropped
 `Truncation`             the oldest groups dropped until a target holds
 `Pipeline`               strategies in a row; ``a >> b``
@@ -22,6 +23,8 @@ from .pipeline import Pipeline
 from .reasoning import ClearReasoning
 from .selective_tool_call import SelectiveToolCall
 from .sliding_window import SlidingWindow
+from .summarization import OnFailure, Summarization
+from .summary_text import SummaryText
 from .token_budget import TokenBudgetComposed
 from .tool_result import ToolResult
 from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
@@ -37,6 +40,7 @@ __all__ = [
     "Failed",
     "FunctionStrategy",
     "HeadTail",
+    "OnFailure",
     "Pipeline",
     "SelectiveToolCall",
     "SlidingWindow",
@@ -45,6 +49,8 @@ __all__ = [
     "Steps",
     "Strategy",
     "StrategyLike",
+    "Summarization",
+    "SummaryText",
     "TokenBudgetComposed",
     "ToolResult",
     "ToolStyle",

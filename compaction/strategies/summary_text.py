@@ -34,7 +34,7 @@ class SummaryText:
 
     >>> text = SummaryText(preface="Background.")
     >>> print(text.render("Tea is wanted.", originals="messages 1-7", by="Summarization"))
-    [compaction d34f9a21 by Summarization round 1]
+    [compaction c39301d6 by Summarization round 1]
     Background.
     <BLANKLINE>
     Tea is wanted.

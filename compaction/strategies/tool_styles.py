@@ -19,7 +19,7 @@ from ..index import MessageIndex
 from ..marks import marked
 from ..messages import Message, Part, Text, ToolCall, ToolResult
 
-__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle"]
+__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call"]
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """The edit that shortens a tool-call group, if there is one."""

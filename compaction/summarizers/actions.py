@@ -19,8 +19,8 @@ from .sentences import one_line
 
 __all__ = ["Action", "Effect", "actions_of", "argument_values", "error_in"]
 
-_CALL_CHARS: Final = 120
-_OUTCOME_CHARS: Final = 100
+_CALL_CHARS: Final = 100
+_OUTCOME_CHARS: Final = 60
 _ERROR_CHARS: Final = 200
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000

@@ -18,7 +18,7 @@ from ..messages import Message
 from ..tokens import TokenCounter
 from .templates import SummaryTemplate, default_template
 
-__all__ = ["SummaryBudget", "SummaryRequest", "Summarizer"]
+__all__ = ["Summarizer", "SummaryBudget", "SummaryRequest"]
 
 
 @runtime_checkable

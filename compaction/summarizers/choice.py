@@ -18,14 +18,14 @@ from .sentences import one_line
 
 __all__ = ["add_asks", "add_constraints", "add_facts", "add_held_facts", "add_lines", "add_progress"]
 
-_FIRST: Final = 0.06
-_LATEST: Final = 0.05
-_ASKS: Final = 0.14
-_STATE: Final = 0.08
-_DONE: Final = 0.12
-_DECISIONS: Final = 0.05
-_FILES: Final = 0.06
-_SETTINGS: Final = 0.03
+_FIRST: Final = 0.05
+_LATEST: Final = 0.04
+_ASKS: Final = 0.10
+_STATE: Final = 0.06
+_DONE: Final = 0.10
+_DECISIONS: Final = 0.04
+_FILES: Final = 0.05
+_SETTINGS: Final = 0.02
 _CARRIED: Final = 0.25
 _CONSTRAINTS: Final = 0.9
 _LINE_CHARS: Final = 200
@@ -117,7 +117,7 @@ def add_lines(draft: Draft, record: Record) -> None:
     for place, (path, effect) in sorted(files, key=lambda item: (item[1][1] is Effect.READS, -item[0])):
         draft.add(Section.FILES, path, upto=upto, label="Read" if effect is Effect.READS else "Changed", place=place)
     upto = draft.used + _SETTINGS * draft.limit
-    for place, (name, value) in reversed(list(enumerate(record.settings.latest()))):
+    for place, (name, value) in reversed(list(enumerate(record.settings.changed()))):
         draft.add(Section.CONTEXT, f"{name} = {value}", upto=upto, label="Settings", place=place)
     upto = draft.used + _CARRIED * draft.limit
     for section in (Section.FILES, Section.CONTEXT):

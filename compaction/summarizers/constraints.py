@@ -16,12 +16,13 @@ from .sentences import clipped, sentences
 __all__ = ["constraints_in", "forbids", "is_strict", "latest_constraints"]
 
 _LONGEST: Final = 400
+_PASTED: Final = 4_000
 _ENGLISH: Final = re.compile(
-    r"\b(?:must|mustn[’']?t|never|always|only|avoid|ensure|make\s+sure|do\s+not|don[’']?t|cannot|can[’']?t|may\s+not|should|"
-    r"shouldn[’']?t|prefer\w*|instead|rather\s+than|needs?\s+to|have\s+to|has\s+to|required?|without|unless|except|"
-    r"no\s+more\s+than|no\s+less\s+than|at\s+most|at\s+least|not\s+allowed|forbidden|prohibited|under\s+no\s+circumstances|"
-    r"no\s+longer|from\s+now\s+on|stick\s+to|be\s+sure|remember\s+to|"
-    r"please\s+(?:keep|use|write|reply|answer|respond|leave|stay|follow|note|limit|include|exclude|stop|be))\b",
+    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|avoid|make\s+sure|be\s+sure|do\s+not|don[’']?t|may\s+not|"
+    r"you\s+(?:should|cannot|can[’']?t|have\s+to|need\s+to)|should\s+(?:not|never|always|only|use)|shouldn[’']?t|"
+    r"prefer(?:s|red|ably)?|instead|(?:I|we|it|they)\s+(?:\w+\s+)?need\s+to|needs\s+to|without|unless|no\s+(?:more|less)\s+than|"
+    r"at\s+(?:most|least)|not\s+allowed|forbidden|prohibited|under\s+no\s+circumstances|from\s+now\s+on|stick\s+to|"
+    r"remember\s+to|ensure|please\s+(?:keep|use|write|reply|answer|respond|leave|stay|follow|note|limit|include|exclude|stop|be))\b",
     re.IGNORECASE,
 )
 _OTHER: Final = re.compile(
@@ -47,7 +48,7 @@ _NEGATIVE: Final = re.compile(
     re.IGNORECASE,
 )
 _STRICT: Final = re.compile(
-    r"\b(?:must\w*|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
+    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
     r"without|forbidden|prohibited|not\s+allowed)\b"
     r"|반드시|절대|항상|금지|지 마|지마|말아|말고|안 됩|안 돼|必须|必須|务必|務必|绝|絕|不要|不能|不可|不得|禁止|只能|确保|確保|必ず|絶対",
     re.IGNORECASE,
@@ -62,11 +63,14 @@ _CODE: Final = re.compile(
 def constraints_in(text: str) -> Iterator[str]:
     """The sentences of a user's text that lay something down, as they stand there; O(characters).
 
+    Of a long text, such as a pasted document, only those that admit of no exception.
+
     >>> list(constraints_in("Book a flight. I don't have my ID. Never spend more than $300! 설정 파일은 절대 수정하지 마세요."))
     ['Never spend more than $300!', '설정 파일은 절대 수정하지 마세요.']
     """
+    pasted = len(text) > _PASTED
     for sentence in sentences(text):
-        if _states_one(sentence):
+        if _states_one(sentence) and (not pasted or is_strict(sentence)):
             yield _around(sentence)
 
 

@@ -1,8 +1,8 @@
 """A summary without a model: the default, and what is left when a model fails. It quotes and lists, and makes nothing up.
 
-What is kept was settled by measurement (``docs/digest.md``): a list of exact facts helps an agent more than lines of prose of the
-same length, facts chosen from all that was ever seen more than those of the newest part, and a record that fills slowly loses
-less of what it held than one that is full from the start.
+What is kept was settled by measurement (``docs/digest.md``): a list of exact facts helps an agent more than lines of prose of
+the same length, facts chosen from all that was ever seen more than those of the newest part, and a record that fills slowly
+loses less of what it held than one that is full from the start.
 """
 
 from __future__ import annotations

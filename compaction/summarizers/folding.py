@@ -22,6 +22,7 @@ __all__ = ["Folding"]
 
 _LEAST_PART_TOKENS: Final = 256
 _MESSAGE_TOKENS: Final = 16
+_NOTE_TOKENS: Final = 64
 _SLACK_SHARE: Final = 20
 
 
@@ -176,7 +177,7 @@ class _Reading:
         tokens = self._request_tokens(prompt)
         most = 2 * self.max_tokens
         if self.folding.window is not None:
-            most = max(self.max_tokens, min(most, self.folding.window - tokens))
+            most = max(self.max_tokens, min(most, self.folding.window - tokens - _NOTE_TOKENS))
         return Question(
             rules=self._rules,
             rules_role=self.folding.rules_role,

@@ -19,7 +19,7 @@ from .actions import Action, Effect, actions_of, argument_values
 from .constraints import constraints_in
 from .facts import FactTable, Source, facts_in
 from .sections import Section, read_sections
-from .sentences import clipped, readable, sentences
+from .sentences import clipped, prose, readable, sentences
 from .settings import Settings
 from .statements import decisions_in, finishes, last_sentence, next_steps_in
 
@@ -136,11 +136,12 @@ class Record:
             self.lines.setdefault(section, []).append(clipped(item, _LINE_CHARS))
 
     def _hold_list(self, label: str, text: str) -> None:
+        values = [value for match in _LISTED.finditer(text) if (value := match[1] or match[2])]
         if label == "Settings":
-            self.settings.note(text, -1)
+            for name, _, value in (value.partition(" = ") for value in values):
+                self.settings.hold(name, value)
             self.held.update(facts_in(text))
             return
-        values = [value for match in _LISTED.finditer(text) if (value := match[1] or match[2])]
         self.held.update(dict.fromkeys(values))
         if label in ("Changed", "Read"):
             self.files.update(dict.fromkeys(values, Effect.CHANGES if label == "Changed" else Effect.READS))
@@ -194,7 +195,7 @@ class Record:
             self._hear(source, text)
 
     def _hear(self, source: Source, text: str) -> None:
-        self.settings.note(text, self.table.messages - 1)
+        self.settings.note(prose(text), self.table.messages - 1)
         self.decisions.update(dict.fromkeys(decisions_in(text)))
         if any(self.lines.get(section) for section in _OPEN):
             self._finish(text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["clipped", "one_line", "readable", "sentences"]
+__all__ = ["clipped", "one_line", "prose", "readable", "sentences"]
 
 _READ_CHARS: Final = 1_000_000
 _FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
@@ -36,16 +36,24 @@ def sentences(text: str) -> Iterator[str]:
                 yield sentence
 
 
-def _paragraphs(text: str) -> Iterator[str]:
-    """Lines, joined where one goes on in the next."""
-    pending: list[str] = []
+def prose(text: str) -> str:
+    """The text without fenced code."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    lines: list[str] = []
     fenced = False
     for line in text.splitlines():
         if _FENCE.match(line):
             fenced = not fenced
-            continue
-        if fenced:
-            continue
+        elif not fenced:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Lines, joined where one goes on in the next."""
+    pending: list[str] = []
+    for line in prose(text).splitlines():
         bullet = _BULLET.match(line)
         if pending and not (bullet is None and line[:1].islower() and _OPEN_END.search(pending[-1][-80:])):
             yield " ".join(pending)

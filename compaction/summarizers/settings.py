@@ -13,7 +13,9 @@ from typing import Final
 __all__ = ["Settings", "settings_in"]
 
 _VALUE: Final = r"(\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|`[^`\n]{1,60}`|[^\s,;，。；\"'`(){}\[\]<>]{1,60})"
-_ASSIGNED: Final = re.compile(rf"(?<![\w.=-])(-{{0,2}}[A-Za-z_][\w.-]{{1,40}})[\"'`]?\s?[=:]\s?{_VALUE}")
+_ASSIGNED: Final = re.compile(
+    rf"(?:(?<![\w.=-])(-{{0,2}}[A-Za-z_][\w.-]{{1,40}})\s?=\s?|^[ \t]*([a-z][\w.-]{{1,40}}):[ \t]){_VALUE}", re.MULTILINE
+)
 _STATED: Final = re.compile(
     rf"\b((?:\w+ ){{0,3}}\w+) (?:is|are|(?:should|must|will)(?: now)? be|becomes)(?: now| set to)? {_VALUE}", re.IGNORECASE
 )
@@ -43,8 +45,9 @@ def settings_in(text: str) -> Iterator[tuple[str, str]]:
     found: list[tuple[int, str, str]] = []
     for pattern in (_ASSIGNED, _STATED, _CHANGED, _KOREAN, _CHINESE):
         for match in pattern.finditer(text):
-            name = _IDLE.sub("", match[1]).strip().casefold()
-            value = match[2].strip("\"'`").rstrip(".:!?")
+            *names, value = [group for group in match.groups() if group]
+            name = _IDLE.sub("", names[0]).strip().casefold()
+            value = value.strip("\"'`").rstrip(".:!?")
             told = pattern is _ASSIGNED and "=" in match[0]
             if name and value and _NO_NAME.fullmatch(name) is None and value[:2] != "//" and (told or _PLAIN.search(value)):
                 found.append((match.start(), name, value))
@@ -57,26 +60,34 @@ class Settings:
 
     def __init__(self) -> None:
         self._latest: dict[str, str] = {}
+        self._changed: dict[str, None] = {}
         self._superseded: dict[str, int] = {}
 
     def note(self, text: str, message: int) -> None:
         """Take in what a text of that message states."""
         for name, value in settings_in(text):
-            old = self._latest.pop(name, value)
+            old = self._latest.get(name, value)
             self._latest[name] = value
             if old != value:
                 self._superseded[old] = message
+                self._changed.pop(name, None)
+                self._changed[name] = None
             self._superseded.pop(value, None)
+
+    def hold(self, name: str, value: str) -> None:
+        """Take in a value that an earlier digest lists, because it changed."""
+        self._latest[name] = value
+        self._changed[name] = None
 
     def is_superseded(self, value: str, last_seen: int) -> bool:
         """Whether a value gave way to another and was not seen since that message."""
-        return last_seen < self._superseded.get(value, -1)
+        return value in self._superseded and last_seen <= self._superseded[value]
 
     def overrides(self, sentence: str) -> bool:
         """Whether every setting that a sentence states has another value by now."""
         stated = dict(settings_in(sentence))
         return bool(stated) and all(self._latest.get(name, value) != value for name, value in stated.items())
 
-    def latest(self) -> list[tuple[str, str]]:
-        """Names and values, the latest stated last."""
-        return list(self._latest.items())
+    def changed(self) -> list[tuple[str, str]]:
+        """The names that had more than one value, each with its latest, the latest changed last."""
+        return [(name, self._latest[name]) for name in self._changed]

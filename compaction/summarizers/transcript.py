@@ -185,7 +185,7 @@ def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], 
     part: list[Entry] = []
     room = tokens
     for entry in entries:
-        for piece, cost in _pieces(entry, tokens - _HEADER_TOKENS, count):
+        for piece, cost in _pieces(entry, tokens, room, count):
             if cost > room and part:
                 parts.append(tuple(part))
                 part, room = [], tokens
@@ -194,17 +194,17 @@ def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], 
     return [*parts, tuple(part)] if part else parts
 
 
-def _pieces(entry: Entry, tokens: int, count: Callable[[str], int]) -> Iterator[tuple[Entry, int]]:
-    """The entry, or what it has to be cut into, each with its tokens."""
-    total = count(entry.text)
-    if total <= tokens:
+def _pieces(entry: Entry, tokens: int, room: int, count: Callable[[str], int]) -> Iterator[tuple[Entry, int]]:
+    """The entry, or what it has to be cut into, each with its tokens; the first piece fills ``room`` if that is worth while."""
+    text, total = entry.text, count(entry.text)
+    if total + _HEADER_TOKENS <= tokens:
         yield entry, total + _HEADER_TOKENS
         return
-    start, text = 0, entry.text
-    chars = max(1, len(text) * tokens // total)
+    start, least = 0, max(_HEADER_TOKENS + 1, tokens // 4)
     while start < len(text):
-        end = min(len(text), start + chars)
-        while (cost := count(text[start:end])) > tokens and end > start + 1:
+        most = (room if start == 0 and room >= least else tokens) - _HEADER_TOKENS
+        end = min(len(text), start + max(1, len(text) * most // total))
+        while (cost := count(text[start:end])) > most and end > start + 1:
             end = start + max(1, (end - start) * 3 // 4)
         if end < len(text):
             end = _line_end(text, start, end)

@@ -1,0 +1,161 @@
+"""Secrets are taken out of a text, ordinary identifiers are not, and no text makes it slow."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.summarizers import redact
+
+# Made up, and put together here so that no scanner takes this file for a leak.
+DIGITS = "0123456789"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LONG = (LETTERS + DIGITS) * 3
+
+SECRETS = [
+    ("sk-" + LONG[:48], "openai-key"),
+    ("sk-proj-" + LONG[:40], "openai-key"),
+    ("sk-ant-api03-" + LONG[:40], "anthropic-key"),
+    ("sk-or-v1-" + "0a" * 32, "openrouter-key"),
+    ("ghp_" + LONG[:36], "github-token"),
+    ("github_pat_" + LONG[:40], "github-token"),
+    ("glpat-" + LONG[:20], "gitlab-token"),
+    ("xoxb-" + DIGITS + "-" + LONG[:20], "slack-token"),
+    ("AKIA" + "IOSFODNN7EXAMPLE", "aws-key"),
+    ("AIza" + LONG[:35], "google-key"),
+    ("sk_live_" + LONG[:24], "stripe-key"),
+    ("hf_" + LONG[:34], "huggingface-token"),
+    ("npm_" + LONG[:36], "npm-token"),
+    ("SG." + LONG[:22] + "." + LONG[:43], "sendgrid-key"),
+    ("eyJ" + LONG[:20] + ".eyJ" + LONG[:30] + "." + LONG[:40], "jwt"),
+    ("12345678:AA" + LONG[:33], "telegram-token"),
+]
+PLACES = [
+    ("password = '{}'", "hunter2", "password"),
+    ("DB_PASSWORD={}", "hunter", "password"),
+    ('{{"password": "{}"}}', "letmein", "password"),
+    (r"{{\"password\": \"{}\"}}", "letmein", "password"),
+    ("password: str = '{}'", "hunter2", "password"),
+    ("my password is {}", "hunter2", "password"),
+    ("비밀번호는 {} 입니다", "hunter2", "password"),
+    ("密码：{}", "abc12345", "password"),
+    ("--db-password {} --verbose", "hunter2", "password"),
+    ("Server=db;User Id=sa;Password={};Encrypt=yes", "Pa55word!", "password"),
+    ("postgres://app:{}@db.local:5432/main", "s3cr3t", "password"),
+    ("redis://:{}@host:6379/0", "p4ss", "password"),
+    ("curl -u admin:{} https://host", "S3cret", "password"),
+    ("aws_secret_access_key = {}", "wJalrXUtnFEMI/K7MDENG/bPxRfi", "secret"),
+    ("AccountKey={};EndpointSuffix=core", "abcdEFGH1234567890==", "api-key"),
+    ('-H "X-Api-Key: {}"', "12ab34cd56ef", "api-key"),
+    ("https://host/?access_token={}&page=2", "abcdef123456", "token"),
+    ("Authorization: Bearer {}", "abcdef0123456789abcdef", "credential"),
+    ("authorization: token {}", "0123456789abcdef0123", "credential"),
+    ("Set-Cookie: {}", "sid=abcd1234; Path=/", "cookie"),
+]
+HARMLESS = [
+    "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "/usr/lib/python3.11/site-packages/openai/_client.py",
+    "https://github.com/a/b/commit/9116169cf0d2",
+    '{"id": "call_8fJkd92kd93kd9", "reservation_id": "JG7FMM", "user_id": "mia_li_3668"}',
+    "password = get_password()",
+    "token = tokens[0]",
+    "password=self.password, token=user_token",
+    "def login(user, password): ...",
+    'secret = os.environ["SECRET"]',
+    "password=$DB_PASSWORD password=${DB_PASSWORD}",
+    '{"type": "password", "password": "your-password-here"}',
+    "max_tokens=2000 token_count: 12345678",
+    'eos_token: "<|endoftext|>"',
+    "PWD=/home/user/project OLDPWD=/root",
+    "password: required.",
+    "The token is invalid.",
+    "docker run -u 1000:1000 image && docker run -u node:node image",
+    "docker pull docker://alpine:3.18@sha256:" + "0a" * 32,
+    "http://localhost:8080/foo@bar git@github.com:user/repo.git",
+    "sk-learn-is-a-nice-library-for-everybody",
+    "The bearer of this letter has a basic understanding-of-things.",
+]
+
+
+@pytest.mark.parametrize(("secret", "kind"), SECRETS, ids=[f"{kind}-{number}" for number, (_, kind) in enumerate(SECRETS)])
+@pytest.mark.parametrize("around", ["{}", "the key: {}, and more", '{{"content": "key\\n{}"}}', "export X={}\n"])
+def test_tokens_of_services(secret: str, kind: str, around: str) -> None:
+    """A token that says itself what it is goes, wherever it stands; what is around it stays."""
+    assert redact(around.format(secret)) == around.format(f"[REDACTED:{kind}]")
+
+
+@pytest.mark.parametrize(("place", "secret", "kind"), PLACES)
+def test_places_of_secrets(place: str, secret: str, kind: str) -> None:
+    """What is assigned to a name for secrets goes; the name stays, so that a reader knows what was there."""
+    assert redact(place.format(secret)) == place.format(f"[REDACTED:{kind}]")
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_ordinary_text_stays(text: str) -> None:
+    """Checksums, commit ids, UUIDs, paths, code and placeholders are what a summary needs, and stay."""
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
+@pytest.mark.parametrize("name", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+def test_private_keys(name: str, line_end: str) -> None:
+    """A private key goes from its first line to its last, also in JSON."""
+    key = line_end.join([f"-----BEGIN {name}-----", *[LONG[:64]] * 20, "ab==", f"-----END {name}-----"])
+    assert redact(f"before{line_end}{key}{line_end}after") == f"before{line_end}[REDACTED:private-key]{line_end}after"
+
+
+def test_private_key_cut_off() -> None:
+    """A key whose end is missing goes as far as it goes; a sentence about keys stays."""
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", LONG[:64], LONG[:64], LONG[:30]])
+    assert redact(key) == "[REDACTED:private-key]"
+    said = "A line of -----BEGIN PRIVATE KEY----- begins it, and so on."
+    assert redact(said) == "A line of [REDACTED:private-key] begins it, and so on."
+    assert redact(f"{key}\n\nThe file ends here.") == "[REDACTED:private-key]\n\nThe file ends here."
+
+
+@given(st.text(max_size=200), st.sampled_from([place.format(secret) for place, secret, _ in PLACES]), st.text(max_size=200))
+def test_redacting_twice_changes_nothing(before: str, place: str, after: str) -> None:
+    """What was redacted once stays as it is."""
+    once = redact(f"{before} {place} {after}")
+    assert redact(once) == once
+
+
+SLOW = [
+    "a", "password", "password=", 'password="', "password='\"", "token: ", "sk-", "eyJ", "eyJaaaaaaaaa.",
+    "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAA\n", "-----END ",
+    "://", "://:", "://a:b@", "cookie: a=", "bearer a", "Authorization: ", " -u a:b", "--a-a-a-", "--password ",
+    "-", "_", "\\n", '\\"', "\\", "=", " ", "SG.aaaaaaaaaaaaaaaaa", "비밀번호", "secret_access_", "passwordpasswd=x",
+    "12345678:AA", "aA", "password=aA", "password=a_", "password=a.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", SLOW)
+def test_linear_time(unit: str) -> None:
+    """A hostile megabyte takes seconds at most: no expression goes back over what it has read."""
+    text = (unit * (1_000_000 // len(unit) + 1))[:1_000_000]
+    start = time.process_time()
+    redact(text)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("head", ["bearer ", "sk-", 'password="', "password=", "-----BEGIN PRIVATE KEY-----\n", "cookie: a="])
+def test_linear_time_for_one_long_word(head: str) -> None:
+    """The same for one word of a megabyte."""
+    start = time.process_time()
+    redact(head + "a" * 1_000_000)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "acebench_zh", "inspect_logs"])
+def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
+    """In recorded conversations without secrets nothing is taken for one."""
+    messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]
+    assert [text for text in messages if redact(text) != text] == []

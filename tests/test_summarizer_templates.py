@@ -1,0 +1,190 @@
+"""Prompts and templates: what is asked, what can be replaced, and that no text put in is taken for part of the template."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.errors import ConfigurationError
+from compaction.summarizers import SummaryTemplate, as_template, default_template
+from compaction.summarizers.prompts import FIRST, UPDATE
+
+BLOG = "{max_summary_tokens} 토큰 이내로 요약해주세요.\n\n{existing_summary_section}새로운 대화:\n{messages_text}\n\n요약:"
+SECTIONS = (
+    "Goal",
+    "Constraints & Preferences",
+    "Progress",
+    "Done",
+    "In Progress",
+    "Blocked",
+    "Key Decisions",
+    "Relevant Files",
+    "Next Steps",
+    "Critical Context",
+)
+
+
+class Loader:
+    """An application's prompts."""
+
+    def __init__(self, prompts: dict[tuple[str, str], Any]) -> None:
+        self.prompts = prompts
+
+    def load_or_default(self, category: str, name: str, default: str) -> str:
+        return self.prompts.get((category, name), default)
+
+
+def test_default_sections() -> None:
+    """The default template has the sections of the Hermes documentation, in its order."""
+    assert default_template().headings == SECTIONS
+
+
+def test_first_round() -> None:
+    """The first prompt names every section and the budget, holds the record, and leaves no placeholder behind."""
+    prompt = default_template().render("THE RECORD", max_summary_tokens=1_234)
+    assert [section for section in SECTIONS if section not in prompt] == []
+    assert "THE RECORD" in prompt
+    assert "1234 tokens" in prompt
+    assert "language in which the user writes" in prompt
+    assert "summary so far" not in prompt
+    assert "{" not in prompt
+
+
+def test_update_round() -> None:
+    """A later prompt holds the summary so far and says what becomes of its items: kept, moved to Done, superseded."""
+    prompt = default_template().render("NEW", existing_summary="OLD", max_summary_tokens=500)
+    assert "The summary so far:\nOLD" in prompt
+    assert prompt.index("OLD") < prompt.index("NEW")
+    assert "Keep every point of the summary that still holds" in prompt
+    assert "from In Progress, Blocked or Next Steps to Done" in prompt
+    assert "supersedes" in prompt
+
+
+def test_finished_work_is_not_asked_for_again() -> None:
+    """Both prompts keep a summary from being read as a request: done is past, next is only what nobody has done."""
+    for previous in (None, "OLD"):
+        prompt = default_template().render("X", existing_summary=previous, max_summary_tokens=500)
+        assert "so that nobody does it again" in prompt
+        assert "that nobody has done yet" in prompt
+
+
+def test_focus_and_language() -> None:
+    """A focus and a language stand in the prompt in the user's words."""
+    prompt = default_template().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
+    assert "brief about the rest: the {failing} tests" in prompt
+    assert "Write in this language: Korean." in prompt
+    assert "language in which the user writes" not in prompt
+
+
+def test_template_of_three_placeholders() -> None:
+    """A prompt written for ``str.format`` with the three placeholders works as it is, in both rounds."""
+    template = SummaryTemplate(BLOG, existing="이전 요약:\n{existing_summary}\n\n")
+    first = template.render("user: 안녕", max_summary_tokens=512)
+    later = template.render("user: 안녕", existing_summary="인사", max_summary_tokens=512)
+    assert first == BLOG.format(max_summary_tokens=512, existing_summary_section="", messages_text="user: 안녕")
+    assert later == BLOG.format(
+        max_summary_tokens=512, existing_summary_section="이전 요약:\n인사\n\n", messages_text="user: 안녕"
+    )
+    assert template.headings == ()
+
+
+def test_focus_without_a_place_is_not_lost() -> None:
+    """What a prompt has no place for is put after it."""
+    prompt = SummaryTemplate(BLOG).render("X", max_summary_tokens=9, focus="tea", language="Korean")
+    assert prompt.endswith(
+        "brief about the rest: tea\n\nWrite in this language: Korean. Leave headings, names and quotations as they are."
+    )
+
+
+@given(st.text(alphabet="{}ab_messages_text\\", max_size=60))
+def test_what_is_put_in_is_never_filled(text: str) -> None:
+    """A record, a summary or a focus full of braces and placeholders arrives as it was."""
+    prompt = default_template().render(f"<{text}>", existing_summary=f"[{text}]", max_summary_tokens=9, focus=f"({text})")
+    assert f"<{text}>" in prompt
+    assert f"[{text}]" in prompt
+    assert f"({text})" in prompt
+
+
+def test_braces_of_json_stay() -> None:
+    """Single braces that name nothing stay, doubled ones become single."""
+    template = SummaryTemplate('Like {"a": 1} or {{b}}: {max_summary_tokens}{existing_summary_section}{messages_text}')
+    assert template.render("X", max_summary_tokens=7) == 'Like {"a": 1} or {b}: 7X'
+
+
+@pytest.mark.parametrize("missing", ["max_summary_tokens", "existing_summary_section", "messages_text"])
+def test_missing_placeholder(missing: str) -> None:
+    """A template without one of its placeholders fails when it is made, and the error names it."""
+    with pytest.raises(ConfigurationError, match=rf"'first' lacks {{{missing}}}"):
+        SummaryTemplate(BLOG.replace(f"{{{missing}}}", ""))
+    with pytest.raises(ConfigurationError, match=rf"'update' lacks {{{missing}}}"):
+        SummaryTemplate(update=BLOG.replace(f"{{{missing}}}", ""))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: SummaryTemplate(BLOG + "{message_text}"), id="unknown placeholder"),
+        pytest.param(lambda: SummaryTemplate(existing="The summary so far."), id="existing without its place"),
+        pytest.param(lambda: SummaryTemplate(5), id="no text"),  # type: ignore[arg-type]
+        pytest.param(lambda: SummaryTemplate(sections=None), id="no sections"),  # type: ignore[arg-type]
+        pytest.param(lambda: as_template(None), id="nothing"),  # type: ignore[arg-type]
+        pytest.param(lambda: as_template(Path("nowhere/at/all.txt")), id="no file"),
+        pytest.param(lambda: SummaryTemplate.load(Loader({("a", "b"): 5}), category="a", name="b"), id="loader gives no text"),
+        pytest.param(
+            lambda: SummaryTemplate.load(Loader({("a", "b"): "x"}), category="a", name="b"), id="loader gives no template"
+        ),
+        pytest.param(lambda: SummaryTemplate.load(object()), id="no loader"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_templates(make: Any) -> None:
+    """What cannot be a template is refused when it is made."""
+    with pytest.raises(ConfigurationError):
+        make()
+
+
+def test_template_from_files(tmp_path: Path) -> None:
+    """A file is read as UTF-8; one that is not says so."""
+    first, update = tmp_path / "first.txt", tmp_path / "update.txt"
+    first.write_text(BLOG, encoding="utf-8")
+    update.write_text("Update. " + BLOG, encoding="utf-8")
+    assert as_template(first) == SummaryTemplate(BLOG)
+    assert SummaryTemplate.read(first, update=update) == SummaryTemplate(BLOG, update="Update. " + BLOG)
+    update.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="cannot be read as UTF-8"):
+        as_template(update)
+
+
+def test_template_from_a_loader() -> None:
+    """A loader is asked by category and name, and its default is what there is without it."""
+    loader = Loader({("summarization", "context_compress"): BLOG, ("mine", "later"): "Later. " + BLOG})
+    assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
+    assert SummaryTemplate.load(loader, name="unknown") == default_template()
+    assert SummaryTemplate.load(loader, category="mine", name="unknown", update_name="later") == SummaryTemplate(
+        update="Later. " + BLOG
+    )
+    assert SummaryTemplate.load(loader, name="unknown", default=SummaryTemplate(BLOG)) == SummaryTemplate(BLOG)
+
+
+def test_loader_that_fails() -> None:
+    """What a loader raises becomes a typed error that names the prompt and keeps the cause."""
+
+    class Broken:
+        def load_or_default(self, category: str, name: str, default: str) -> str:
+            raise OSError("the disk is gone")
+
+    with pytest.raises(ConfigurationError, match="template summarization/context_compress: its loader failed") as raised:
+        SummaryTemplate.load(Broken())
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_templates_are_values() -> None:
+    """Equal templates are equal, pickle, and a prompt alone serves both rounds."""
+    assert SummaryTemplate() == SummaryTemplate(FIRST, update=UPDATE)
+    assert SummaryTemplate(BLOG).update == BLOG
+    assert pickle.loads(pickle.dumps(SummaryTemplate(BLOG))) == SummaryTemplate(BLOG)
+    assert as_template(BLOG) == SummaryTemplate(BLOG)
