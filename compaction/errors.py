@@ -9,6 +9,7 @@
     │   ├── UnknownCounter         no token counter of that name, or its vocabulary is not on disk
     │   ├── UnreadableFile         a file of conversations that is not what it should be
     │   └── StateError             a saved index or session that is corrupt, newer, or of other messages
+    ├── UnwritableFile             a file cannot be written; what was there before still is
     ├── ConfigurationError         an argument out of range or of the wrong kind (also a ValueError)
     ├── SummaryFailed              a summarizer gave nothing that can stand for the conversation
     ├── NoProgress                 a strategy repeats an edit that was refused
@@ -33,6 +34,7 @@ __all__ = [
     "UnknownCounter",
     "UnknownFormat",
     "UnreadableFile",
+    "UnwritableFile",
 ]
 
 
@@ -77,6 +79,10 @@ class UnreadableFile(InputError):
 
 class StateError(InputError):
     """A saved index or session is corrupt, from a newer version, or of other messages."""
+
+
+class UnwritableFile(CompactionError):
+    """A file cannot be written; what was there before still is."""
 
 
 class ConfigurationError(CompactionError, ValueError):

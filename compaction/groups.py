@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from .marks import read_mark
+from .marks import COLLAPSED_BY, read_mark
 from .messages import Message, Reasoning, Text, ToolCall, ToolResult
 
 __all__ = ["GroupKind", "GroupRecord", "Grouping", "MessageGroup", "only_reasoning"]
@@ -76,6 +76,11 @@ class MessageGroup:
     replaces: tuple[int, ...] = ()
 
     @property
+    def is_collapsed(self) -> bool:
+        """Whether it is a tool call shortened to a line: dropped like what it stands for, not kept like a summary."""
+        return self.kind is GroupKind.SUMMARY and self.made_by == COLLAPSED_BY
+
+    @property
     def tool_names(self) -> tuple[str, ...]:
         """The names of the tools it calls, in order, repeated as called."""
         return tuple(call.name for message in self.messages for call in message.tool_calls())
@@ -86,6 +91,7 @@ class GroupRecord:
 
     __slots__ = (
         "anchor",
+        "answering",
         "bytes",
         "call_ids",
         "excluded",
@@ -114,6 +120,7 @@ class GroupRecord:
         self.open_ids: list[str] | None = None
         self.orphan = False
         self.reasoning_only = False
+        self.answering = False
         self.pinned = False
         self.excluded = False
         self.made_by: str | None = None
@@ -134,7 +141,10 @@ class Grouping:
         turn: The current turn; 0 before the first user message.
         newest: The newest group that is not a system group.
         last_user: The group of the last user message.
+        last_words: The last tool-call group with words of the user beside its results, if that comes after ``last_user``.
         pending: The tool-call group that may still get results because nothing but results follows it.
+        left_turn: The turn that the last message added moved its group out of, because the user's words came with results;
+            ``None`` if it did not.
     """
 
     def __init__(self) -> None:
@@ -142,26 +152,33 @@ class Grouping:
         self.turn = 0
         self.newest: GroupRecord | None = None
         self.last_user: GroupRecord | None = None
+        self.last_words: GroupRecord | None = None
         self.pending: GroupRecord | None = None
+        self.left_turn: int | None = None
         self._previous: GroupRecord | None = None
         self._open: dict[str, list[GroupRecord]] = {}
 
     def add(self, ordinal: int, message: Message) -> GroupRecord:
         """The group that the next message belongs to: a new one, or an earlier one it joins. O(parts of the message)."""
         role = message.role
+        self.left_turn = None
         if role == "tool" or role == "function":
             record = self._add_result(ordinal, message)
+            record.answering = False
+        elif role == "user" and _has_results(message):
+            record = self._add_results_and_words(ordinal, message)
         elif (mark := read_mark(message)) is not None and not _has_calls(message):
             record = self._start(ordinal, GroupKind.SUMMARY, None)
             record.made_by = mark.by
         elif role == "user":
             self.turn += 1
             record = self._start(ordinal, GroupKind.USER, self.turn)
-            self.last_user = record
+            self.last_user, self.last_words = record, None
         elif role == "system" or role == "developer":
             record = self._start(ordinal, GroupKind.SYSTEM, None)
         else:
             record = self._add_assistant(ordinal, message)
+            record.answering = role == "assistant"
         self._previous = record
         return record
 
@@ -176,16 +193,36 @@ class Grouping:
     def _add_assistant(self, ordinal: int, message: Message) -> GroupRecord:
         calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
         previous = self._previous
+        if message.continues and previous is not None and previous.answering:
+            return self._go_on(previous, ordinal, calls)
         if calls:
             return self._add_calls(ordinal, calls)
         if not only_reasoning(message):
             return self._start(ordinal, GroupKind.ASSISTANT, self.turn)
-        if previous is not None and (previous.reasoning_only or (previous.call_ids is not None and not previous.orphan)):
+        follows = previous is not None and (previous.reasoning_only or (previous.call_ids is not None and not previous.orphan))
+        if previous is not None and follows and not message.continues:
             previous.ordinals.append(ordinal)
             return previous
         record = self._start(ordinal, GroupKind.ASSISTANT, self.turn)
         record.reasoning_only = True
         return record
+
+    def _go_on(self, record: GroupRecord, ordinal: int, calls: list[str]) -> GroupRecord:
+        """The group of the answer that this message goes on with."""
+        record.ordinals.append(ordinal)
+        record.reasoning_only = False
+        if calls:
+            record.kind = GroupKind.TOOL_CALL
+            record.call_ids = (record.call_ids or []) + calls
+            record.open_ids = (record.open_ids or []) + calls
+            self._wait(record, calls)
+        return record
+
+    def _wait(self, record: GroupRecord, calls: list[str]) -> None:
+        """Let later results find the group that made these calls."""
+        for call_id in calls:
+            self._open.setdefault(call_id, []).append(record)
+        self.pending = record
 
     def _add_calls(self, ordinal: int, calls: list[str]) -> GroupRecord:
         """A new tool-call group; reasoning directly before it becomes part of it."""
@@ -198,16 +235,28 @@ class Grouping:
             record = self._start(ordinal, GroupKind.TOOL_CALL, self.turn)
         record.call_ids = calls
         record.open_ids = calls.copy()
-        for call_id in calls:
-            self._open.setdefault(call_id, []).append(record)
-        self.pending = record
+        self._wait(record, calls)
+        return record
+
+    def _add_results_and_words(self, ordinal: int, message: Message) -> GroupRecord:
+        """The group of the calls it answers, or one of its own; either way the user speaks in it, so it starts a turn."""
+        record = self._add_result(ordinal, message)
+        self.turn += 1
+        if record.id != ordinal:
+            self.left_turn = record.turn
+        record.turn = self.turn
+        record.answering = False
+        self.last_words = record
+        self.pending = None
         return record
 
     def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
         """The group of the call that the result answers; a group of its own if there is none."""
-        call_ids = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
-        answered = [self._answered(call_id) for call_id in call_ids]
-        record = next((each for each in answered if each is not None), None)
+        record: GroupRecord | None = None
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                answered = self._answered(part.call_id)
+                record = answered if record is None else record
         if record is not None:
             record.ordinals.append(ordinal)
             return record
@@ -237,6 +286,10 @@ class Grouping:
 
 def _has_calls(message: Message) -> bool:
     return any(isinstance(part, ToolCall) for part in message.parts)
+
+
+def _has_results(message: Message) -> bool:
+    return any(isinstance(part, ToolResult) for part in message.parts)
 
 
 def only_reasoning(message: Message) -> bool:

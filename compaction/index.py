@@ -188,7 +188,7 @@ class MessageIndex(IndexView):
                 left_out.append(applied)
                 continue
             ids.update(zip(inserted(applied), inserted(again), strict=False))
-            self._journal.append(attrs.evolve(again, turn=applied.turn))
+            self._journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn)))
         pinned = {ids.get(id, id) for id in self._pinned_ids if id >= 0 or id in ids}
         self._pinned_ids.clear()
         self.pin(sorted(pinned.intersection(self._projection.by_id)))
@@ -289,6 +289,7 @@ class MessageIndex(IndexView):
             )
         while len(self._journal) > mark:
             undo(self._projection, self._journal.pop())
+        self._pinned_ids.intersection_update(self._projection.by_id)
         self._changed()
 
     def _changed(self) -> None:

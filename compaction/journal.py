@@ -10,6 +10,7 @@ from collections.abc import Callable
 import attrs
 
 from .edits import Drop, Edit, Replace, Restore, Rewrite
+from .marks import read_mark
 from .messages import Message
 from .projection import Projection, Shown
 
@@ -72,7 +73,8 @@ def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -
     total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
     anchor = max(record.anchor for record in replaced)
     record = projection.insert(edit.messages, total, anchor, edit.groups)
-    record.made_by = by or None
+    mark = read_mark(edit.messages[0])
+    record.made_by = (by or None) if mark is None else mark.by
     return record.id
 
 

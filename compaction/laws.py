@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .errors import StrategyError
+from .formats import MessageFormat
 from .groups import GroupKind, GroupRecord, only_reasoning
 from .messages import Message
 from .projection import Projection
@@ -29,7 +30,7 @@ def refusal(projection: Projection, edit: Edit) -> str | None:
     if isinstance(edit, Drop):
         return _removal(projection, edit.groups, allow_system=edit.allow_system)
     if isinstance(edit, Replace):
-        return _removal(projection, edit.groups, allow_system=False) or _replacement(edit.messages)
+        return _removal(projection, edit.groups, allow_system=False) or _replacement(projection, edit)
     if isinstance(edit, Rewrite):
         return _rewriting(projection, edit)
     if isinstance(edit, Restore):
@@ -80,18 +81,26 @@ def _protection(projection: Projection, record: GroupRecord, allow_system: bool)
         return "a call whose result may still come stays"
     if record is grouping.newest:
         return "the newest group stays"
-    if record is grouping.last_user:
+    if record is grouping.last_user or record is grouping.last_words:
         return "the last user message stays"
     return None
 
 
-def _replacement(messages: Sequence[Message]) -> str | None:
+def _replacement(projection: Projection, edit: Replace) -> str | None:
     """Why these messages cannot stand in place of others."""
+    messages = edit.messages
     if not 1 <= len(messages) <= 2:
         return "a replacement is one message, or two where roles alternate"
     if any(_structure(message)[1] for message in messages):
         return "a replacement makes no calls and carries no results"
-    return None
+    return _format(projection).replacement_problem(messages)
+
+
+def _format(projection: Projection) -> MessageFormat:
+    """The wire format of the conversation; there is one, for an edit that names groups comes after messages."""
+    format = projection.read[0].format
+    assert isinstance(format, MessageFormat)
+    return format
 
 
 def _rewriting(projection: Projection, edit: Rewrite) -> str | None:
@@ -103,7 +112,10 @@ def _rewriting(projection: Projection, edit: Rewrite) -> str | None:
     before = projection.snapshot(record).messages
     if len(edit.messages) > len(before):
         return "a rewrite gives the messages of its group anew, one for one"
-    return _same_structure(before[: len(edit.messages)], edit.messages, whole=len(edit.messages) == len(before))
+    part = before[: len(edit.messages)]
+    rule = _same_structure(part, edit.messages, whole=len(edit.messages) == len(before))
+    current = record.turn == projection.grouping.turn
+    return rule or _format(projection).rewrite_problem(part, edit.messages, current=current)
 
 
 def _frozen(projection: Projection, record: GroupRecord) -> str | None:

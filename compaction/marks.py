@@ -19,7 +19,10 @@ import attrs
 from .errors import ConfigurationError
 from .messages import Message, Text
 
-__all__ = ["Mark", "marked", "read_mark"]
+__all__ = ["COLLAPSED_BY", "Mark", "marked", "read_mark"]
+
+COLLAPSED_BY: Final = "ToolResult"
+"""Who writes the line that a collapsed tool call leaves: it stands for the call, it is no summary of the conversation."""
 
 _START: Final = "[compaction "
 _LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}) by ([A-Za-z_][\w.-]{0,63}) round ([1-9]\d{0,5})\]\n")

@@ -118,7 +118,9 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Other
 class Writer(Protocol):
     """The half of a wire format a message needs to change itself."""
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message: ...
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        """A copy of the message made of these parts."""
+        ...
 
 
 @attrs.frozen(eq=False)
@@ -131,6 +133,8 @@ class Message:
         raw: The caller's own object. It is what comes out again; nobody here changes it.
         format: The wire format that read it.
         name: The participant, where the format has one.
+        continues: Whether it goes on with the answer that the message before it began, and so has to stay with it: some formats
+            write one answer as several messages.
 
     Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
     """
@@ -140,6 +144,7 @@ class Message:
     raw: Any = attrs.field(repr=False)
     format: Writer = attrs.field(repr=False)
     name: str | None = None
+    continues: bool = False
 
     @property
     def text(self) -> str:

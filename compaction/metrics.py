@@ -53,10 +53,7 @@ class Tally:
         if record.call_ids is not None:
             self.tool_calls += len(record.call_ids)
         if record.turn:
-            here = self._turn_groups.get(record.turn, 0)
-            self._turn_groups[record.turn] = here + 1
-            if not here:
-                self.turns += 1
+            self._enter(record.turn)
 
     def remove(self, record: GroupRecord) -> None:
         """Count a group out; the inverse of `add`."""
@@ -67,10 +64,26 @@ class Tally:
         if record.call_ids is not None:
             self.tool_calls -= len(record.call_ids)
         if record.turn:
-            here = self._turn_groups[record.turn] - 1
-            self._turn_groups[record.turn] = here
-            if not here:
-                self.turns -= 1
+            self._leave(record.turn)
+
+    def turn_over(self, record: GroupRecord, left: int) -> None:
+        """Count a group, which is counted in, to the turn it has now and no more to the one it left."""
+        if left:
+            self._leave(left)
+        if record.turn:
+            self._enter(record.turn)
+
+    def _enter(self, turn: int) -> None:
+        here = self._turn_groups.get(turn, 0)
+        self._turn_groups[turn] = here + 1
+        if not here:
+            self.turns += 1
+
+    def _leave(self, turn: int) -> None:
+        here = self._turn_groups[turn] - 1
+        self._turn_groups[turn] = here
+        if not here:
+            self.turns -= 1
 
     def grow(self, tokens: int, size: int, messages: int) -> None:
         """Count a change within a group that is counted in."""

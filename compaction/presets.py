@@ -5,11 +5,24 @@ from __future__ import annotations
 from .errors import ConfigurationError
 from .groups import GroupKind
 from .selectors import first, kinds, last
-from .strategies import Clear, OnFailure, Pipeline, Summarization, SummaryText, ToolResult, Truncation
+from .strategies import (
+    Clear,
+    ClearReasoning,
+    Collapse,
+    Dedupe,
+    HeadTail,
+    OnFailure,
+    Pipeline,
+    Summarization,
+    SummaryText,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
 from .summarizers import DigestSummarizer, Summarizer, SummaryBudget, SummaryTemplate, default_template
 from .triggers import TriggerLike, tokens_below, tokens_exceed
 
-__all__ = ["context_window", "hermes", "langgraph_summary"]
+__all__ = ["context_window", "hermes", "langgraph_summary", "token_budget"]
 
 
 def context_window(
@@ -47,7 +60,7 @@ def context_window(
     >>> context_window(32_000, reserve_output=4_000).steps[1].trigger
     tokens_exceed(22400)
     """
-    if window <= 0 or not 0 <= reserve_output < window:
+    if not (isinstance(window, int) and isinstance(reserve_output, int) and 0 <= reserve_output < window):
         raise ConfigurationError(
             f"context_window({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
         )
@@ -72,7 +85,33 @@ def context_window(
             target=tokens_below(int(budget * target) + 1),
             keep=last(groups=keep_groups),
         ),
+        trigger=tokens_exceed(int(budget * tool_threshold)),
+        target=~tokens_exceed(int(budget * threshold)),
     )
+
+
+def token_budget(budget: int) -> TokenBudgetComposed:
+    """Brings a conversation down to a budget once, losing as little as it can: what loses least comes first.
+
+    Results that a later call repeats, old reasoning, the middles of long results, then old tool calls collapse; if that is not
+    enough, the oldest groups go. Each part ends as soon as the budget holds.
+
+    Args:
+        budget: Tokens a request may send, > 0.
+
+    Raises:
+        ConfigurationError: If the budget is not above 0.
+
+    >>> token_budget(8_000).budget
+    8000
+    """
+    gentle = [
+        ToolResult(Dedupe()),
+        ClearReasoning(),
+        ToolResult(HeadTail()),
+        ToolResult(Collapse(), keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL))),
+    ]
+    return TokenBudgetComposed(gentle, budget=budget)
 
 
 def hermes(

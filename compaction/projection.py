@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from .groups import Grouping, GroupKind, GroupRecord, MessageGroup
-from .messages import Message, ToolCall
+from .messages import Message
 from .metrics import Tally
 
 __all__ = ["Projection", "Shown"]
@@ -66,10 +66,15 @@ class Projection:
             self.total.add(record)
             self.included.add(record)
             return record
-        if record.call_ids is not None and any(isinstance(part, ToolCall) for part in message.parts):
-            self.total.tool_calls += len(record.call_ids)
+        calls = 0 if message.role == "tool" else sum(1 for _ in message.tool_calls())
+        if calls:
+            self.total.tool_calls += calls
             if not record.excluded:
-                self.included.tool_calls += len(record.call_ids)
+                self.included.tool_calls += calls
+        if self.grouping.left_turn is not None:
+            self.total.turn_over(record, self.grouping.left_turn)
+            if not record.excluded:
+                self.included.turn_over(record, self.grouping.left_turn)
         self.total.grow(tokens, size, 1)
         self._grow(record, tokens, size, 1)
         return record

@@ -55,21 +55,23 @@ class Step:
 
     Args:
         strategy: The strategy's name.
+        configured: The expression that builds it.
         why: Its trigger's explanation.
         before: Sizes of the view when it began.
         after: Sizes when it ended.
         edits: What it did, in order.
         seconds: How long it took, awaiting included.
-        reached: Whether its target held at the end.
+        reached: Whether its target held at the end; ``None`` if it was closed before it could say.
     """
 
     strategy: str
+    configured: str
     why: str
     before: Metrics
     after: Metrics
     edits: tuple[Edit, ...]
     seconds: float
-    reached: bool
+    reached: bool | None
 
 
 @attrs.frozen(kw_only=True)
@@ -133,12 +135,13 @@ class _Watch:
             mine = began.strategy is ended.strategy
             step = Step(
                 strategy=began.strategy.name,
+                configured=repr(began.strategy),
                 why=began.why,
                 before=before,
                 after=self._index.included,
                 edits=self._index.edits_since(mark),
                 seconds=self._clock() - start,
-                reached=mine and ended.reached,
+                reached=ended.reached if mine else None,
             )
             self._tell(step)
             if mine:
@@ -175,14 +178,15 @@ def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[R
     """Pump a strategy: apply its edits, note its reports, yield its requests and send it the answers."""
     steps = strategy(index)
     answer: Any = None
+    running = watch.running
     try:
         item = next(steps)
         while True:
             if isinstance(item, Edit):
-                answer = index.apply(item, by=watch.running)
+                answer = index.apply(item, by=running)
             elif isinstance(item, Report):
                 watch.note(item)
-                answer = None
+                running, answer = watch.running, None
             elif isinstance(item, Request):
                 try:
                     answer = yield item

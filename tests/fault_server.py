@@ -36,11 +36,12 @@ Answer: TypeAlias = "Callable[[_Handler, dict[str, Any]], None]"
 
 
 class FaultServer:
-    """Holds state: a running server, its script, and the bodies of the requests so far."""
+    """Holds state: a running server, its script, the bodies of the requests so far, and whether there was one."""
 
     def __init__(self, *script: Answer) -> None:
         self.requests: list[dict[str, Any]] = []
         self.script = list(script)
+        self.asked = threading.Event()
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -61,6 +62,7 @@ class FaultServer:
         """Note a request; the answer it gets."""
         with self._lock:
             self.requests.append(request)
+            self.asked.set()
             return self.script[min(len(self.requests), len(self.script)) - 1]
 
     def __enter__(self) -> Self:

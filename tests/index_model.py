@@ -179,7 +179,7 @@ class Model:
 
     def may_rewrite(self, edit: Rewrite) -> bool:
         group = self.groups.get(edit.group)
-        if group is None or group.excluded or group.inserted or group.id in {*self.pins, self.pending}:
+        if group is None or group.excluded or group.kind is GroupKind.SUMMARY or group.id in {*self.pins, self.pending}:
             return False
         before = self.messages_of(group)
         pairs = list(zip(before, edit.messages, strict=False))

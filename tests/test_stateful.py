@@ -1,7 +1,7 @@
 """An index under any sequence of what can be done to it, against a model that works everything out from scratch each time.
 
-The test holds the source, the journal and the pins, and nothing else. After every step the model groups the source by its own slow
-reading of the rules, does the journal over, measures what is left, and says what the index should answer.
+The test holds the source, the journal and the pins, and nothing else. After every step the model groups the source by its own
+slow reading of the rules, does the journal over, measures what is left, and says what the index should answer.
 """
 
 from __future__ import annotations
@@ -94,17 +94,14 @@ class Index(RuleBasedStateMachine):
         ids = [id for group in self.model.groups.values() for id in group.open or group.calls]
         self.append([{"role": "tool", "tool_call_id": data.draw(st.sampled_from(ids or ["gone"])), "content": "late"}])
 
-    @rule(messages=batches, place=st.integers(0, 9), bad=st.sampled_from([5, {"role": ""}, {"content": "who?"}, None]))
-    def append_unreadable(self, messages: Chat, place: int, bad: Any) -> None:
-        """One message that cannot be read, and nothing is added."""
+    @rule(
+        messages=batches, bad=st.sampled_from([5, {"role": ""}, {"content": "who?"}, None]), cut=st.none() | st.integers(0, 20)
+    )
+    def add_unreadable(self, messages: Chat, bad: Any, cut: int | None) -> None:
+        """If one message cannot be read, none is added; nor is anything cut."""
+        add = self.index.append if cut is None else self.index.sync
         with pytest.raises(InvalidMessage):
-            self.index.append([*messages[:place], bad, *messages[place:]])
-
-    @rule(messages=batches, bad=st.sampled_from([5, {"role": ""}]), cut=st.integers(0, 20))
-    def sync_unreadable(self, messages: Chat, bad: Any, cut: int) -> None:
-        """The same for sync, also where it would cut."""
-        with pytest.raises(InvalidMessage):
-            self.index.sync([*self.source[:cut], *messages, bad])
+            add([*self.source[: cut or 0], *messages, bad])
 
     # ---------------------------------------------------------------- following
 
@@ -126,9 +123,9 @@ class Index(RuleBasedStateMachine):
     @precondition(lambda self: self.source)
     @rule(data=st.data(), messages=batches | st.just([]))
     def sync_departed(self, data: st.DataObject, messages: Chat) -> None:
-        """The framework took back or changed the end of the source or of the view: what is left is that, and edits that made it."""
+        """The framework took back or changed the end of the source or of the view: that is what is left, and edits of it."""
         known = data.draw(st.sampled_from([self.source, self.index.messages()]))
-        given = [*known[: data.draw(st.integers(0, len(known)))], *messages]
+        given = [*known[: len(known) - data.draw(st.integers(0, 5))], *messages]
         before = self.journal
         self.index.sync(given)
         self.adopt()
@@ -143,34 +140,28 @@ class Index(RuleBasedStateMachine):
     @rule(data=st.data())
     def sync_cut(self, data: st.DataObject) -> None:
         """The end of the source was taken back: edits of what is left stay, unless a law now forbids them."""
-        length = data.draw(st.integers(0, len(self.source)))
+        length = max(0, len(self.source) - data.draw(st.integers(1, 5)))
         model, given = self.model, self.source[:length]
-        if length < len(self.source) and given[: len(model.view)] == model.view:
+        if given[: len(model.view)] == model.view:
             return  # it goes on from the view just as well
         touched = {id for id in model.groups if any(at >= length for at in model.stands_for(id))}
         expected: list[tuple[Edit, str]] = []
         ids: dict[int, int] = {}
         for edit, by in self.journal:
-            state = Model(given, expected, set())
+            state, trial = Model(given, expected, set()), Model(given, expected, set())
             again = renamed(edit, ids) if touched.isdisjoint(named(edit)) else None
             back = isinstance(again, Restore) and all(state.groups[id].excluded for id in again.groups)
-            if again is None or not (back or state.attempt(again)):
+            if again is None or not (back or trial.attempt(again)):
                 continue
-            made = [id for id in state.groups if id < 0]
             expected.append((again, by))
-            ids |= dict(
-                zip(
-                    self.made_by_edit(edit),
-                    [id for id in Model(given, expected, set()).groups if id < 0 and id not in made],
-                    strict=False,
-                )
-            )
+            after = Model(given, expected, set()).groups
+            ids |= dict(zip(self.made_by(edit), [id for id in after if id not in state.groups], strict=False))
         self.index.sync(given)
         self.adopt()
         assert [edit.reason for edit, _ in self.journal] == [edit.reason for edit, _ in expected]
         self.pins = {ids.get(id, id) for id in self.pins if id in ids or id >= 0} & Model(given, expected, set()).groups.keys()
 
-    def made_by_edit(self, edit: Edit) -> list[int]:
+    def made_by(self, edit: Edit) -> list[int]:
         """The ids of the groups an edit of the journal inserted."""
         place = next(at for at, (each, _) in enumerate(self.journal) if each is edit)
         before, after = (Model(self.source, self.journal[:end], set()).groups for end in (place, place + 1))
@@ -178,47 +169,63 @@ class Index(RuleBasedStateMachine):
 
     # ---------------------------------------------------------------- editing
 
-    def some_edit(self, data: st.DataObject, model: Model, parts: bool = True) -> Any:
-        """An edit of any kind, lawful or not; now and then of a group that is not there."""
+    def some_edit(self, data: st.DataObject, kinds: Sequence[type[Any]]) -> Any:
+        """An edit of one of these kinds, mostly of groups that may go, now and then of any there ever was."""
         self.asked += 1
-        reason = f"edit {self.asked}"
-        groups = (
-            [group for group in model.groups.values() if not group.excluded]
-            if data.draw(st.integers(0, 9))
-            else list(model.groups.values())
-        )
-        kind = data.draw(st.sampled_from([Drop, Drop, Replace, Rewrite, Together] if parts else [Drop, Replace, Rewrite]))
+        reason, kind = f"edit {self.asked}", data.draw(st.sampled_from(kinds))
         if kind is Together:
-            return Together(
-                *[self.some_edit(data, model, parts=False) for _ in range(data.draw(st.integers(0, 3)))], reason=reason
-            )
+            parts = [self.some_edit(data, (Drop, Replace, Rewrite)) for _ in range(data.draw(st.integers(0, 3)))]
+            return Together(*parts, reason=reason)
+        free = [group for group in self.index.included_groups if self.index.is_removable(group) or kind is Rewrite]
+        every = [self.index.group(id) for id in sorted(self.model.groups)]
+        groups = st.sampled_from(free if free and data.draw(st.integers(0, 3)) else every)
         if kind is Rewrite:
-            group = data.draw(st.sampled_from(groups))
-            return Rewrite(
-                group.id, [data.draw(st.sampled_from(rewordings(message))) for message in self.index.group(group.id).messages], reason
-            )
-        ids = [group.id for group in data.draw(st.lists(st.sampled_from(groups), max_size=4))]
+            group = data.draw(groups)
+            return Rewrite(group, [data.draw(st.sampled_from(rewordings(message))) for message in group.messages], reason)
+        ids = [group.id for group in data.draw(st.lists(groups, min_size=data.draw(st.integers(0, 1)), max_size=4))]
         if kind is Drop:
-            ids += [99] if data.draw(st.integers(0, 19)) == 19 else []
             return Drop(ids, reason, allow_system=data.draw(st.booleans()))
-        texts = data.draw(st.lists(st.sampled_from(["", "short", "words " * 50]), min_size=1, max_size=2))
-        return Replace(ids, [openai_chat.new("user", marked(text, by="Tests")) for text in texts], reason)
+        texts = data.draw(st.sampled_from([[""], [""], ["", ""], [marked("short", by="Tests")], ["words " * 90], [""] * 3]))
+        return Replace(ids, [openai_chat.new("user", text) for text in texts], reason)
 
-    @precondition(lambda self: self.source)
-    @rule(data=st.data(), by=st.sampled_from(["", "Tests"]))
-    def apply(self, data: st.DataObject, by: str) -> None:
+    def apply(self, edit: Any, by: str = "") -> None:
         """An edit happens if no law forbids it, whoever asks."""
-        model = self.model
-        edit = self.some_edit(data, model)
+        expected = self.model.may(edit)
         try:
             done = self.index.apply(edit, by=by)
         except NoProgress:
             done = False
-        assert done == model.may(edit)
+        assert done == expected
         if done:
             self.journal.append((edit, by))
         else:
             assert self.index.refused[-1].edit is edit
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Drop]))
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Replace]), by="Tests")
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def rewrite(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Rewrite]))
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def together(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Together]), by="Tests")
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def several(self, data: st.DataObject) -> None:
+        for _ in range(3):
+            self.apply(self.some_edit(data, [Drop, Replace, Rewrite, Together]))
 
     @rule(data=st.data())
     def rollback(self, data: st.DataObject) -> None:
@@ -236,7 +243,7 @@ class Index(RuleBasedStateMachine):
     @precondition(lambda self: self.source)
     @rule(data=st.data())
     def pin(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(sorted(self.model.groups)))
+        id = data.draw(st.sampled_from(sorted(self.model.groups)))  # an inserted one, if there is one, comes first
         self.index.pin([id])
         self.pins.add(id)
 

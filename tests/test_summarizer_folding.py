@@ -206,6 +206,17 @@ def test_server_that_cuts_in_silence() -> None:
     assert "word59end" in prompts(steps)[-1]
 
 
+def test_server_that_counts_otherwise() -> None:
+    """A server that reports a third of our count for a whole request and for half of it has read both."""
+
+    def counts_otherwise(call: Call) -> Reply:
+        return Reply(text=GOOD, prompt_tokens=sum(COUNTER.count_text(text) for _, text in call.messages) // 3)
+
+    _, steps = driven(asked(long_talk(60)), counts_otherwise)
+    assert len(steps) == 3
+    assert "word59end" in prompts(steps)[-1]
+
+
 def test_second_model_goes_on_where_the_first_gave_up() -> None:
     """A model that was given up is not asked again, and what was read before is not read twice."""
 
@@ -237,10 +248,19 @@ def test_too_little_to_summarize() -> None:
 def test_summary_is_shorter_than_its_source() -> None:
     """The budget is a bound, not a wish: of little text no more may be written than it has."""
     source = talk("Move the blog, please, and mind the database. " * 8)
+    tokens = MessageIndex(source, counter=COUNTER).tokens
     _, steps = driven(asked(source, budget=2_000), good)
-    assert "At most 92 tokens" in prompts(steps)[0]
-    with pytest.raises(SummaryFailed, match="gave an answer of 114 tokens, where at most 92 were asked for"):
+    assert f"At most {tokens} tokens" in prompts(steps)[0]
+    with pytest.raises(SummaryFailed, match=rf"gave an answer of 114 tokens, where at most {tokens} were asked for"):
         driven(asked(source, budget=2_000), lambda call: Reply(text=GOOD + "\n- and so on" * 33))
+
+
+def test_pictures_count_for_the_source() -> None:
+    """A conversation of pictures has few words and many tokens, so its summary may have more than the words have."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    source = [{"role": "user", "content": [{"type": "text", "text": f"Picture {number}."}, picture]} for number in range(9)]
+    _, steps = driven(asked(source, budget=400), good)
+    assert "At most 400 tokens" in prompts(steps)[0]
 
 
 def test_second_try_is_firmer_and_has_more_room() -> None:

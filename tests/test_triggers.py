@@ -183,7 +183,7 @@ class TestContext:
     @pytest.mark.parametrize("arguments", [{"window": 0}, {"window": -1}, {"window": 1.5}, {"overhead_tokens": 1.5}])
     def test_what_surrounds_a_conversation_is_checked(self, arguments: dict[str, int]) -> None:
         """A window of nothing, or overhead that takes away, is an error where it is written."""
-        with pytest.raises(ConfigurationError, match=r"must be a whole number >= [01]"):
+        with pytest.raises(ConfigurationError, match="must be a whole number"):
             RunContext(**arguments)
 
 

@@ -11,10 +11,8 @@ import typer
 from .. import presets
 from ..errors import ConfigurationError
 from ..files import Conversation, write_text
-from ..groups import GroupKind
 from ..run import Step, compact_sync
-from ..selectors import kinds, last
-from ..strategies import ClearReasoning, Dedupe, HeadTail, Strategy, TokenBudgetComposed, ToolResult
+from ..strategies import Strategy
 from ..tokens import TokenCounter
 from ..validity import validate
 from .compact_report import Compacted, CompactReport
@@ -23,7 +21,11 @@ from .options import STANDARD, AsJson, CounterName, Input, Output, conversations
 
 __all__ = ["Plan", "compact"]
 
-_PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window}
+def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
+    return presets.hermes(window - reserve_output)
+
+
+_PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window, "hermes": _hermes}
 
 
 @attrs.frozen
@@ -99,23 +101,12 @@ def _plan(preset: str, window: int | None, budget: int | None, reserve_output: i
         raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
     if reserve_output is not None:
         raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
-    return Plan(_gentle_steps(budget), budget)
-
-
-def _gentle_steps(budget: int) -> Strategy:
-    """What --budget stands for: what loses least comes first, and each step ends as soon as the budget holds."""
-    steps = [
-        ToolResult(Dedupe()),
-        ClearReasoning(),
-        ToolResult(HeadTail()),
-        ToolResult(keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL))),
-    ]
-    return TokenBudgetComposed(steps, budget=budget)
+    return Plan(presets.token_budget(budget), budget)
 
 
 def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter) -> tuple[str, Compacted]:
     """The conversation's new text, and what there is to say about it."""
     steps: list[Step] = []
     result = compact_sync(conversation.messages, plan.strategy, counter=counter, budget=plan.budget, on_step=steps.append)
-    problems = validate(conversation.messages), validate(result.messages)
-    return conversation.with_messages(result.messages), Compacted.of(conversation, result, steps, problems)
+    done = Compacted.of(conversation, result, steps, budget=plan.budget, known=validate(conversation.messages))
+    return conversation.with_messages(result.messages), done

@@ -14,6 +14,7 @@ from ..files import Conversation
 from ..formats import Problem
 from ..metrics import Metrics
 from ..run import CompactionResult, Outcome, Step
+from ..validity import validate
 from .terminal import console_on, counted, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
@@ -61,19 +62,21 @@ class StepTaken:
 
     Args:
         strategy: Which strategy it was.
+        configured: The expression that builds it.
         why: Why it began.
         did: What it did, but for what a step within it did and told before.
         before: Sizes when it began.
         after: Sizes when it ended.
-        reached: Whether its target held then.
+        reached: Whether its target held then; ``None`` if it was closed before it could say.
     """
 
     strategy: str
+    configured: str
     why: str
     did: list[Deed]
     before: Metrics
     after: Metrics
-    reached: bool
+    reached: bool | None
 
     @classmethod
     def all_of(cls, steps: Sequence[Step]) -> list[StepTaken]:
@@ -83,7 +86,7 @@ class StepTaken:
         for step in steps:
             own = [edit for edit in step.edits if id(edit) not in told]
             told.update(map(id, own))
-            taken.append(cls(step.strategy, step.why, _deeds(own), step.before, step.after, step.reached))
+            taken.append(cls(step.strategy, step.configured, step.why, _deeds(own), step.before, step.after, step.reached))
         return taken
 
 
@@ -94,7 +97,8 @@ class Compacted:
     Args:
         where: Its file, and its line where the file holds several.
         id: Its id.
-        outcome: How the run ended.
+        outcome: How the run ended, in the library's words: ``over_target`` also if a step fell short of its own target.
+        fits: Whether the result is within the budget.
         before: Sizes before.
         after: Sizes after.
         steps: What was done, in the order in which steps ended.
@@ -107,6 +111,7 @@ class Compacted:
     where: str
     id: str
     outcome: Outcome
+    fits: bool
     before: Metrics
     after: Metrics
     steps: list[StepTaken]
@@ -117,39 +122,50 @@ class Compacted:
 
     @classmethod
     def of(
-        cls,
-        conversation: Conversation,
-        result: CompactionResult,
-        steps: Sequence[Step],
-        problems: tuple[Sequence[Problem], Sequence[Problem]],
+        cls, conversation: Conversation, result: CompactionResult, steps: Sequence[Step], *, budget: int, known: list[Problem]
     ) -> Compacted:
-        """What there is to say about a run, and about the problems before and after it."""
-        before, after = (Counter(problem.rule for problem in found) for found in problems)
+        """What there is to say about a run.
+
+        Args:
+            conversation: What was compacted.
+            result: What came of it.
+            steps: What was done.
+            budget: Tokens by which the result is judged.
+            known: The problems the conversation had before.
+        """
+        problems = validate(result.messages)
+        new = Counter(problem.rule for problem in problems) - Counter(problem.rule for problem in known)
         return cls(
             where=conversation.where,
             id=conversation.id,
             outcome=result.outcome,
+            fits=result.after.tokens <= budget,
             before=result.before,
             after=result.after,
             steps=StepTaken.all_of(steps),
             refused=dict(Counter(refusal.rule for refusal in result.refused)),
             failures=[f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
-            problems=list(problems[1]),
-            new_problems=sorted(after - before),
+            problems=problems,
+            new_problems=sorted(new),
         )
 
     @property
     def is_well(self) -> bool:
-        """Whether it is small enough and breaks no rule that it did not break before."""
-        return self.outcome != "over_target" and not self.new_problems
+        """Whether it fits and breaks no rule that it did not break before."""
+        return self.fits and not self.new_problems
 
     @property
-    def validity(self) -> str:
-        """In words, whether the result breaks rules."""
+    def verdict(self) -> str:
+        """In words, how it ended, and whether the result is valid."""
+        ended = "compacted" if any(step.did for step in self.steps) else "unchanged"
+        if not self.fits:
+            ended = f"{ended}, over budget"
+        if self.failures:
+            ended = f"{ended}, {counted(len(self.failures), 'failure')}"
         if not self.problems:
-            return "valid"
-        count = counted(len(self.problems), "problem")
-        return f"{count}, new: {', '.join(self.new_problems)}" if self.new_problems else f"{count}, none new"
+            return f"{ended}; valid"
+        new = f"new: {', '.join(self.new_problems)}" if self.new_problems else "none new"
+        return f"{ended}; {counted(len(self.problems), 'problem')}, {new}"
 
 
 @attrs.frozen
@@ -181,6 +197,7 @@ class CompactReport:
             "before": _sum(done.before for done in self.conversations),
             "after": _sum(done.after for done in self.conversations),
             "outcomes": dict(Counter(done.outcome for done in self.conversations)),
+            "over_budget": sum(not done.fits for done in self.conversations),
             "with_problems": sum(bool(done.problems) for done in self.conversations),
             "with_new_problems": sum(bool(done.new_problems) for done in self.conversations),
         }
@@ -193,49 +210,24 @@ class CompactReport:
         """Show it to a person: one conversation at length, several with a line for each."""
         with console_on(stream) as console:
             if len(self.conversations) == 1:
-                self._show_one(console, self.conversations[0])
+                _show_one(console, self.conversations[0])
             else:
                 self._show_all(console)
+            precision = "" if self.exact else ", an estimate"
+            console.print(safe(f"budget {self.budget:,} tokens, counted by {self.counter}{precision}"))
             if self.note:
                 console.print(safe(self.note))
 
-    def _show_one(self, console: Console, done: Compacted) -> None:
-        sizes = zip(attrs.asdict(done.before).items(), attrs.asdict(done.after).values(), strict=True)
-        rows = [
-            (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
-            for (name, before), after in sizes
-        ]
-        show_table(console, [done.where, ">before", ">after", ">left"], rows)
-        if done.steps:
-            columns = ["step", "~why", "~groups", ">tokens before", ">after"]
-            show_table(console, columns, [row for step in done.steps for row in _step_rows(step)])
-        for rule, times in done.refused.items():
-            console.print(safe(f"not done, {times:,} times: {rule}"))
-        for failure in done.failures:
-            console.print(safe(f"failed: {failure}"))
-        for problem in done.problems:
-            console.print(safe(str(problem)))
-        console.print(
-            f"{_in_words(done.outcome)}; {done.validity}; budget {self.budget:,} tokens, counted by {self._counted_by}"
-        )
-
     def _show_all(self, console: Console) -> None:
         rows = [
-            _line(place_in(self.file, done.where), done.id, done.before, done.after, _in_words(done.outcome), done.validity)
+            _line(place_in(self.file, done.where), done.id, done.before, done.after, done.verdict)
             for done in self.conversations
         ]
         totals = self.totals()
-        outcomes = ", ".join(f"{count:,} {_in_words(outcome)}" for outcome, count in totals["outcomes"].items())
-        problems = f"{totals['with_problems']:,} with problems" if totals["with_problems"] else "all valid"
         before, after = Metrics(**totals["before"]), Metrics(**totals["after"])
-        rows.append(_line("all", f"{len(rows):,}", before, after, outcomes, problems))
-        columns = ["conversation", "id", ">tokens", ">after", ">left", ">messages", ">after", "outcome", "validity"]
-        show_table(console, columns, rows)
-        console.print(f"budget {self.budget:,} tokens each, counted by {self._counted_by}")
-
-    @property
-    def _counted_by(self) -> str:
-        return safe(f"{self.counter}{'' if self.exact else ', an estimate'}")
+        verdict = f"{totals['over_budget']:,} over budget; {totals['with_problems']:,} with problems"
+        rows.append(_line("all", f"{len(rows):,}", before, after, verdict))
+        show_table(console, ["~conversation", "~id", ">tokens", ">after", ">left", ">messages", ">after", "~result"], rows)
 
 
 def _sum(sizes: Iterator[Metrics]) -> dict[str, int]:
@@ -246,14 +238,28 @@ def _sum(sizes: Iterator[Metrics]) -> dict[str, int]:
     return totals
 
 
-def _in_words(outcome: str) -> str:
-    return outcome.replace("_", " ")
-
-
-def _line(where: str, id: str, before: Metrics, after: Metrics, *ended: str) -> Sequence[str]:
+def _line(where: str, id: str, before: Metrics, after: Metrics, verdict: str) -> Sequence[str]:
     left = percent(after.tokens / before.tokens) if before.tokens else ""
-    sizes = (f"{before.tokens:,}", f"{after.tokens:,}", left, f"{before.messages:,}", f"{after.messages:,}")
-    return where, id, *sizes, *ended
+    return where, id, f"{before.tokens:,}", f"{after.tokens:,}", left, f"{before.messages:,}", f"{after.messages:,}", verdict
+
+
+def _show_one(console: Console, done: Compacted) -> None:
+    sizes = zip(attrs.asdict(done.before).items(), attrs.asdict(done.after).values(), strict=True)
+    rows = [
+        (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
+        for (name, before), after in sizes
+    ]
+    show_table(console, [safe(done.where), ">before", ">after", ">left"], rows)
+    if done.steps:
+        columns = ["step", "~why", "~groups", ">tokens before", ">after"]
+        show_table(console, columns, [row for step in done.steps for row in _step_rows(step)])
+    for rule, times in done.refused.items():
+        console.print(safe(f"not done, {counted(times, 'time')}: {rule}"))
+    for failure in done.failures:
+        console.print(safe(f"failed: {failure}"))
+    for problem in done.problems:
+        console.print(safe(str(problem)))
+    console.print(safe(done.verdict))
 
 
 def _step_rows(step: StepTaken) -> Iterator[Sequence[str]]:

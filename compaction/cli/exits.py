@@ -15,8 +15,7 @@ from typing import Any, Final, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from ..errors import ConfigurationError, InputError, UnreadableFile
-from ..files import UnwritableFile
+from ..errors import ConfigurationError, InputError, UnreadableFile, UnwritableFile
 from .terminal import safe
 
 __all__ = ["CommandGroup", "ExitCode", "complain", "naming"]
@@ -32,16 +31,13 @@ class ExitCode(enum.IntEnum):
     """It did what was asked, and the answer is bad: a problem, or a size not reached. The output is written."""
 
     UNUSABLE = 2
-    """Arguments or input cannot be used, or the output cannot be written. Nothing is written."""
+    """Arguments or input cannot be used, or the output cannot be written. It is as it was, unless only the report failed."""
 
     DEFECT = 3
-    """This package is at fault. Nothing is written."""
+    """This package is at fault."""
 
     INTERRUPTED = 130
     """Somebody pressed Ctrl-C."""
-
-    UNREAD = 141
-    """Whoever read the output stopped reading."""
 
 
 # The base of all that typer says about arguments. It has no public name.
@@ -68,8 +64,6 @@ class CommandGroup(TyperGroup):
         """Run a command; what typer would answer in its own way is answered here."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            return _unwritten(ExitCode.UNREAD)
         except KeyboardInterrupt:
             complain("interrupted")
             return ExitCode.INTERRUPTED
@@ -84,11 +78,9 @@ def _code_of(run: Callable[[], Any]) -> int:
         complain(str(error))
     except _UsageError as error:
         complain(f"{error.format_message().rstrip('.')}; see compaction --help")
-    except BrokenPipeError:
-        return _unwritten(ExitCode.UNREAD)
     except OSError as error:
         complain(f"standard output: it cannot be written ({error.strerror or error}); make room, or send it elsewhere")
-        return _unwritten(ExitCode.UNUSABLE)
+        _stop_writing()
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         complain(f"a defect of this program: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})")
@@ -98,11 +90,10 @@ def _code_of(run: Callable[[], Any]) -> int:
     return ExitCode.UNUSABLE
 
 
-def _unwritten(code: ExitCode) -> ExitCode:
+def _stop_writing() -> None:
     """Send what is left for standard output nowhere, so that Python does not complain about it at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
 
 
 def complain(text: str) -> None:

@@ -15,7 +15,17 @@ from ..errors import UnreadableFile
 from ..files import Conversation, read_conversations
 from ..tokens import TokenCounter, counter
 
-__all__ = ["AsJson", "CounterName", "Input", "Output", "conversations_of", "counter_named", "output_of", "parse_size"]
+__all__ = [
+    "STANDARD",
+    "AsJson",
+    "CounterName",
+    "Input",
+    "Output",
+    "conversations_of",
+    "counter_named",
+    "output_of",
+    "parse_size",
+]
 
 STANDARD: Final = "-"
 

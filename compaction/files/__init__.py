@@ -15,6 +15,6 @@ from __future__ import annotations
 
 from .conversation import Conversation
 from .reading import read_conversations
-from .writing import UnwritableFile, write_text
+from .writing import write_text
 
-__all__ = ["Conversation", "UnwritableFile", "read_conversations", "write_text"]
+__all__ = ["Conversation", "read_conversations", "write_text"]

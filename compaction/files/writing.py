@@ -14,15 +14,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, Final, cast
 
-from ..errors import CompactionError
+from ..errors import UnwritableFile
 
-__all__ = ["UnwritableFile", "write_text"]
+__all__ = ["write_text"]
 
 _HELD_IN_MEMORY: Final = 16_000_000
-
-
-class UnwritableFile(CompactionError):
-    """A file cannot be written. What stood at its path, if anything, still does."""
 
 
 @contextlib.contextmanager
@@ -39,7 +35,6 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
 
     Raises:
         UnwritableFile: If the file cannot be written.
-        BrokenPipeError: If nobody reads the stream or pipe any more.
     """
     name = str(target) if isinstance(target, Path) else "the output"
     packed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
@@ -49,8 +44,6 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
             if packed:
                 stream = cast("IO[bytes]", opened.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
             yield lambda text: stream.write(text.encode())
-    except BrokenPipeError:
-        raise
     except OSError as error:
         remedy = "name a file in a folder you may write to, on a disk with room"
         raise UnwritableFile(f"{name}: it cannot be written ({error.strerror or error}); {remedy}") from error

@@ -101,6 +101,24 @@ class MessageFormat(abc.ABC):
         """Whether ``after`` may directly follow ``before`` (``None``: the start or end of the list); by default always."""
         return True
 
+    def stand_in(self, text: str) -> Message:
+        """A note that stands for tool calls wherever they stood; by default the assistant says it."""
+        return self.new("assistant", text)
+
+    def replacement_problem(self, messages: Sequence[Message]) -> str | None:
+        """Why these messages may not stand in place of others, whatever is next to them; by default nothing forbids it."""
+        return None
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        """Why the messages of a group may not become those; by default nothing forbids it.
+
+        Args:
+            before: The first messages of the group, as they are.
+            after: The same anew, one for one; ``None`` for one that goes.
+            current: Whether the group belongs to the current turn, whose tool loop may still be open.
+        """
+        return None
+
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
         """A summary as this format wants it between these two neighbours: one message, or two where roles have to alternate."""
         return (self.new(self.summary_role(before, after), text),)

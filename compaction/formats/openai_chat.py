@@ -25,6 +25,7 @@ __all__ = ["OpenAIChat", "openai_chat"]
 
 _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_RARE_FIELDS: Final = frozenset({*REASONING_FIELDS, "refusal", "audio", "function_call"})
 
 
 @attrs.frozen
@@ -55,10 +56,11 @@ class OpenAIChat(MessageFormat):
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
-        role = fields.get("role")
-        content = fields.get("content")
+        role, content, name = fields.get("role"), fields.get("content"), fields.get("name")
+        if not isinstance(name, str):
+            name = None
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
-            return Message(role, (Text(content),), raw, self, _name(fields))
+            return Message(role, (Text(content),), raw, self, name)
         if not isinstance(role, str) or not role:
             raise InvalidMessage(
                 f"messages[{position}].role",
@@ -66,8 +68,8 @@ class OpenAIChat(MessageFormat):
                 "give it one of developer, system, user, assistant, tool",
             )
         if role == "tool" or role == "function":
-            return Message(role, _result_parts(fields, role), raw, self, _name(fields))
-        return Message(role, tuple(_parts(fields)), raw, self, _name(fields))
+            return Message(role, _result_parts(fields, role), raw, self, name)
+        return Message(role, tuple(_parts(fields)), raw, self, name)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(_fields(message.raw, 0))
@@ -126,11 +128,6 @@ def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
 
 
-def _name(fields: Mapping[str, Any]) -> str | None:
-    name = fields.get("name")
-    return name if isinstance(name, str) else None
-
-
 def _json(value: Any) -> str:
     """A value as JSON text, or as Python shows it where JSON cannot."""
     if isinstance(value, str):
@@ -143,24 +140,31 @@ def _json(value: Any) -> str:
 
 def _parts(fields: Mapping[str, Any]) -> list[Part]:
     """The parts of a message that is not a tool's, reasoning first, calls last."""
+    content, calls = _content_parts(fields.get("content")), _call_parts(fields.get("tool_calls"))
+    if _RARE_FIELDS.isdisjoint(fields):
+        return content + calls
     parts: list[Part] = [
         Reasoning(_reasoning_text(value), raw=_Field(field))
         for field in REASONING_FIELDS
         if not is_empty(value := fields.get(field))
     ]
-    parts.extend(_content_parts(fields.get("content")))
+    parts += content
     if not is_empty(refusal := fields.get("refusal")):
         parts.append(Text(_json(refusal), raw=_Field("refusal")))
     if not is_empty(audio := fields.get("audio")):
         parts.append(Media("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
-    calls = fields.get("tool_calls")
-    if (entries := items_of(calls)) is not None:
-        parts.extend(_call(call) for call in entries)
-    elif calls is not None:
-        parts.append(Other(_json(calls), raw=_Field("tool_calls")))
+    parts += calls
     if not is_empty(legacy := fields.get("function_call")):
         parts.append(_legacy_call(legacy))
     return parts
+
+
+def _call_parts(calls: Any) -> list[Part]:
+    """The elements of ``tool_calls``; what is no list stays whole as `Other`."""
+    entries = items_of(calls)
+    if entries is not None:
+        return [_call(call) for call in entries]
+    return [] if calls is None else [Other(_json(calls), raw=_Field("tool_calls"))]
 
 
 def _reasoning_text(value: Any) -> str:

@@ -15,12 +15,13 @@ __all__ = ["Pipeline"]
 class Pipeline(Strategy):
     """Runs every step in order, each by its own trigger; gentlest first.
 
-    A pipeline is a strategy, and an empty one does nothing. With a trigger it is one step to an observer: the trigger is asked once,
-    and all steps run if it fires, although the first of them may already have won enough.
+    A pipeline is a strategy, and an empty one does nothing. With a trigger it is one step: the trigger is asked once, all steps run
+    if it fires, although the first may already have won enough, and the whole is judged by ``target``, not each step by its own.
 
     Args:
         steps: Strategies or plain functions; a pipeline without a trigger among them is taken apart.
         trigger: When to run at all.
+        target: What the whole is judged by, if there is a trigger; by default that the trigger rests.
 
     >>> from compaction.strategies import ClearReasoning, SelectiveToolCall
     >>> ClearReasoning() >> SelectiveToolCall() == Pipeline(ClearReasoning(), SelectiveToolCall())
@@ -29,17 +30,20 @@ class Pipeline(Strategy):
 
     steps: tuple[Strategy, ...]
     trigger: Trigger
+    target: Trigger
 
-    def __init__(self, *steps: StrategyLike, trigger: TriggerLike = always) -> None:
+    def __init__(self, *steps: StrategyLike, trigger: TriggerLike = always, target: TriggerLike | None = None) -> None:
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
             flat.extend(step.steps if isinstance(step, Pipeline) and step.trigger == always else (step,))
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
+        object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
 
     def __repr__(self) -> str:
-        trigger = () if self.trigger == always else (f"trigger={self.trigger!r}",)
-        return f"Pipeline({', '.join([*map(repr, self.steps), *trigger])})"
+        trigger = [] if self.trigger == always else [f"trigger={self.trigger!r}"]
+        target = [] if self.target == ~self.trigger else [f"target={self.target!r}"]
+        return f"Pipeline({', '.join([*map(repr, self.steps), *trigger, *target])})"
 
     def __call__(self, index: MessageIndex) -> Steps:
         if self.trigger == always:
@@ -49,8 +53,7 @@ class Pipeline(Strategy):
             yield StepBegan(self, self.trigger.explain(index))
             for step in self.steps:
                 yield from step(index)
-            target = ~self.trigger
-            yield StepEnded(self, target, target == never or target(index))
+            yield StepEnded(self, self.target, self.target == never or self.target(index))
 
     def forced(self, focus: str | None = None) -> Strategy:
         return Pipeline(*(step.forced(focus) for step in self.steps))

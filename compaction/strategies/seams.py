@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ..formats import MessageFormat
 from ..groups import MessageGroup
 from ..index import MessageIndex
 
@@ -27,6 +28,9 @@ def steps_to_seams(
         groups: What may go, in order.
         together: Says of two neighbours among them that one does not go without the other.
     """
+    if together is _apart and type(index.format).valid_seam is MessageFormat.valid_seam:
+        yield from ([group.id] for group in groups)
+        return
     free = {group.id: place for place, group in enumerate(groups)}
     shown = index.included_groups
     seam = index.format.valid_seam

@@ -15,7 +15,8 @@ __all__ = ["SlidingWindow"]
 
 
 def _same_turn(one: MessageGroup, other: MessageGroup) -> bool:
-    return one.turn == other.turn
+    """Whether two neighbours belong to one turn; a collapsed tool call belongs to the turn it stands in."""
+    return other.turn == one.turn or (other.is_collapsed or one.is_collapsed) and other.kind is not GroupKind.USER
 
 
 @attrs.frozen
@@ -45,7 +46,7 @@ class SlidingWindow(CompactionStrategy):
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        groups = [group for group in self.candidates(index) if group.kind is not GroupKind.SUMMARY]
+        groups = [group for group in self.candidates(index) if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         for step in steps_to_seams(index, groups, _same_turn):
             if self.target(index):
                 return

@@ -16,7 +16,7 @@ from ..checks import count
 from ..edits import Replace, Rewrite
 from ..groups import MessageGroup
 from ..index import MessageIndex
-from ..marks import marked
+from ..marks import COLLAPSED_BY, marked
 from ..messages import Message, Part, Text, ToolCall, ToolResult
 
 __all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call"]
@@ -156,7 +156,7 @@ class Collapse:
         def collapsed(group: MessageGroup) -> Replace | None:
             if not index.is_removable(group):
                 return None
-            message = index.format.new("assistant", marked(self.describe(group), by="ToolResult"))
+            message = index.format.new("assistant", marked(self.describe(group), by=COLLAPSED_BY))
             if index.measure(message)[0] >= group.tokens:
                 return None
             return Replace(group, [message], "an old tool call")

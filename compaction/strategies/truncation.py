@@ -49,10 +49,10 @@ class Truncation(CompactionStrategy):
             yield from self._system_edits(index)
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """What to drop, in order: the conversation, then summaries."""
+        """What to drop, in order: the conversation, then summaries of it."""
         groups = self.candidates(index)
-        yield from steps_to_seams(index, [group for group in groups if group.kind is not GroupKind.SUMMARY])
-        yield from ([group.id] for group in groups if group.kind is GroupKind.SUMMARY)
+        yield from steps_to_seams(index, [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
+        yield from ([group.id] for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed)
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)

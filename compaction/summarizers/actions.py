@@ -21,7 +21,8 @@ __all__ = ["Action", "Effect", "actions_of", "argument_values", "error_in"]
 
 _CALL_CHARS: Final = 100
 _OUTCOME_CHARS: Final = 60
-_ERROR_CHARS: Final = 200
+_ERROR_CHARS: Final = 160
+_BARE: Final = 12
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
@@ -114,9 +115,10 @@ def _action(call: ToolCall, result: ToolResult | None) -> Action:
     values = list(argument_values(call.arguments))
     brief = f"{call.name}({one_line(', '.join(one_line(value, _VALUE_CHARS) for _, value in values), _CALL_CHARS)})"
     error = None if result is None else error_in(result.text)
-    outcome = None if result is None else error or _outcome(result)
     command = next((value for key, value in values if key in _COMMANDS), "")
-    return Action(brief, outcome, error is not None, _effect(call.name, command), tuple(_paths(values)))
+    effect = _effect(call.name, command)
+    outcome = None if result is None else error or _outcome(result, effect)
+    return Action(brief, outcome, error is not None, effect, tuple(_paths(values)))
 
 
 def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
@@ -158,20 +160,24 @@ def error_in(text: str) -> str | None:
     if "Traceback" in match[0]:
         raised = list(_RAISED.finditer(scanned, match.end()))
         match = raised[-1] if raised else match
-    start = scanned.rfind("\n", 0, match.start() + 1) + 1
+    start = max(scanned.rfind("\n", 0, match.start() + 1) + 1, match.start() - _ERROR_CHARS)
     end = scanned.find("\n", match.end())
-    line = scanned[start : len(scanned) if end < 0 else end]
-    return one_line(line if len(line) <= _ERROR_CHARS else scanned[match.start() : match.start() + _ERROR_CHARS], _ERROR_CHARS)
+    line = scanned[start:] if end < 0 else scanned[start:end]
+    if len(line.strip()) < _BARE and end >= 0:
+        line = f"{line} {scanned[end:].strip()}"
+    return one_line(line, _ERROR_CHARS)
 
 
-def _outcome(result: ToolResult) -> str:
+def _outcome(result: ToolResult, effect: Effect) -> str:
     text = result.text.strip()
     if not text:
         return " ".join(f"[{media.kind}]" for media in result.media)
     if _CLEARED.fullmatch(text):
         return "(output not kept)"
     if len(text) > _OUTCOME_CHARS:
-        match = _TELLING.search(text[:_SCANNED]) if text[0] not in "[{" else None
+        if text[0] in "[{" or effect is Effect.READS:
+            return "ok"
+        match = _TELLING.search(text[:_SCANNED])
         text = match[0] if match and len(match[0]) <= 2 * _OUTCOME_CHARS else text.partition("\n")[0]
     return one_line(text, _OUTCOME_CHARS)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ __all__ = ["Asking", "Question", "Retries", "TooLong"]
 
 _LONGEST_BACKOFF_SECONDS: Final = 30.0
 _LEAST_READ_TOKENS: Final = 2_048
+_SAME_SHARE: Final = 0.25
 
 
 class TooLong(Exception):
@@ -129,6 +129,7 @@ class Asking:
     least_read: float
     _tried: list[str] = attrs.field(factory=list[str], init=False)
     _cause: Exception | None = attrs.field(default=None, init=False)
+    _read_share: float | None = attrs.field(default=None, init=False)
 
     def ask(self, question: Question) -> Exchange:
         """The answer to a question.
@@ -205,10 +206,16 @@ class Asking:
     def _check_read(self, reply: Reply, question: Question) -> None:
         """Some servers cut a request that is too long and say nothing; their usage does.
 
+        A share that stays the same for a shorter request is a server that counts otherwise than we do, not one that cuts.
+
         Raises:
             TooLong: If the server read far less than was sent.
         """
         read = reply.prompt_tokens
-        if read is None or question.tokens < _LEAST_READ_TOKENS or read >= math.ceil(self.least_read * question.tokens):
+        if read is None or question.tokens < _LEAST_READ_TOKENS or read >= self.least_read * question.tokens:
             return
+        share, before = read / question.tokens, self._read_share
+        if before is not None and abs(share - before) <= _SAME_SHARE * before:
+            return
+        self._read_share = share
         raise TooLong(f"read {read:,} tokens of a request of about {question.tokens:,}")

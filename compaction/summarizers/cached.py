@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Awaitable, Generator, Iterable
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["CachedSummarizer", "request_digest"]
 _APPLICATION: Final = 0x636D7073
 _SCHEMA: Final = 1
 _BUSY_SECONDS: Final = 10.0
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 def _key_of(summarizer: Summarizer) -> str:
@@ -34,9 +36,9 @@ def _key_of(summarizer: Summarizer) -> str:
     if isinstance(key, str):
         return f"{type(summarizer).__qualname__} {key}"
     told = repr(summarizer)
-    if f" object at {id(summarizer):#x}" in told:
+    if _ADDRESS.search(told):
         raise ConfigurationError(
-            f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key' and a repr that differs each time; give it a"
+            f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
             " 'cache_key', a text that says what its answers depend on"
         )
     return told
@@ -67,7 +69,7 @@ class CachedSummarizer:
 
     Args:
         inner: Who is asked. What its answers depend on is its ``cache_key`` if it has one, else its `repr`.
-        path: The file; made if it is not there. Its folder must be.
+        path: The file; made if it is not there, for its owner alone. Its folder must be there.
 
     Raises:
         ConfigurationError: If the inner summarizer cannot be told from others, or there is no path.
@@ -78,6 +80,10 @@ class CachedSummarizer:
     path: str = attrs.field(converter=_file)
 
     def __attrs_post_init__(self) -> None:
+        try:
+            Path(self.path).touch(mode=0o600)
+        except OSError as error:
+            raise StateError(f"{self.path}: cannot be made or written ({error}); see that its folder is there") from error
         with self._opened():
             pass
 
@@ -129,27 +135,32 @@ class CachedSummarizer:
     def _check_version(self, file: sqlite3.Connection) -> None:
         """See that the file is ours, or new, and make it ready if it is new.
 
-        What it holds is read before whose it is: between the two, another process may have made it ready.
+        What it holds is read before whose it is: between the two, another process may have made it ready. The change to a
+        write-ahead log does not wait for others; while they are at work it is left to whoever opens the file next.
         """
         [tables] = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         [application], [version] = (file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
-        if application == _APPLICATION and version == _SCHEMA:
-            return
         if application == _APPLICATION and version > _SCHEMA:
             raise StateError(f"{self.path}: written by a newer version (schema {version}); upgrade, or name another file")
-        if application not in (0, _APPLICATION) or (application == 0 and tables):
-            raise StateError(f"{self.path}: is a database of something else; name another file")
-        file.execute("PRAGMA journal_mode = WAL")
-        file.execute("BEGIN IMMEDIATE")
-        file.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID")
-        file.execute(f"PRAGMA application_id = {_APPLICATION}")
-        file.execute(f"PRAGMA user_version = {_SCHEMA}")
-        file.execute("COMMIT")
+        if application != _APPLICATION:
+            if application or tables:
+                raise StateError(f"{self.path}: is a database of something else; name another file")
+            _make_ready(file)
+        with contextlib.suppress(sqlite3.OperationalError):
+            file.execute("PRAGMA journal_mode = WAL")
+
+
+def _make_ready(file: sqlite3.Connection) -> None:
+    file.execute("BEGIN IMMEDIATE")
+    file.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID")
+    file.execute(f"PRAGMA application_id = {_APPLICATION}")
+    file.execute(f"PRAGMA user_version = {_SCHEMA}")
+    file.execute("COMMIT")
 
 
 def _remedy(error: sqlite3.Error) -> str:
     if isinstance(error, sqlite3.OperationalError):
-        return "see that its folder is there, may be written, and has room"
+        return "see that it may be written, that there is room, and that nobody keeps it locked"
     return "it is damaged or no database: move it away, and it is made anew"
 
 

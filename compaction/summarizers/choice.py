@@ -16,50 +16,43 @@ from .record import Record
 from .sections import Section
 from .sentences import one_line
 
-__all__ = ["add_asks", "add_constraints", "add_facts", "add_held_facts", "add_lines", "add_progress"]
+__all__ = ["add_asks", "add_constraints", "add_facts", "add_first_and_latest", "add_held_facts", "add_lines", "add_progress"]
 
-_FIRST: Final = 0.05
-_LATEST: Final = 0.04
-_ASKS: Final = 0.10
+_FIRST: Final = 0.08
+_LATEST: Final = 0.05
+_ASKS: Final = 0.04
 _STATE: Final = 0.06
-_DONE: Final = 0.10
+_DONE: Final = 0.12
 _DECISIONS: Final = 0.04
-_FILES: Final = 0.05
+_FILES: Final = 0.08
 _SETTINGS: Final = 0.02
 _CARRIED: Final = 0.25
 _CONSTRAINTS: Final = 0.9
 _LINE_CHARS: Final = 200
 _ASK_CHARS: Final = 160
+_ASK_TOKENS: Final = 40
 _TELLING_ASK: Final = 12
 _RECENT: Final = 5
 _FOCUS_BONUS: Final = 2.0
 _LEAST_FACT: Final = 2
 
 
-def add_asks(draft: Draft, record: Record, opening: str | None) -> None:
-    """The user's words: the first and the latest ones, and what room there is for others, the newest first.
+def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> None:
+    """What the user said first and last.
 
     Args:
         draft: Gets them.
         record: Holds them.
-        opening: What the user said first, if it still stands in the view.
+        opening: What the user said first, if it still stands in the view: then its beginning is enough.
     """
     asks = list(record.asks.values())
-    first = opening or (asks.pop(0) if asks else None)
-    latest = asks.pop() if asks else None
-    start = draft.used
+    first = opening or (asks[0] if asks else None)
     if first:
-        room = _FIRST / 2 if opening else _FIRST
-        draft.add(Section.GOAL, f"First: {draft.shortened(first, room * draft.limit)}", upto=draft.limit, place=0)
-    if latest and latest != first:
-        draft.add(
-            Section.GOAL, f"Latest: {draft.shortened(latest, _LATEST * draft.limit)}", upto=draft.limit, place=len(asks) + 1
-        )
-    for place, line in enumerate(record.lines.get(Section.GOAL, [])):
-        draft.add(Section.GOAL, line, upto=start + _ASKS * draft.limit, place=place - len(record.lines[Section.GOAL]))
-    for place, ask in reversed(list(enumerate(asks, 1))):
-        if len(ask) >= _TELLING_ASK:
-            draft.add(Section.GOAL, f"Then: {one_line(ask, _ASK_CHARS)}", upto=start + _ASKS * draft.limit, place=place)
+        room = _FIRST / 4 * draft.limit if opening else max(_ASK_TOKENS, _FIRST * draft.limit)
+        draft.add(Section.GOAL, f"First: {draft.shortened(first, room)}", upto=draft.limit, place=-1)
+    if asks and asks[-1] != first:
+        latest = draft.shortened(asks[-1], max(_ASK_TOKENS, _LATEST * draft.limit))
+        draft.add(Section.GOAL, f"Latest: {latest}", upto=draft.limit, place=len(asks))
 
 
 def add_constraints(draft: Draft, record: Record) -> None:
@@ -76,9 +69,20 @@ def add_constraints(draft: Draft, record: Record) -> None:
                 draft.left_out += not fits
 
 
+def add_asks(draft: Draft, record: Record, opening: str | None) -> None:
+    """What an earlier summary gives as the goal, and of the user's other words what there is room for, the newest first."""
+    upto = draft.used + _ASKS * draft.rest
+    for place, line in enumerate(record.lines.get(Section.GOAL, [])):
+        draft.add(Section.GOAL, line, upto=upto, place=place - len(record.lines[Section.GOAL]) - 1)
+    asks = list(enumerate(record.asks.values()))
+    for place, ask in reversed(asks[0 if opening else 1 : -1]):
+        if len(ask) >= _TELLING_ASK:
+            draft.add(Section.GOAL, f"Then: {one_line(ask, _ASK_CHARS)}", upto=upto, place=place)
+
+
 def add_progress(draft: Draft, record: Record) -> None:
     """What is in progress, blocked and next, and what was done: calls that changed something or failed before others."""
-    upto = draft.used + _STATE * draft.limit
+    upto = draft.used + _STATE * draft.rest
     recent = list(record.actions.values())[-_RECENT:]
     stuck = [action for action in recent if action.failed]
     waiting = [action for action in recent if action.outcome is None]
@@ -90,7 +94,7 @@ def add_progress(draft: Draft, record: Record) -> None:
     ):
         for line in [*record.lines.get(section, []), *lines]:
             draft.add(section, line, upto=upto)
-    upto = draft.used + _DONE * draft.limit
+    upto = draft.used + _DONE * draft.rest
     done = list(enumerate(action for action in record.actions.values() if action not in stuck and action not in waiting))
     for place, line in enumerate(record.lines.get(Section.DONE, [])):
         draft.add(Section.DONE, line, upto=upto, place=place - len(record.lines[Section.DONE]))
@@ -106,20 +110,20 @@ def _weight(action: Action, record: Record) -> int:
 
 def add_lines(draft: Draft, record: Record) -> None:
     """Decisions, files, settings, and what an earlier summary of another kind says."""
-    upto = draft.used + _DECISIONS * draft.limit
+    upto = draft.used + _DECISIONS * draft.rest
     decisions = list(enumerate(record.decisions))
     for place, line in decisions[: record.held_decisions]:
-        draft.add(Section.DECISIONS, line, upto=upto - _DECISIONS / 2 * draft.limit, place=place)
+        draft.add(Section.DECISIONS, line, upto=upto - _DECISIONS / 2 * draft.rest, place=place)
     for place, line in reversed(decisions[record.held_decisions :]):
         draft.add(Section.DECISIONS, line, upto=upto, place=place)
-    upto = draft.used + _FILES * draft.limit
+    upto = draft.used + _FILES * draft.rest
     files = list(enumerate(record.files.items()))
     for place, (path, effect) in sorted(files, key=lambda item: (item[1][1] is Effect.READS, -item[0])):
         draft.add(Section.FILES, path, upto=upto, label="Read" if effect is Effect.READS else "Changed", place=place)
-    upto = draft.used + _SETTINGS * draft.limit
+    upto = draft.used + _SETTINGS * draft.rest
     for place, (name, value) in reversed(list(enumerate(record.settings.changed()))):
-        draft.add(Section.CONTEXT, f"{name} = {value}", upto=upto, label="Settings", place=place)
-    upto = draft.used + _CARRIED * draft.limit
+        draft.add(Section.CONTEXT, f"{name}={value}", upto=upto, label="Settings", place=place)
+    upto = draft.used + _CARRIED * draft.rest
     for section in (Section.FILES, Section.CONTEXT):
         for line in record.lines.get(section, []):
             draft.add(section, line, upto=upto)
@@ -143,10 +147,10 @@ def add_facts(draft: Draft, record: Record, upto: float, visible: Container[str]
         visible: The facts of what stays beside the digest, which need not be repeated.
     """
     room = int(max(0, min(upto, draft.limit) - draft.used))
-    likely = heapq.nlargest(2 * room, record.table, key=lambda fact: record.table.score(fact, tokens=1 + len(fact) / 4))
-    candidates = [
-        fact for fact in likely if fact not in visible and fact not in record.held and not _is_superseded(record, fact)
-    ]
+    new = (
+        fact for fact in record.table if fact not in visible and fact not in record.held and not _is_superseded(record, fact)
+    )
+    candidates = heapq.nlargest(2 * room, new, key=lambda fact: record.table.score(fact, tokens=1 + len(fact) / 4))
     place = len(record.held)
     for fact in sorted(candidates, key=lambda fact: -_score(draft, record, fact)):
         place += draft.add_fact(fact, upto=upto, place=place)

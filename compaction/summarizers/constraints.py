@@ -18,7 +18,7 @@ __all__ = ["constraints_in", "forbids", "is_strict", "latest_constraints"]
 _LONGEST: Final = 400
 _PASTED: Final = 4_000
 _ENGLISH: Final = re.compile(
-    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|avoid|make\s+sure|be\s+sure|do\s+not|don[’']?t|may\s+not|"
+    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|avoid|make\s+sure|be\s+sure\s+to|do\s+not|don[’']?t|may\s+not|"
     r"you\s+(?:should|cannot|can[’']?t|have\s+to|need\s+to)|should\s+(?:not|never|always|only|use)|shouldn[’']?t|"
     r"prefer(?:s|red|ably)?|instead|(?:I|we|it|they)\s+(?:\w+\s+)?need\s+to|needs\s+to|without|unless|no\s+(?:more|less)\s+than|"
     r"at\s+(?:most|least)|not\s+allowed|forbidden|prohibited|under\s+no\s+circumstances|from\s+now\s+on|stick\s+to|"

@@ -18,7 +18,7 @@ from ..groups import GroupKind
 from ..messages import ToolCall, ToolResult
 from .actions import argument_values
 from .base import SummaryRequest
-from .choice import add_asks, add_constraints, add_facts, add_held_facts, add_lines, add_progress
+from .choice import add_asks, add_constraints, add_facts, add_first_and_latest, add_held_facts, add_lines, add_progress
 from .draft import Draft
 from .facts import facts_in
 from .record import Record, spoken
@@ -56,7 +56,7 @@ class DigestSummarizer:
     >>> print(digest.summarize(request).partition("\n\n")[2])
     """
 
-    growth: float = attrs.field(default=0.6, validator=share)
+    growth: float = attrs.field(default=0.5, validator=share)
     turnover: float = attrs.field(default=0.05, validator=share)
     redact: Callable[[str], str] | None = attrs.field(default=None)
 
@@ -79,15 +79,18 @@ class DigestSummarizer:
     def _draft(self, request: SummaryRequest, record: Record) -> Draft:
         count = request.counter.count_text
         before = 0 if request.previous is None else count(request.previous)
-        limit = min(request.budget, before + max(_LEAST, sum(group.tokens for group in request.groups) // 2))
-        filled = min(limit, before + max(self.growth * (limit - before), self.turnover * limit))
-        draft = Draft(limit, count)
-        add_asks(draft, record, _opening(request))
+        draft = Draft(min(request.budget, before + max(_LEAST, sum(group.tokens for group in request.groups) // 2)), count)
+        opening = _opening(request)
+        add_first_and_latest(draft, record, opening)
         add_constraints(draft, record)
+        draft.rest = draft.limit - draft.used
         add_progress(draft, record)
         add_lines(draft, record)
-        add_held_facts(draft, record, (1 - self.turnover) * limit)
-        add_facts(draft, record, max(filled, draft.used + self.turnover * limit), _visible(request))
+        add_asks(draft, record, opening)
+        new = self.turnover * draft.rest
+        add_held_facts(draft, record, draft.limit - new)
+        filled = before + self.growth * (draft.limit - before)
+        add_facts(draft, record, max(filled, draft.used + new), _visible(request))
         return draft
 
 

@@ -17,7 +17,6 @@ __all__ = ["Draft"]
 
 _HEADING_TOKENS: Final = 6
 _LABEL_TOKENS: Final = 5
-_BULLET_TOKENS: Final = 2
 _LONG: Final = 6
 _LABELS: Final = ("Changed", "Read", "Settings", *(kind.value for kind in FactKind))
 
@@ -39,6 +38,7 @@ class Draft:
 
     Attributes:
         used: Tokens of the items so far, about.
+        rest: Tokens that were free when this was last set; what shares are of.
         left_out: How many constraints had no room.
     """
 
@@ -46,10 +46,12 @@ class Draft:
         self.limit = limit
         self.count = count
         self.used = count(HEADER) + 1
+        self.rest = limit
         self.left_out = 0
         self._items: list[_Item] = []
         self._started: set[tuple[Section, str]] = set()
         self._body: list[str] = []
+        self._lines: set[str] = set()
         self._facts: set[str] | None = None
 
     def add(self, section: Section, text: str, *, upto: float, label: str = "", place: int | None = None) -> bool:
@@ -63,9 +65,11 @@ class Draft:
             place: Where it stands among the section's items; by default after those there are.
 
         Returns:
-            Whether it was added.
+            Whether it was added; what is there already is not added again.
         """
-        tokens = self.count(text) + (1 if label else _BULLET_TOKENS)
+        if not label and text in self._lines:
+            return False
+        tokens = self.count(f" {text}") + (2 if " " in text else 0) if label else self.count(f"- {text}\n")
         tokens += 0 if (section, "") in self._started else _HEADING_TOKENS
         tokens += _LABEL_TOKENS if label and (section, label) not in self._started else 0
         if self.used + tokens > min(upto, self.limit):
@@ -74,6 +78,7 @@ class Draft:
         self._started.update({(section, ""), (section, label)})
         self._items.append(_Item(section, label, text, len(self._items) if place is None else place))
         self._body.append(text)
+        self._lines.add(text)
         self._facts = None
         return True
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
+from .sentences import CUT
+
 __all__ = ["FactKind", "FactTable", "Source", "facts_in", "kind_of"]
 
 _LONGEST: Final = 200
@@ -22,8 +24,7 @@ _QUOTES: Final = "\"'`“”‘’«»「」『』《》"
 _TOKEN: Final = re.compile(rf"[^\s{_QUOTES}()\[\]{{}}<>;|（）【】，；]+")
 _TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")
 _QUOTED: Final = re.compile(
-    r"\"([^\"\n]{4,80})\"|(?<!\w)'([^'\n]{4,80})'(?!\w)|`([^`\n]{4,80})`"
-    r"|“([^”\n]{4,80})”|「([^」\n]{2,80})」|『([^』\n]{2,80})』|《([^》\n]{2,80})》|«([^»\n]{4,80})»"
+    r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^”\n]*)”|「([^」\n]*)」|『([^』\n]*)』|《([^》\n]*)》|«([^»\n]*)»"
 )
 _NAMES: Final = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+){1,4}\b")
 _GROUPED: Final = re.compile(r"[$€£¥₩+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
@@ -32,6 +33,8 @@ _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
 _LEADING: Final = ",:!?*=&^…。！？：、·"
 _EDGES: Final = ".,:!?*=&^…。！？：、·"
+_GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
+_MODE: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?")
 _NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
 _REPEATED: Final = re.compile(r"([aA0])\1+")
 _CLASSES: Final = str.maketrans(
@@ -74,12 +77,14 @@ def facts_in(text: str) -> dict[str, None]:
 
     A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change
     from lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Where Latin
-    letters or digits stand next to Korean, Chinese or Japanese ones without a joint, they are apart.
+    letters or digits stand next to Korean, Chinese or Japanese ones without a joint, they are apart. Line numbers in front of
+    lines and file modes are no facts, nor is what was cut off.
 
     >>> list(facts_in('Set "retry limit" of src/app.py to 30, 설정은 config.yaml에 있습니다'))
     ['src/app.py', '30', 'config.yaml', 'retry limit']
     """
     found: dict[str, None] = {}
+    text = _GUTTER.sub("", text)
     for token in dict.fromkeys(_TOKEN.findall(text)):
         if token.isascii() and "," not in token:
             _keep(token, found)
@@ -88,15 +93,17 @@ def facts_in(text: str) -> dict[str, None]:
                 _keep(piece, found)
     for match in _QUOTED.finditer(text):
         quoted = match[match.lastindex or 0].strip()
-        if len(quoted) > 1 and '"' not in quoted:
+        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted:
             found[quoted] = None
     found.update(dict.fromkeys(_NAMES.findall(text)))
     return found
 
 
 def _keep(token: str, found: dict[str, None]) -> None:
+    if token[-1:] == CUT:
+        return
     token = token.rstrip(_EDGES).lstrip(_LEADING)
-    if 1 < len(token) <= _LONGEST and _TELLING.search(token):
+    if 1 < len(token) <= _LONGEST and _TELLING.search(token) and _MODE.fullmatch(token) is None:
         found[token] = None
 
 

@@ -74,7 +74,8 @@ class Folding:
 def _reading(folding: Folding, request: SummaryRequest, entries: list[Entry], previous: str | None) -> _Reading:
     """The plan to read; an earlier summary that leaves no room beside it is read like the rest."""
     count = request.counter.count_text
-    source = sum(count(entry.text) for entry in entries) + (count(previous) if previous else 0)
+    said = max(sum(count(entry.text) for entry in entries), sum(group.tokens for group in request.groups))
+    source = said + (count(previous) if previous else 0)
     least = count("\n".join(request.template.headings))
     if source <= least:
         raise SummaryFailed(f"{source:,} tokens are too few to summarize: the headings of the summary alone have {least:,}")

@@ -107,10 +107,10 @@ class Sending:
             own: contextlib.AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
                 base_url=self.base_url, api_key=self.api_key, timeout=self.timeout, max_retries=0
             )
-        except openai.OpenAIError as error:
+        except Exception as error:
             raise ConfigurationError(
-                f"OpenAISummarizer: no client can be made ({error}); pass api_key, which may be any text for a server that asks"
-                " for none, or a client"
+                f"OpenAISummarizer: no client can be made ({error}); pass a base_url that is one, and an api_key, which may be"
+                " any text for a server that asks for none"
             ) from error
         return own
 
@@ -144,13 +144,11 @@ class Sending:
         return reply_of(completion)
 
     def _fault(self, error: Exception) -> Fault:
-        """What to do about an exception; one that no server can cause is raised again.
+        """What to do about an exception of the client.
 
         Raises:
             ConfigurationError: If the client does not take the arguments.
         """
         if isinstance(error, TypeError):
             raise ConfigurationError(f"OpenAISummarizer: the client does not take these 'options' ({error})") from error
-        if isinstance(error, openai_package().OpenAIError | OSError | ValueError):
-            return fault_of(error, timeout_seconds=self.timeout)
-        raise error
+        return fault_of(error, timeout_seconds=self.timeout)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -24,6 +24,7 @@ from .redaction import redact as redact_secrets
 
 __all__ = ["OpenAISummarizer"]
 
+_OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 
 
@@ -48,6 +49,13 @@ def _one_of(*values: str) -> Validator:
             raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be one of {', '.join(values)} (got {value!r})")
 
     return check
+
+
+def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
+    if ours := sorted(_OURS.intersection(value)):
+        raise ConfigurationError(
+            f"OpenAISummarizer: {attribute.name!r} must not hold {', '.join(ours)}, which the summarizer sets"
+        )
 
 
 @attrs.frozen
@@ -115,7 +123,9 @@ class OpenAISummarizer:
     )
     max_parts: int = attrs.field(default=100, validator=count(1), kw_only=True)
     least_read: float = attrs.field(default=0.5, validator=_from_0_to_1, kw_only=True)
-    options: Mapping[str, Any] = attrs.field(factory=dict[str, Any], converter=dict, kw_only=True)
+    options: Mapping[str, Any] = attrs.field(
+        factory=dict[str, Any], converter=dict, validator=_no_options_of_ours, hash=False, kw_only=True
+    )
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False, kw_only=True)
     on_usage: Callable[[Usage], object] | None = attrs.field(default=None, repr=False, kw_only=True)
     sleep: Callable[[float], object] | None = attrs.field(default=None, repr=False, kw_only=True)
@@ -136,8 +146,9 @@ class OpenAISummarizer:
     def cache_key(self) -> str:
         """What its answers depend on besides the request."""
         server = str(self.client.base_url) if self.client is not None else self.base_url
-        options = sorted(self.options.items())
-        return f"{self.model} {self.fallback_model} {server} {self.window} {self.headroom} {self.rules_role} {options}"
+        redacted = getattr(self.redact, "__qualname__", type(self.redact).__qualname__)
+        parts = (self.model, self.fallback_model, server, self.window, self.headroom, self.rules_role, redacted)
+        return f"{parts} {sorted(self.options.items())}"
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """The summary; with an ``OpenAI`` client at once, else to be awaited.

@@ -32,19 +32,20 @@ _WORD: Final = re.compile(r"[^\W_]{2,}")
 _VALUE_CHARS: Final = 80
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
 _LABELLED: Final = re.compile(r"(Paths and links|Names|Numbers|Phrases|Settings|Changed|Read): (.*)", re.DOTALL)
-_LISTED: Final = re.compile(r"\"([^\"\n]*)\"|([^\s,](?:[^,]|,(?! ))*)")
+_LISTED: Final = re.compile(r"\"([^\"\n]*)\"|(\S+)")
+_BLANK: Final = re.compile(r"\s")
 _ASK: Final = re.compile(r"(?:First|Then|Latest): (.*)", re.DOTALL)
 _TEMPORARY: Final = re.compile(r"(?:Now|Waiting|Announced|Unanswered): |\(\d+ more ")
 _OPEN: Final = (Section.IN_PROGRESS, Section.BLOCKED, Section.NEXT)
 
 
 def listed(values: Iterable[str]) -> str:
-    """Values in one line, in a form that is read back as it was.
+    """Values in one line, in a form that is read back as it was; blanks between them cost a quarter less than commas.
 
     >>> listed(["a.py", "John Smith", "1,200"])
-    'a.py, "John Smith", 1,200'
+    'a.py "John Smith" 1,200'
     """
-    return ", ".join(f'"{value}"' if any(mark.isspace() for mark in value) else value for value in values)
+    return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
 
 
 def spoken(message: Message) -> tuple[Source, str]:
@@ -138,7 +139,7 @@ class Record:
     def _hold_list(self, label: str, text: str) -> None:
         values = [value for match in _LISTED.finditer(text) if (value := match[1] or match[2])]
         if label == "Settings":
-            for name, _, value in (value.partition(" = ") for value in values):
+            for name, _, value in (value.partition("=") for value in values):
                 self.settings.hold(name, value)
             self.held.update(facts_in(text))
             return

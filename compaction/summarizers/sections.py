@@ -67,13 +67,19 @@ def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
     progress = False
     for section in Section:
         if lines := items.get(section):
-            body = "\n".join([section.value, *[f"- {line}".replace("\n", "\n  ") for line in lines]])
+            body = "\n".join([section.value, *[_item(line) for line in lines]])
             if section in _IN_PROGRESS:
                 blocks.append(body if progress else f"{_PROGRESS}\n{body}")
                 progress = True
             else:
                 blocks.append(body)
     return "\n\n".join(blocks)
+
+
+def _item(text: str) -> str:
+    """A list item; further lines are indented, so that none of them is taken for a heading, and blank ones left out."""
+    first, *further = [line for line in text.splitlines() if line.strip()] or [""]
+    return "\n  ".join([f"- {first}", *further])
 
 
 def read_sections(text: str) -> dict[Section, list[str]]:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["clipped", "one_line", "prose", "readable", "sentences"]
+__all__ = ["CUT", "clipped", "one_line", "prose", "readable", "sentences"]
+
+CUT: Final = "…"
+"""Ends a word that was cut; a whole word before a cut is followed by a blank and three dots."""
 
 _READ_CHARS: Final = 1_000_000
 _FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
-_END: Final = re.compile(r"(?<=[.!?…])[\"')\]*]*\s+|(?<=[。！？])")
+_END: Final = re.compile(r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*]*\s+|(?<=[。！？])")
 _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
@@ -64,18 +67,18 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def one_line(text: str, chars: int) -> str:
-    r"""The text on one line of at most ``chars`` characters; what is cut off leaves ``...``.
+    r"""The text on one line of at most ``chars`` characters.
 
-    >>> one_line("8 passed,\n2 failed", 12)
-    '8 passed,...'
+    >>> one_line("8 passed,\n2 failed", 15)
+    '8 passed, ...'
     """
     return clipped(" ".join(text[: 8 * chars].split()), chars)
 
 
 def clipped(text: str, chars: int) -> str:
-    """At most ``chars`` characters of the text, cut after a word if one ends near; what is cut off leaves ``...``."""
+    """At most ``chars`` characters of the text, cut after a word if one ends near; a word that had to be cut ends in ``…``."""
     if len(text) <= chars:
         return text
-    room = max(0, chars - 3)
-    blank = text.rfind(" ", room * 3 // 4, room + 1)
-    return text[: room if blank < 0 else blank].rstrip() + "..."
+    room = max(0, chars - 4)
+    blank = max(text.rfind(" ", room // 2, room + 1), text.rfind("\n", room // 2, room + 1))
+    return f"{text[:room].rstrip()}{CUT}" if blank < 0 else f"{text[:blank].rstrip()} ..."

@@ -19,8 +19,8 @@ _LONGEST: Final = 240
 _SHORTEST: Final = 12
 _DECISION: Final = re.compile(
     r"\b(?:decided|decision|chose|choose|chosen|opted|going with|go with|we(?:['’]ll| will| should) use|I(?:['’]ll| will) use|"
-    r"let['’]?s use|use \S+ instead|instead of|rather than|root cause|the fix is|turns out|because|the reason|"
-    r"confirmed?|agreed|approach is|settled on|switch(?:ed|ing)? to)\b"
+    r"use \S+ instead|instead of|rather than|root cause|the fix is|turns out|because|the reason|"
+    r"approach is|settled on|switch(?:ed|ing)? to)\b"
     r"|결정|하기로|선택|대신|원인은|때문|확정"
     r"|决定|決定|选择|選擇|采用|採用|改用|原因是|因为|因為|确认|確認|方案|ことにし|選択|採用|原因",
     re.IGNORECASE,

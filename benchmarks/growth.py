@@ -1,0 +1,84 @@
+"""How time grows with the conversation, and what the index keeps of it."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import agent_framework as af
+
+from compaction import MessageIndex, run_sync
+
+from .conversation import conversation, peer_messages
+from .cpu import fastest
+from .peer import COUNTER, PAIRS, compacted, our_tokens
+from .tables import Claim, Section, spoken, table
+
+__all__ = ["growth_section", "memory_section"]
+
+MOST_A_DECADE = 12
+KEPT = 10_000
+
+
+def growth_section(sizes: Sequence[int], say: Callable[[str], None]) -> Section:
+    """Our whole calls at each size, and by how much each grew over the one before."""
+    rows: list[list[str]] = []
+    claims: list[Claim] = []
+    for on in (False, True):
+        took = {pair.name: list[float]() for pair in PAIRS}
+        for size in sizes:
+            say(f"growth, {size:,} messages, collector {'on' if on else 'off'}")
+            messages = conversation(size)
+            tokens = our_tokens(messages)
+            for pair in PAIRS:
+                strategy = pair.ours(size, tokens)
+                rounds = 5 if size < 100_000 else 3
+                took[pair.name].append(fastest(compacted, messages, strategy, rounds=rounds, on=on))
+        for name, times in took.items():
+            growth = [later / earlier for earlier, later in pairwise(times)]
+            rows.append([name, "on" if on else "off", *map(spoken, times), *(f"{factor:.1f}x" for factor in growth[-2:])])
+            if not on:
+                claims.append(
+                    Claim(f"{name}: ten times the messages, up to {sizes[-1]:,}", MOST_A_DECADE, max(growth[-2:]), at_most=True)
+                )
+    heads = ["strategy", "collector", *(f"{size:,}" for size in sizes), *(f"to {size:,}" for size in sizes[-2:])]
+    return Section("growth", table(heads, rows), (max(claims, key=lambda claim: claim.measured),))
+
+
+def memory_section() -> Section:
+    """Bytes a message that each side keeps, besides the caller's own objects."""
+    messages = conversation(KEPT)
+    tokens = our_tokens(messages)
+    half = PAIRS[1]
+    index = MessageIndex(messages, counter="chars/4")
+    read = _kept(lambda: MessageIndex(messages, counter="chars/4"))
+    asked = _kept(lambda: index.included_groups)
+    cut = _kept(lambda: run_sync(index, half.ours(KEPT, tokens)).after)
+    made = peer_messages(messages)
+    marked = _kept(lambda: af.annotate_message_groups(made, tokenizer=COUNTER))
+    rows = [
+        [
+            "the messages themselves",
+            f"{_kept(lambda: conversation(KEPT)):,.0f}",
+            f"{_kept(lambda: peer_messages(messages)):,.0f}",
+        ],
+        ["read, grouped and counted", f"{read:,.0f}", f"{marked:,.0f}"],
+        ["more, once a strategy asked for all groups", f"{asked:,.0f}", ""],
+        ["more, after truncation to half", f"{cut:,.0f}", ""],
+    ]
+    return Section("memory", table(["bytes a message", "ours", "theirs"], rows))
+
+
+def _kept(build: Callable[[], Any]) -> float:
+    """Bytes a message that stay after ``build``, its answer included."""
+    gc.collect()
+    tracemalloc.start()
+    kept = build()
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del kept
+    return size / KEPT

@@ -1,0 +1,87 @@
+"""The performance report: every figure of docs/performance.md, measured in one run.
+
+    python -m benchmarks.report                                  # a few minutes; prints the tables
+    python -m benchmarks.report --slow --corpus FOLDER --date 2026-01-31 --write docs/performance.md
+
+Everything is CPU time of one process, so the two sides can be compared even if other programs run; absolute figures still vary
+with the machine. ``--slow`` adds what takes Agent Framework minutes at 10,000 messages. ``--corpus`` names a folder of recorded
+conversations (``*.jsonl.gz``, a line for each: ``{"id": ..., "messages": [...]}``, OpenAI chat messages); without it the batch
+is measured on generated ones alone, and stickiness not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from time import process_time
+
+from .against import alone_section, compare, whole_section
+from .batch import batch_section, recorded
+from .growth import growth_section, memory_section
+from .sticky import sticky_section
+from .tables import Section, claims_table
+from .turns import turns_section
+
+__all__ = ["main"]
+
+
+def sections(arguments: argparse.Namespace) -> Iterator[Section]:
+    """The parts of the report, measured one after the other."""
+    files = recorded(arguments.corpus) if arguments.corpus else []
+    found = compare((1_000, 10_000), slow=arguments.slow, say=_say)
+    yield whole_section(found)
+    yield alone_section(found)
+    yield turns_section(_say)
+    yield growth_section((100, 1_000, 10_000, 100_000), _say)
+    yield memory_section()
+    yield batch_section(files, _say)
+    yield sticky_section(files)
+
+
+def _say(what: str) -> None:
+    print(f"{process_time():8.1f} s  {what}", file=sys.stderr, flush=True)
+
+
+def machine(date: str) -> Section:
+    """Where and with what it was measured."""
+    when = f"Measured on {date}" if date else "Measured"
+    where = f"on a shared {platform.machine()} machine with {os.cpu_count()} cores"
+    peer = f"agent-framework-core {version('agent-framework-core')}"
+    return Section("machine", (f"{when} with Python {platform.python_version()} {where}, against {peer}.",))
+
+
+def written(page: str, parts: Sequence[Section]) -> str:
+    """The page with each part between its markers."""
+    for part in parts:
+        start, end = f"<!-- {part.name} -->", f"<!-- /{part.name} -->"
+        body = "\n".join([start, *part.lines, end])
+        page, times = re.subn(f"{re.escape(start)}.*?{re.escape(end)}", lambda _, body=body: body, page, flags=re.DOTALL)
+        if times != 1:
+            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}, once")
+    return page
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slow", action="store_true", help="also what takes the peer minutes")
+    parser.add_argument("--corpus", type=Path, help="folder of recorded conversations")
+    parser.add_argument("--date", default="", help="what the page shall say of when this was")
+    parser.add_argument("--write", type=Path, help="the page whose tables to write")
+    arguments = parser.parse_args()
+    parts = list(sections(arguments))
+    claims = [claim for part in parts for claim in part.claims]
+    parts = [machine(arguments.date), Section("contract", claims_table(claims)), *parts]
+    for part in parts:
+        print(f"\n{part.name}\n\n" + "\n".join(part.lines))
+    if arguments.write:
+        arguments.write.write_text(written(arguments.write.read_text("utf-8"), parts), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

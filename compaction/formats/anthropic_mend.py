@@ -1,0 +1,161 @@
+"""Mends one Anthropic message by itself, where that adds nothing it did not say.
+
+Blocks that say nothing go, what stands in the wrong order is put in order, arguments that are JSON text become the object they
+describe. What would need a guess stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .anthropic_fields import THINKING, call_id, result_id
+from .openai_chat_fields import fields_of, items_of
+from .wire import Changes, kind_of, same, string
+
+__all__ = ["mend_message"]
+
+_REMOVED: Final = "the block was removed"
+
+
+def mend_message(index: int, raw: Any, changes: Changes, *, last: bool, after_answer: bool) -> Any | None:
+    """The message with its own faults mended; the same object if it has none that can be, ``None`` if nothing is left of it.
+
+    Args:
+        index: Its place in the list.
+        raw: The message.
+        changes: Takes note of what is done.
+        last: Whether the list ends with it.
+        after_answer: Whether it is an answer and the message before it is one too.
+    """
+    fields = fields_of(raw)
+    if fields is None or (role := string(fields.get("role"))) not in ("user", "assistant", "system"):
+        return raw
+    content = fields.get("content")
+    blocks = _blocks(index, content, changes)
+    if blocks is None:
+        return raw
+    mended = [kept for place, block in enumerate(blocks) for kept in _mended(index, place, block, changes)]
+    if role == "assistant":
+        mended = _answer(index, mended, changes, last=last, after_answer=after_answer)
+    elif role == "user":
+        mended = _results_first(index, mended, changes)
+    if not mended:
+        if role == "assistant" and last:
+            return raw if not content else {**fields, "content": ""}
+        changes.add(index, "", "empty-content", "it says nothing", "the message was removed")
+        return None
+    if same(mended, blocks) and items_of(content) is not None:
+        return raw
+    return raw if isinstance(content, str) and same(mended, blocks) else {**fields, "content": _written(content, mended)}
+
+
+def _written(content: Any, mended: list[Any]) -> Any:
+    """A content that was a string stays one."""
+    return string((fields_of(mended[0]) or {}).get("text")) if isinstance(content, str) else mended
+
+
+def _blocks(index: int, content: Any, changes: Changes) -> Sequence[Any] | None:
+    """The content as blocks; ``None`` if it is nothing that could be put into blocks."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return ({"type": "text", "text": content},) if content else ()
+    if (elements := items_of(content)) is not None:
+        return elements
+    if kind_of(content):
+        changes.add(index, ".content", "malformed-content", "it is one block, not a list", "it was put into a list")
+        return (content,)
+    return None
+
+
+def _mended(index: int, position: int, block: Any, changes: Changes) -> list[Any]:
+    """The block, mended if that is possible; none for one that says nothing."""
+    place, fields = f".content[{position}]", fields_of(block)
+    if block is None:
+        changes.add(index, place, "malformed-block", "it is null", _REMOVED)
+        return []
+    if isinstance(block, str):
+        changes.add(index, place, "malformed-block", "it is a bare string", "it was made a text block")
+        block = fields = {"type": "text", "text": block}
+    if fields is None:
+        return [block]
+    kind, text = kind_of(block), fields.get("text")
+    if kind == "text" and isinstance(text, str) and not text.strip():
+        changes.add(index, place, "empty-text", "it says nothing", _REMOVED)
+        return []
+    if kind == "thinking" and not string(fields.get("signature")):
+        changes.add(index, place, "unsigned-thinking", "nobody signed it", _REMOVED)
+        return []
+    if kind == "tool_use" and fields_of(fields.get("input")) is None:
+        return [_with_input(index, place, block, fields, changes)]
+    if kind == "tool_result" and items_of(fields.get("content")) is not None:
+        return [_with_nested(index, place, block, fields, changes)]
+    return [block]
+
+
+def _with_input(index: int, place: str, block: Any, fields: Mapping[str, Any], changes: Changes) -> Any:
+    """The call with its arguments as an object, if they are one written as JSON text, or are missing."""
+    given = fields.get("input")
+    try:
+        value: Any = {} if given is None or given == "" else json.loads(given)
+    except (TypeError, ValueError, RecursionError):
+        return block
+    if not isinstance(value, dict):
+        return block
+    changes.add(index, f"{place}.input", "malformed-block", "the arguments are no object", "they were written as one")
+    return {**fields, "input": value}
+
+
+def _with_nested(index: int, place: str, block: Any, fields: Mapping[str, Any], changes: Changes) -> Any:
+    nested = items_of(fields.get("content")) or ()
+    kept = [each for n, block in enumerate(nested) for each in _mended(index, n, block, _Within(changes, place))]
+    return block if same(kept, nested) else {**fields, "content": kept}
+
+
+class _Within(Changes):
+    """Takes note of what is done within a block, as places of that block. Holds state: where it passes notes on to."""
+
+    def __init__(self, outer: Changes, place: str) -> None:
+        super().__init__()
+        self._outer = outer
+        self._within = place
+
+    def add(self, index: int, place: str, rule: str, message: str, done: str) -> None:
+        self._outer.add(index, self._within + place, rule, message, done)
+
+
+def _answer(index: int, blocks: list[Any], changes: Changes, *, last: bool, after_answer: bool) -> list[Any]:
+    """An answer with its thoughts where they may stand, its calls last, and no blanks at the very end."""
+    if after_answer and any(kind_of(block) in THINKING for block in blocks):
+        changes.add(index, ".content", "thinking-after-answer", "its thoughts follow another answer", "they were removed")
+        blocks = [block for block in blocks if kind_of(block) not in THINKING]
+    first_call = next((place for place, block in enumerate(blocks) if call_id(block) is not None), len(blocks))
+    if any(kind_of(block) == "text" for block in blocks[first_call:]):
+        changes.add(index, ".content", "text-after-call", "it says something after its calls", "it was put before them")
+        blocks = [block for block in blocks if call_id(block) is None] + [b for b in blocks if call_id(b) is not None]
+    kept = len(blocks)
+    while kept and kind_of(blocks[kept - 1]) in THINKING:
+        kept -= 1
+    if kept < len(blocks):
+        changes.add(index, f".content[{kept}]", "ends-with-thinking", "it ends with thoughts", "they were removed")
+        blocks = blocks[:kept]
+    return _without_trailing_space(index, blocks, changes) if last and blocks else blocks
+
+
+def _without_trailing_space(index: int, blocks: list[Any], changes: Changes) -> list[Any]:
+    fields = fields_of(blocks[-1]) or {}
+    text = string(fields.get("text")) if kind_of(blocks[-1]) == "text" else ""
+    if text == text.rstrip():
+        return blocks
+    changes.add(index, ".content", "trailing-space", "it ends with blanks", "they were cut")
+    return [*blocks[:-1], {**fields, "text": text.rstrip()}]
+
+
+def _results_first(index: int, blocks: list[Any], changes: Changes) -> list[Any]:
+    results = [block for block in blocks if result_id(block) is not None]
+    if same(blocks[: len(results)], results):
+        return blocks
+    changes.add(index, ".content", "result-after-text", "something stands before its results", "the results were put first")
+    return results + [block for block in blocks if result_id(block) is None]

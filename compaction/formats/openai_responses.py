@@ -1,0 +1,263 @@
+"""OpenAI Responses: a conversation as a list of items, where one answer of the model is several of them.
+
+Item by item after the request types of the ``openai`` package: messages with or without a ``type``, function and custom tool
+calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction items, item
+references. An item is read as one message; every piece of an answer goes on with the one before (`Message.continues`), so that
+reasoning, the calls made after it and their results stay together. An item no rule knows is kept as `Other`; one that nobody
+says, such as a compaction item, has its type for a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ConfigurationError, InvalidMessage
+from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from .base import MessageFormat, Problem, Repair
+from .openai_chat_fields import fields_of, items_of
+from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
+from .openai_responses_repair import repair
+from .openai_responses_rules import validate
+from .wire import json_text, kind_of, message_fields, plain, same, string
+
+__all__ = ["OpenAIResponses", "openai_responses"]
+
+_MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
+_TEXTS: Final[Mapping[str, str]] = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "refusal": "refusal",
+    "summary_text": "text",
+    "reasoning_text": "text",
+}
+_DATA: Final = frozenset({"result", "output", "encrypted_content"})
+_BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
+
+
+class OpenAIResponses(MessageFormat):
+    """The Responses format; use the shared instance ``openai_responses``.
+
+    >>> item = {"type": "function_call", "call_id": "call_1", "name": "now", "arguments": "{}"}
+    >>> openai_responses.read(item).parts
+    (ToolCall(id='call_1', name='now', arguments='{}'),)
+    >>> [problem.rule for problem in openai_responses.validate([item, {"role": "user", "content": "well?"}])]
+    ['call-without-result']
+    """
+
+    name = "openai-responses"
+
+    def __repr__(self) -> str:
+        return "openai_responses"
+
+    def __reduce__(self) -> str:
+        return "openai_responses"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        kind = item_type(fields)
+        if kind == "message":
+            return self._message(fields, raw, position)
+        if not kind:
+            raise InvalidMessage(
+                f"messages[{position}].type",
+                f"an item needs a type that is a non-empty string, or a role (got {fields.get('type')!r})",
+                "give it the type the API documents",
+            )
+        if kind in RESULTS:
+            return Message("tool", _result_parts(fields, RESULTS[kind]), raw, self)
+        role = "assistant" if is_answer(fields) else "developer" if kind == "additional_tools" else kind
+        return Message(role, _item_parts(fields, kind), raw, self, continues=is_answer(fields))
+
+    def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
+        role = fields.get("role")
+        if not isinstance(role, str) or not role:
+            raise InvalidMessage(
+                f"messages[{position}].role",
+                f"a message needs a role that is a non-empty string (got {role!r})",
+                "give it one of user, assistant, system, developer",
+            )
+        return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(_fields(message.raw, 0))
+        if same(message.parts, parts):
+            return self.read(fields)
+        kind = item_type(fields)
+        if kind == "message":
+            fields["content"] = _content(message.parts, parts, fields)
+        elif kind in RESULTS:
+            _write_result(fields, RESULTS[kind], message.parts, parts)
+        else:
+            _write_item(fields, kind, message.parts, parts)
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"type": "message", "role": role, "content": text})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def to_wire(self, raw: Any) -> Any:
+        return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
+        bare = False
+        for old, new in zip(before, after, strict=True):
+            if new is None:
+                bare = True
+            elif not new.continues:
+                bare = False
+            elif bare and (fields_of(new.raw) or {}).get("id"):
+                return _BOUND
+        return None
+
+
+openai_responses = OpenAIResponses()
+
+
+def _fields(raw: Any, position: int) -> Mapping[str, Any]:
+    what = "an item is a mapping with a 'type', or a 'role' and 'content'"
+    return message_fields(raw, position, what, "pass dictionaries, or the openai package's objects")
+
+
+def _content_parts(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    elements = items_of(content)
+    return tuple([_part(part) for part in ([content] if elements is None else elements)])
+
+
+def _part(part: Any) -> Part:
+    """One element of a content; what is not understood stays whole as `Other`."""
+    if isinstance(part, str):
+        return Text(part, raw=part)
+    fields, kind = fields_of(part), kind_of(part)
+    if fields is None or not kind:
+        return Other(json_text(part), raw=part)
+    if kind in _TEXTS and isinstance(text := fields.get(_TEXTS[kind]), str):
+        return Text(text, raw=part)
+    if kind in _MEDIA:
+        sizes = [_data_size(fields.get(name)) for name in ("image_url", "file_data", "input_audio")]
+        return Media(_MEDIA[kind], string(fields.get("detail")), sum(sizes), raw=part)
+    return Other(json_text(part), raw=part)
+
+
+def _data_size(value: Any) -> int:
+    """Bytes of data carried in the item itself; an address carries none."""
+    if isinstance(value, str):
+        return 0 if value.startswith(("http://", "https://")) else len(value)
+    return len(string((fields_of(value) or {}).get("data")))
+
+
+def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
+    """The one part of an item that is no message and no result."""
+    if kind == "reasoning":
+        entries = [*(items_of(fields.get("summary")) or ()), *(items_of(fields.get("content")) or ())]
+        texts = [part.text for part in map(_part, entries) if isinstance(part, Text)]
+        return (Reasoning("\n".join(texts)),)
+    identifier = call_of(fields)
+    if identifier is None:
+        return (Other(_shown(fields)),)
+    name = string(fields.get("name")) or kind.removesuffix("_call")
+    arguments = fields.get(CALLS[kind].arguments)
+    return (ToolCall(identifier, name, "" if arguments is None else json_text(arguments)),)
+
+
+def _shown(fields: Mapping[str, Any]) -> str:
+    """An item as JSON text, without data that the model is not shown as text."""
+    return json_text({name: value for name, value in fields.items() if name not in _DATA})
+
+
+def _result_parts(fields: Mapping[str, Any], kind: Result) -> tuple[Part, ...]:
+    """The result; beside it, whatever cannot be shortened as text."""
+    call = string(fields.get(kind.key))
+    output = fields.get(kind.text) if kind.text else None
+    if output is None:
+        left = {name: value for name, value in fields.items() if name not in ("type", "id", "status", kind.key)}
+        return (ToolResult(call, ""), Other(_shown(left))) if left else (ToolResult(call, ""),)
+    parts = _content_parts(output)
+    text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
+    return (ToolResult(call, text, tuple([part for part in parts if isinstance(part, Media)])),)
+
+
+def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
+    """The parts as a content: a string where it was one and still can be, else a list."""
+    if items_of(fields.get("content")) is None and all(isinstance(part, Text) for part in parts):
+        return "\n".join([part.text for part in parts if isinstance(part, Text)])
+    kind = "output_text" if fields.get("role") == "assistant" else "input_text"
+    return [_element(part, kind) for part in parts] or ""
+
+
+def _element(part: Part, kind: str) -> Any:
+    """One element of a content; what did not change is the element it was."""
+    if part.raw is not None and _part(part.raw) == part:
+        return part.raw
+    if not isinstance(part, Text):
+        raise ConfigurationError(f"parts: only text can be made anew in a message (got {part!r}); pass what was read, or drop it")
+    fields = fields_of(part.raw)
+    if fields is None:
+        return {"type": kind, "text": part.text}
+    return {**fields, _TEXTS[kind_of(part.raw)]: part.text}
+
+
+def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed call back; nothing else about an item can change."""
+    before, after = old[0], parts[0] if len(parts) == 1 else None
+    if not isinstance(before, ToolCall) or not isinstance(after, ToolCall):
+        raise ConfigurationError(f"parts: a {kind} item stays as it is, or goes as a whole (got {parts!r})")
+    if after.id != before.id:
+        fields[CALLS[kind].key] = after.id
+    if after.name != before.name:
+        fields["name"] = after.name
+    if after.arguments != before.arguments:
+        if not isinstance(fields.get(CALLS[kind].arguments), str):
+            raise ConfigurationError(f"parts: the arguments of a {kind} item are no text, so they cannot be reworded")
+        fields[CALLS[kind].arguments] = after.arguments
+
+
+def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    before, after = old[0], parts[0] if parts else None
+    if not isinstance(before, ToolResult) or not isinstance(after, ToolResult) or not same(old[1:], parts[1:]):
+        raise ConfigurationError(f"parts: an output is one ToolResult, and what was read beside it (got {parts!r})")
+    if after.call_id != before.call_id:
+        fields[kind.key] = after.call_id
+    if after.text == before.text and same(after.media, before.media):
+        return
+    if len(old) > 1 or not kind.text:
+        raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is no text, so it cannot be reworded")
+    elements = items_of(fields.get(kind.text))
+    if elements is None:
+        fields[kind.text] = after.text
+        return
+    if not {id(media.raw) for media in after.media} <= {id(element) for element in elements}:
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    fields[kind.text] = _result_content(elements, after, keep_text=after.text == before.text) or ""
+
+
+def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
+    """The list with the result's text in place of the first words, and only its media."""
+    media = [part.raw for part in result.media]
+    written: list[Any] = []
+    words = "" if keep_text else result.text
+    for element in elements:
+        part = _part(element)
+        if isinstance(part, Media):
+            written.extend(element for raw in media if raw is element)
+        elif keep_text:
+            written.append(element)
+        elif words:
+            anew = attrs.evolve(part, text=words) if isinstance(part, Text) else Text(words)
+            written.append(_element(anew, "input_text"))
+            words = ""
+    return [{"type": "input_text", "text": words}, *written] if words else written

@@ -1,0 +1,98 @@
+"""What stands where in a raw Responses item, for everything that reads one: the format, its rules, the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from .wire import string
+
+__all__ = ["CALLS", "RESULTS", "ROLES", "Call", "Result", "call_of", "is_answer", "item_type", "result_of"]
+
+ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+
+
+@attrs.frozen
+class Call:
+    """A kind of item that is a call.
+
+    Args:
+        key: The field whose value its result names.
+        arguments: The field with its arguments.
+        answered: Whether the provider asks for a result.
+    """
+
+    key: str = "call_id"
+    arguments: str = "arguments"
+    answered: bool = True
+
+
+@attrs.frozen
+class Result:
+    """A kind of item that is a result.
+
+    Args:
+        text: The field with what the tool said, if that is text that can be shortened.
+        key: The field that names the call.
+    """
+
+    text: str = ""
+    key: str = "call_id"
+
+
+CALLS: Final[Mapping[str, Call]] = {
+    "function_call": Call(),
+    "custom_tool_call": Call(arguments="input"),
+    "computer_call": Call(arguments="action"),
+    "local_shell_call": Call(arguments="action"),
+    "shell_call": Call(arguments="action"),
+    "apply_patch_call": Call(arguments="operation"),
+    "program": Call(arguments="code"),
+    "tool_search_call": Call(answered=False),
+    "mcp_approval_request": Call(key="id", answered=False),
+}
+RESULTS: Final[Mapping[str, Result]] = {
+    "function_call_output": Result("output"),
+    "custom_tool_call_output": Result("output"),
+    "computer_call_output": Result(),
+    "local_shell_call_output": Result("output", key="id"),
+    "shell_call_output": Result(),
+    "apply_patch_call_output": Result("output"),
+    "program_output": Result("result"),
+    "tool_search_output": Result(),
+    "mcp_approval_response": Result(key="approval_request_id"),
+}
+_OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
+
+
+def item_type(fields: Mapping[str, Any]) -> str:
+    """The type of an item; one with a role and no type is a message. Empty if it is neither."""
+    kind = fields.get("type")
+    if kind is None and "role" in fields:
+        return "message"
+    return string(kind)
+
+
+def is_answer(fields: Mapping[str, Any]) -> bool:
+    """Whether the item is a piece of what the model answered: a message of the assistant, a call, reasoning, a hosted tool."""
+    kind = item_type(fields)
+    if kind == "message":
+        return fields.get("role") == "assistant"
+    return kind not in RESULTS and kind not in _OF_THE_CALLER
+
+
+def call_of(fields: Mapping[str, Any]) -> str | None:
+    """The id that a result of this call names, empty if it has none; ``None`` if the item is no call to be answered."""
+    kind = CALLS.get(item_type(fields))
+    if kind is None:
+        return None
+    key = string(fields.get(kind.key))
+    return None if not key and not kind.answered else key
+
+
+def result_of(fields: Mapping[str, Any]) -> str | None:
+    """The id of the call that this result answers, empty if it names none; ``None`` if the item is no result."""
+    kind = RESULTS.get(item_type(fields))
+    return None if kind is None else string(fields.get(kind.key))

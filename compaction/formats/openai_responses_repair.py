@@ -1,0 +1,270 @@
+"""Makes a list of items one the Responses API takes, and says what it did.
+
+First each item is mended by itself, where that adds nothing it did not say. Then calls and results are paired: an output that
+answers nothing goes, a call without one gets a stub that says so, right after the answer it belongs to; reasoning that lost its
+item goes. Calls at the very end stay open, for they may still be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .base import Repair
+from .openai_chat_fields import fields_of, items_of
+from .openai_chat_repair import NOT_RECORDED
+from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_of
+from .openai_responses_rules import validate
+from .wire import Changes, json_text, kind_of, same, string
+
+__all__ = ["repair"]
+
+_REMOVED: Final = "the item was removed"
+_ARGUMENTS: Final[Mapping[str, tuple[str, str]]] = {
+    "function_call": ("arguments", "{}"),
+    "custom_tool_call": ("input", ""),
+}
+_STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "function_call": {"type": "function_call_output", "output": NOT_RECORDED},
+    "custom_tool_call": {"type": "custom_tool_call_output", "output": NOT_RECORDED},
+    "local_shell_call": {"type": "local_shell_call_output", "output": NOT_RECORDED},
+    "apply_patch_call": {"type": "apply_patch_call_output", "status": "failed", "output": NOT_RECORDED},
+}
+"""What a stub is made of; calls of other kinds have outputs that only a machine could write, and go without."""
+
+
+def repair(raws: Sequence[Any]) -> Repair:
+    """A list without problems made from this one, but for those that only invented content could mend; O(items).
+
+    Args:
+        raws: Items as dictionaries or objects of the ``openai`` package; not changed.
+
+    Returns:
+        The new list, in which what needed nothing is the same object. A change names its place in ``raws`` and the rule that
+        was broken, and its remedy is what was done; ``remaining`` is what `validate` finds in the new list, with places in it.
+
+    >>> output = {"type": "function_call_output", "call_id": "gone", "output": "18"}
+    >>> result = repair([{"role": "user", "content": "hi"}, output])
+    >>> result.messages
+    [{'role': 'user', 'content': 'hi'}]
+    >>> [(change.where, change.rule, change.remedy) for change in result.changes]
+    [('messages[1]', 'result-without-call', 'the item was removed')]
+    """
+    changes = Changes()
+    items = _paired([_mended(index, raw, changes) for index, raw in enumerate(raws)], changes)
+    messages = _with_followed_reasoning(items, changes)
+    return Repair(messages, changes.in_order(), tuple(validate(messages)))
+
+
+# ------------------------------------------------------------------------ one item
+
+
+def _mended(index: int, raw: Any, changes: Changes) -> Any:
+    """The item with its own faults mended; the same object if it has none that can be."""
+    fields = fields_of(raw)
+    if fields is None:
+        return raw
+    kind = item_type(fields)
+    if kind == "message":
+        return _with_content(index, raw, fields, "content", changes)
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return _with_content(index, raw, fields, "output", changes)
+    if kind in _ARGUMENTS:
+        name, nothing = _ARGUMENTS[kind]
+        if not isinstance(value := fields.get(name), str):
+            text = nothing if value is None else json_text(value)
+            changes.add(index, f".{name}", "malformed-item", "it is no string", f"it was written as {text!r}")
+            return {**fields, name: text}
+    return raw
+
+
+def _with_content(index: int, raw: Any, fields: Mapping[str, Any], name: str, changes: Changes) -> Any:
+    content = fields.get(name)
+    if isinstance(content, str):
+        return raw
+    said = "output_text" if fields.get("role") == "assistant" else "input_text"
+    parts = items_of(content)
+    if parts is None and not kind_of(content):
+        text = "" if content is None else json_text(content)
+        changes.add(index, f".{name}", "malformed-content", "it is neither a string nor a list", "it was written as text")
+        return {**fields, name: text}
+    if parts is None:
+        changes.add(index, f".{name}", "malformed-content", "it is one part, not a list", "it was put into a list")
+    elements = [content] if parts is None else parts
+    kept = [new for n, part in enumerate(elements) for new in _mended_part(index, f".{name}[{n}]", part, said, changes)]
+    return raw if parts is not None and same(kept, parts) else {**fields, name: kept}
+
+
+def _mended_part(index: int, place: str, part: Any, said: str, changes: Changes) -> list[Any]:
+    """The part, mended if that is possible; none for a null."""
+    fields, kind = fields_of(part), kind_of(part)
+    if part is None:
+        changes.add(index, place, "malformed-part", "it is null", "the part was removed")
+        return []
+    if isinstance(part, str):
+        changes.add(index, place, "malformed-part", "it is a bare string", "it was made a text part")
+        return [{"type": said, "text": part}]
+    if fields is not None and kind in ("input_text", "output_text") and kind != said and isinstance(fields.get("text"), str):
+        changes.add(index, place, "part-not-allowed", f"a part of type {kind!r} stands here", f"it was made {said!r}")
+        return [{**fields, "type": said}]
+    return [part]
+
+
+# ------------------------------------------------------------------------ pairs
+
+
+@attrs.define(eq=False)
+class _Open:
+    """A call without a result so far: where it stands, what kind it is, what a result calls it and its id now."""
+
+    index: int
+    kind: str
+    key: str
+    id: str
+    fresh: bool = True
+
+
+class _Pairing:
+    """Walks the items and pairs results with calls. Holds state: the calls that are open, and every id so far."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.open: dict[str, list[_Open]] = {}
+        self.calls: list[_Open] = []
+        self.ids: dict[str, Any] = {}
+        self.taken: set[str] = set()
+        self.references = False
+        self.answered: set[str] = set()
+
+    def item(self, index: int, raw: Any) -> list[Any]:
+        """The item as it stays; none if it goes."""
+        fields = fields_of(raw)
+        if fields is None:
+            self.settle()
+            return [raw]
+        raw = self.identified(index, raw, fields)
+        if raw is None:
+            return []
+        fields = fields_of(raw) or fields
+        self.references = self.references or item_type(fields) == "item_reference"
+        if (call := call_of(fields)) is not None:
+            return [self.call(index, raw, fields, call)]
+        if (result := result_of(fields)) is not None:
+            return self.result(index, raw, fields, result)
+        if not is_answer(fields):
+            self.settle()
+        return [raw]
+
+    def settle(self) -> None:
+        """Somebody else speaks: the calls so far are no longer waiting."""
+        for call in self.calls:
+            call.fresh = False
+
+    def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> Any | None:
+        """The item with an id of its own, or with none; ``None`` if it repeats another."""
+        identifier, kind = string(fields.get("id")), item_type(fields)
+        if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
+            return raw
+        if identifier not in self.ids:
+            self.ids[identifier] = raw
+            return raw
+        text = f"the id {identifier!r} is that of an earlier item"
+        if kind == "item_reference" or self.ids[identifier] == raw:
+            self.changes.add(index, ".id", "duplicate-item-id", text, _REMOVED)
+            return None
+        self.changes.add(index, ".id", "duplicate-item-id", text, "the id was left out")
+        return {name: value for name, value in fields.items() if name != "id"}
+
+    def call(self, index: int, raw: Any, fields: Mapping[str, Any], identifier: str) -> Any:
+        kind = item_type(fields)
+        given = identifier
+        if not identifier or self.open.get(identifier):
+            given = self.fresh_id(index)
+            rule, text = ("duplicate-call-id", "an open call has its id") if identifier else ("call-without-id", "it has no id")
+            self.changes.add(index, f".{CALLS[kind].key}", rule, text, f"it was given the id {given!r}")
+            raw = {**fields, CALLS[kind].key: given}
+        self.taken.add(given)
+        call = _Open(index, kind, identifier, given)
+        self.open.setdefault(identifier, []).append(call)
+        if CALLS[kind].answered:
+            self.calls.append(call)
+        return raw
+
+    def fresh_id(self, index: int) -> str:
+        given = f"call_{index}"
+        while given in self.taken or given in self.open:
+            given += "_"
+        return given
+
+    def result(self, index: int, raw: Any, fields: Mapping[str, Any], identifier: str) -> list[Any]:
+        waiting = self.open.get(identifier)
+        if not waiting:
+            if identifier and self.references and identifier not in self.answered:
+                return [raw]
+            rule, text = "result-without-call", f"no call {identifier!r} waits for it"
+            if not identifier:
+                rule, text = "result-without-id", "it does not say what it answers"
+            elif identifier in self.answered:
+                rule, text = "duplicate-result", f"the call {identifier!r} is answered already"
+            self.changes.add(index, "", rule, text, _REMOVED)
+            return []
+        call = waiting.pop(0)
+        self.answered.add(identifier)
+        if call in self.calls:
+            self.calls.remove(call)
+        if call.id == identifier:
+            return [raw]
+        rule, text = ("duplicate-call-id", "its call had the id of another") if identifier else ("result-without-id", "it has no id")
+        key = RESULTS[item_type(fields)].key
+        self.changes.add(index, f".{key}", rule, text, f"it was given the id {call.id!r}")
+        return [{**fields, key: call.id}]
+
+
+def _paired(items: Sequence[Any], changes: Changes) -> list[Any]:
+    """The items with every call answered and every result after its call."""
+    pairing = _Pairing(changes)
+    kept = [(index, each) for index, raw in enumerate(items) for each in pairing.item(index, raw)]
+    stubs: dict[int, list[Any]] = {}
+    dropped: set[int] = set()
+    for call in pairing.calls:
+        if call.fresh:
+            continue
+        text = f"the call {call.id!r} has no output"
+        if call.kind in _STUBS:
+            key = RESULTS[str(_STUBS[call.kind]["type"])].key
+            stubs.setdefault(_answer_end(items, call.index), []).append({**_STUBS[call.kind], key: call.id})
+            changes.add(call.index, "", "call-without-result", text, "an output was added that says it was not recorded")
+        else:
+            dropped.add(call.index)
+            changes.add(call.index, "", "call-without-result", text, _REMOVED)
+    placed: list[Any] = []
+    ends = dict(stubs)
+    for place, (index, raw) in enumerate(kept):
+        if index not in dropped:
+            placed.append(raw)
+        following = kept[place + 1][0] if place + 1 < len(kept) else len(items)
+        for end in [end for end in ends if index <= end < following]:
+            placed.extend(ends.pop(end))
+    return placed
+
+
+def _answer_end(items: Sequence[Any], index: int) -> int:
+    """The place of the last item of the answer that an item belongs to."""
+    while index + 1 < len(items) and is_answer(fields_of(items[index + 1]) or {"type": "compaction"}):
+        index += 1
+    return index
+
+
+def _with_followed_reasoning(items: Sequence[Any], changes: Changes) -> list[Any]:
+    """The items without reasoning that no item of its answer comes after."""
+    kept: list[Any] = []
+    followed = False
+    for raw in reversed(items):
+        fields = fields_of(raw) or {"type": "compaction"}
+        if item_type(fields) == "reasoning" and not followed:
+            continue
+        followed = is_answer(fields)
+        kept.append(raw)
+    return kept[::-1]

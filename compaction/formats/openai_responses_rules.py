@@ -1,0 +1,207 @@
+"""Which lists of items the Responses API takes, as rules that each have a name.
+
+``docs/validity.md`` shows every rule with an example of each kind and where it is known from. A list is judged as a whole
+conversation: what ``previous_response_id`` or an item reference brings in is not known here, so a result after a reference
+is given the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from .base import Problem
+from .openai_chat_fields import fields_of, items_of
+from .openai_responses_fields import CALLS, RESULTS, ROLES, call_of, is_answer, item_type, result_of
+from .wire import kind_of, string, type_name
+
+__all__ = ["RULES", "validate"]
+
+RULES: Final[Mapping[str, str]] = {
+    "no-messages": "send at least one item",
+    "unreadable-message": "pass dictionaries, or the openai package's objects",
+    "missing-type": "give it the type the API documents, or make it a message with a role",
+    "unknown-role": "use one of developer, system, user, assistant",
+    "malformed-content": "make it a string, or a list of parts",
+    "malformed-part": "make it an object with a 'type' and the field of that name",
+    "part-not-allowed": "use 'output_text' and 'refusal' in what the assistant said, and 'input_...' elsewhere",
+    "malformed-item": "give it the fields of its type",
+    "duplicate-item-id": "leave the second item out, or its id",
+    "reasoning-without-item": "keep the item that came after it in the answer, or leave the reasoning out",
+    "call-without-id": "give the call a 'call_id', and its output the same",
+    "duplicate-call-id": "give each call a 'call_id' of its own",
+    "call-without-result": "add its output after it, or leave the call out",
+    "pending-call": "store it as it is; add the output before sending",
+    "result-without-id": "set 'call_id' to that of the call it answers",
+    "result-without-call": "put it after the call it answers, or leave it out",
+    "duplicate-result": "keep one output for each call",
+}
+"""Every rule, and what to do where it is broken."""
+
+_REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
+    "function_call": {"name": str, "arguments": str},
+    "custom_tool_call": {"name": str, "input": str},
+    "reasoning": {"summary": list},
+    "compaction": {"encrypted_content": str},
+    "item_reference": {"id": str},
+}
+
+
+def validate(raws: Sequence[Any]) -> list[Problem]:
+    """Every rule the list breaks, in order of place; O(items), and never an exception, whatever the list holds.
+
+    Args:
+        raws: Items as dictionaries or objects of the ``openai`` package; anything else is a problem itself.
+
+    >>> print(validate([{"type": "reasoning", "id": "rs_1", "summary": []}, {"role": "user", "content": "hi"}])[0])
+    messages[0]: no item of the same answer comes after it [reasoning-without-item]; keep the item that came after it in the \
+answer, or leave the reasoning out
+    """
+    if not raws:
+        return [_problem("messages", "no-messages", "the list is empty")]
+    walk = _Walk()
+    for index, raw in enumerate(raws):
+        fields = fields_of(raw)
+        if fields is None:
+            text = f"an item is an object with a type or a role (got {type_name(raw)})"
+            walk.add(index, "", "unreadable-message", text)
+            walk.interrupt()
+            continue
+        walk.found.extend((index, problem) for problem in _item_problems(f"messages[{index}]", fields))
+        walk.item(index, fields)
+    walk.end()
+    return [problem for _, problem in sorted(walk.found, key=_place)]
+
+
+class _Walk:
+    """Walks the items; holds the calls that are open, and the reasoning that waits for its item."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, Problem]] = []
+        self.open: dict[str, int] = {}
+        self.waiting: set[str] = set()
+        self.answered: set[str] = set()
+        self.ids: set[str] = set()
+        self.reasoning: list[int] = []
+        self.references = False
+
+    def add(self, index: int, place: str, rule: str, text: str) -> None:
+        self.found.append((index, _problem(f"messages[{index}]{place}", rule, text)))
+
+    def item(self, index: int, fields: Mapping[str, Any]) -> None:
+        kind = item_type(fields)
+        self.identify(index, fields, kind)
+        if (call := call_of(fields)) is not None:
+            self.call(index, fields, kind, call)
+        if (result := result_of(fields)) is not None:
+            self.end_reasoning()
+            self.result(index, kind, result)
+        elif not is_answer(fields):
+            self.interrupt()
+        elif kind == "reasoning":
+            self.reasoning.append(index)
+        else:
+            self.reasoning = []
+        self.references = self.references or kind == "item_reference"
+
+    def identify(self, index: int, fields: Mapping[str, Any], kind: str) -> None:
+        identifier = string(fields.get("id"))
+        if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
+            return
+        if identifier in self.ids:
+            self.add(index, ".id", "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
+        self.ids.add(identifier)
+
+    def call(self, index: int, fields: Mapping[str, Any], kind: str, identifier: str) -> None:
+        place = f".{CALLS[kind].key}"
+        if not identifier:
+            self.add(index, place, "call-without-id", "the call does not say what its output will name")
+            return
+        if identifier in self.open:
+            self.add(index, place, "duplicate-call-id", f"an open call has the id {identifier!r} already")
+        elif CALLS[kind].answered:
+            self.open[identifier] = index
+            self.waiting.add(identifier)
+        else:
+            self.open[identifier] = -1
+
+    def result(self, index: int, kind: str, identifier: str) -> None:
+        if not identifier:
+            self.add(index, f".{RESULTS[kind].key}", "result-without-id", "the output does not say what it answers")
+        elif identifier in self.open:
+            del self.open[identifier]
+            self.waiting.discard(identifier)
+            self.answered.add(identifier)
+        elif identifier in self.answered:
+            self.add(index, "", "duplicate-result", f"the call {identifier!r} is answered already")
+        elif not self.references:
+            self.add(index, "", "result-without-call", f"no call before it has the id {identifier!r}")
+
+    def interrupt(self) -> None:
+        """Somebody else speaks: reasoning before has lost its item, and calls before are no longer fresh."""
+        self.end_reasoning()
+        self.waiting.clear()
+
+    def end_reasoning(self) -> None:
+        for index in self.reasoning:
+            self.add(index, "", "reasoning-without-item", "no item of the same answer comes after it")
+        self.reasoning = []
+
+    def end(self) -> None:
+        self.end_reasoning()
+        for identifier, index in self.open.items():
+            if index >= 0:
+                rule = "pending-call" if identifier in self.waiting else "call-without-result"
+                text = "has no output yet" if identifier in self.waiting else "has no output"
+                self.add(index, "", rule, f"the call {identifier!r} {text}")
+
+
+def _problem(where: str, rule: str, message: str) -> Problem:
+    return Problem(where, rule, message, RULES[rule])
+
+
+def _place(found: tuple[int, Problem]) -> int:
+    return found[0]
+
+
+def _item_problems(where: str, fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with one item, whatever stands around it."""
+    kind = item_type(fields)
+    if not kind:
+        yield _problem(f"{where}.type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})")
+    elif kind == "message":
+        yield from _message_problems(where, fields)
+    for name, wanted in _REQUIRED.get(kind, {}).items():
+        value = fields.get(name)
+        if not isinstance(value, wanted) and not (wanted is list and items_of(value) is not None):
+            yield _problem(f"{where}.{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})")
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        yield from _content_problems(f"{where}.output", "user", fields.get("output"))
+
+
+def _message_problems(where: str, fields: Mapping[str, Any]) -> Iterator[Problem]:
+    role = fields.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        yield _problem(f"{where}.role", "unknown-role", f"no such role: {role!r}")
+        return
+    yield from _content_problems(f"{where}.content", role, fields.get("content"))
+
+
+def _content_problems(where: str, role: str, content: Any) -> Iterator[Problem]:
+    if isinstance(content, str):
+        return
+    parts = items_of(content)
+    if parts is None:
+        yield _problem(where, "malformed-content", f"it is a string or a list (got {type_name(content)})")
+    for position, part in enumerate(parts or ()):
+        yield from _part_problems(f"{where}[{position}]", role, part)
+
+
+def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
+    fields, kind = fields_of(part), kind_of(part)
+    if fields is None or not kind:
+        yield _problem(where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
+    elif kind.startswith("input_") if role == "assistant" else kind in ("output_text", "refusal"):
+        yield _problem(where, "part-not-allowed", f"a part of type {kind!r} does not belong to the {role}")
+    elif kind in ("input_text", "output_text") and not isinstance(fields.get("text"), str):
+        yield _problem(where, "malformed-part", f"its 'text' is no string (got {type_name(fields.get('text'))})")

@@ -1,0 +1,134 @@
+"""What tokens cost, and when a provider's prompt cache helps: a dated table, which anyone may replace.
+
+The table is ``prices.toml`` beside this file: prices in US dollars for a million tokens, each with its source and date. A file of
+the same shape, or a `ModelPrices` of one's own, takes its place.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, cast
+
+import attrs
+
+from ..checks import count
+from ..errors import ConfigurationError
+
+__all__ = ["ModelPrices", "prices_of", "read_prices"]
+
+_MILLION: Final = 1_000_000
+
+
+def _no_less_than_nothing(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ConfigurationError(f"ModelPrices: {attribute.name!r} is a number of dollars or seconds >= 0 (got {value!r})")
+
+
+@attrs.frozen(kw_only=True)
+class ModelPrices:
+    """One model's prices and the rules of its prompt cache.
+
+    Args:
+        model: Its name.
+        input: Dollars for a million input tokens that are neither read from the cache nor written to it.
+        cached: For a million read from the cache.
+        write: For a million written to it.
+        output: For a million of output.
+        minimum_tokens: The shortest prefix that is cached.
+        block_tokens: A cached prefix is a multiple of so many tokens; 0 if it ends where a message ends.
+        ttl_seconds: How long a prefix stays cached after its last use.
+        source: Where the figures are from.
+        date: When they were looked up.
+
+    Raises:
+        ConfigurationError: If a figure is no number >= 0.
+
+    >>> prices = ModelPrices(model="mine", input=1.0, cached=0.1, write=1.25, output=5.0)
+    >>> prices.dollars(read=9_000, written=1_000, fresh=0, output=200)
+    0.00315
+    """
+
+    model: str
+    input: float = attrs.field(validator=_no_less_than_nothing)
+    cached: float = attrs.field(validator=_no_less_than_nothing)
+    write: float = attrs.field(validator=_no_less_than_nothing)
+    output: float = attrs.field(validator=_no_less_than_nothing)
+    minimum_tokens: int = attrs.field(default=1_024, validator=count())
+    block_tokens: int = attrs.field(default=128, validator=count())
+    ttl_seconds: float = attrs.field(default=300.0, validator=_no_less_than_nothing)
+    source: str = ""
+    date: str = ""
+
+    def dollars(self, *, read: int = 0, written: int = 0, fresh: int = 0, output: int = 0) -> float:
+        """What so many tokens of each kind cost, in dollars."""
+        return (read * self.cached + written * self.write + fresh * self.input + output * self.output) / _MILLION
+
+
+def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices:
+    """The prices of a model.
+
+    Args:
+        model: A name of the table, with or without a provider's prefix or a date at its end; or prices, which are returned.
+        path: A table of one's own, in the shape of the package's; what it does not name is taken from the package's.
+
+    Raises:
+        ConfigurationError: If no table has the model; it names those that are there.
+
+    >>> prices_of("openai/gpt-5-2025-08-07").model
+    'gpt-5'
+    """
+    if isinstance(model, ModelPrices):
+        return model
+    table = {**_packaged(), **({} if path is None else read_prices(path.read_text(encoding="utf-8"), str(path)))}
+    name = model.rpartition("/")[2].lower()
+    if name in table:
+        return table[name]
+    fitting = [known for known in table if name.startswith(f"{known}-") and name.removeprefix(f"{known}-")[:1].isdigit()]
+    if not fitting:
+        raise ConfigurationError(
+            f"model {model!r}: there are no prices for it; name one of {', '.join(table)}, or add it to a table of your own"
+        )
+    return table[max(fitting, key=len)]
+
+
+@cache
+def _packaged() -> Mapping[str, ModelPrices]:
+    return read_prices((files(__package__) / "prices.toml").read_text(encoding="utf-8"), "prices.toml")
+
+
+def read_prices(text: str, where: str) -> dict[str, ModelPrices]:
+    """The prices in a table.
+
+    Args:
+        text: TOML: a table for each provider with ``source``, ``date`` and the rules of its cache, and in it one for each model.
+        where: Its name, for errors.
+
+    Raises:
+        ConfigurationError: If it is none, or a figure is missing or no number.
+
+    >>> read_prices("[here]\\nblock_tokens = 0\\n[here.models]\\nm = {input = 1, cached = 0, write = 0, output = 2}", "x")["m"].output
+    2
+    """
+    try:
+        providers = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{where}: it is no TOML ({error}); see prices.toml of this package for its shape") from error
+    found: dict[str, ModelPrices] = {}
+    for provider, fields in providers.items():
+        if not isinstance(fields, dict) or not isinstance(models := cast("dict[str, Any]", fields).get("models"), dict):
+            raise ConfigurationError(f"{where}: {provider!r} is no provider; give it a table of 'models'")
+        rules = {name: value for name, value in cast("dict[str, Any]", fields).items() if name != "models"}
+        for model, figures in cast("dict[str, Any]", models).items():
+            found[model.lower()] = _prices(model, {**rules, **figures}, where)
+    return found
+
+
+def _prices(model: str, figures: dict[str, Any], where: str) -> ModelPrices:
+    try:
+        return ModelPrices(model=model.lower(), **figures)
+    except TypeError as error:
+        raise ConfigurationError(f"{where}: {model!r}: {str(error).partition(') ')[2] or error}; see ModelPrices") from error

@@ -1,0 +1,67 @@
+"""What a provider's prompt cache would have done with a request that follows another.
+
+Only the request before is compared, as providers match exact prefixes and a conversation is one chain of them.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from .prices import ModelPrices
+
+__all__ = ["CacheUse", "PromptCache"]
+
+
+@attrs.frozen
+class CacheUse:
+    """How a request's tokens are billed.
+
+    Args:
+        read: Read from the cache.
+        written: Written to it.
+        fresh: Neither.
+        expired: Whether a prefix would have been read, had it not been kept too long.
+    """
+
+    read: int
+    written: int
+    fresh: int
+    expired: bool = False
+
+
+class PromptCache:
+    """The cached prefix of one chain of requests. Holds state: when it was last used.
+
+    Args:
+        rules: The provider's.
+
+    >>> cache = PromptCache(ModelPrices(model="m", input=1, cached=0.1, write=1, output=8, block_tokens=128))
+    >>> cache.send(2_000, shared_tokens=0)
+    CacheUse(read=0, written=2000, fresh=0, expired=False)
+    >>> cache.send(2_300, shared_tokens=2_000)
+    CacheUse(read=1920, written=380, fresh=0, expired=False)
+    """
+
+    def __init__(self, rules: ModelPrices) -> None:
+        self._rules = rules
+        self._used_at: float | None = None
+
+    def send(self, tokens: int, *, shared_tokens: int, now: float | None = None) -> CacheUse:
+        """Bill the next request.
+
+        Args:
+            tokens: Its size.
+            shared_tokens: How many of its first tokens are those of the request before.
+            now: The time, in seconds; ``None`` if it was not recorded, and nothing expires then.
+        """
+        rules = self._rules
+        if tokens < rules.minimum_tokens:
+            return CacheUse(0, 0, tokens)
+        read = shared_tokens - shared_tokens % rules.block_tokens if rules.block_tokens else shared_tokens
+        if read < rules.minimum_tokens:
+            read = 0
+        expired = bool(read) and now is not None and self._used_at is not None and now - self._used_at > rules.ttl_seconds
+        self._used_at = now
+        if expired:
+            read = 0
+        return CacheUse(read, tokens - read, 0, expired)

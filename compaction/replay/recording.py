@@ -1,0 +1,103 @@
+"""A recorded conversation: what an agent saw and did, and when. The material of every replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import attrs
+
+from ..errors import InvalidMessage
+from ..formats import MessageFormat, resolve
+
+__all__ = ["Recording", "readable", "seconds_of"]
+
+_TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
+_MILLISECONDS: Final = 1e11
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Recording:
+    """One conversation to replay.
+
+    Args:
+        id: Its name in the output; unique within a replay.
+        messages: The messages, oldest first, in one wire format.
+        times: When each message was written, in seconds of any one clock; ``None`` where that is not known. Empty: never known.
+        where: The file, and the line where it holds several.
+        notes: What was wrong with the log, in words, for the output.
+
+    >>> Recording(id="7", messages=[{"role": "user", "content": "hi", "timestamp": "2026-01-05T10:00:00Z"}]).times
+    (1767607200.0,)
+    """
+
+    id: str
+    messages: Sequence[Any] = attrs.field(repr=False)
+    times: Sequence[float | None] = attrs.field(repr=False)
+    where: str = ""
+    notes: tuple[str, ...] = ()
+
+    @times.default
+    def _times_of_messages(self) -> Sequence[float | None]:
+        return tuple([_time_of(message) for message in self.messages])
+
+
+def _time_of(message: Any) -> float | None:
+    if not isinstance(message, Mapping):
+        return None
+    return next((seconds for name in _TIME_FIELDS if (seconds := seconds_of(message.get(name))) is not None), None)
+
+
+def seconds_of(value: Any) -> float | None:
+    """A time as logs write it (ISO 8601, or seconds or milliseconds since 1970) in seconds; ``None`` if it is none.
+
+    >>> seconds_of("1970-01-01T00:01:00Z"), seconds_of(1_700_000_000_000), seconds_of("yesterday")
+    (60.0, 1700000000.0, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value / 1_000 if value > _MILLISECONDS else float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def readable(recording: Recording, format: MessageFormat | str | None = None) -> Recording:
+    """The recording without the messages that the format cannot read, each of them noted, and with a clock that never goes back.
+
+    Args:
+        recording: As it came from a log.
+        format: The wire format; ``None`` for OpenAI chat completions.
+
+    >>> found = readable(Recording(id="7", messages=[{"role": "user", "content": "hi"}, {"content": "?"}]))
+    >>> len(found.messages), found.notes[0][:48]
+    (1, 'messages[1].role: a message needs a role that is')
+    """
+    read = resolve(format).read
+    messages: list[Any] = []
+    times: list[float | None] = []
+    notes = list(recording.notes)
+    latest: float | None = None
+    backwards = 0
+    for place, message in enumerate(recording.messages):
+        try:
+            read(message, place)
+        except InvalidMessage as error:
+            notes.append(f"{error.where}: {error.rule}; it is left out")
+            continue
+        time = recording.times[place] if place < len(recording.times) else None
+        if time is not None and latest is not None and time < latest:
+            backwards += 1
+            time = latest
+        latest = latest if time is None else time
+        messages.append(message)
+        times.append(time)
+    if backwards:
+        notes.append(f"the clock goes backwards at {backwards} messages; they count as written when the one before was")
+    return attrs.evolve(recording, messages=messages, times=times, notes=tuple(notes))

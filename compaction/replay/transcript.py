@@ -1,0 +1,198 @@
+"""A recorded conversation made ready for replay: read, measured and indexed once, whatever is replayed on it.
+
+What each recorded action needed is settled here, before any strategy runs, so that all are asked for the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Final
+
+import attrs
+
+from ..formats import MessageFormat
+from ..messages import Message
+from ..tokens import MessageMeter
+from .atoms import AtomKind, atoms_of, rare_words_of, spoken
+from .constraints import Constraint, constraints_in
+from .occurrences import Occurrences, SpanIndex, spans_in
+from .recording import Recording
+
+__all__ = ["RARE_IN_MESSAGES", "RECENT_MESSAGES", "Fact", "Needs", "Place", "Transcript"]
+
+RECENT_MESSAGES: Final = 4
+"""The last messages before an action, which any policy keeps: what stands in them is not counted as needed."""
+
+RARE_IN_MESSAGES: Final = 3
+"""In at most so many earlier messages a word is rare."""
+
+Place = tuple[int, ...] | list[int]
+"""The ordinals of the messages in which something stands, in order."""
+
+
+@attrs.frozen
+class Fact:
+    """An atom that an action used and that had stood in its history.
+
+    Args:
+        kind: What it is.
+        text: The atom.
+        last: The ordinal of the message that showed it last before the action.
+        age: How many messages before the action that was.
+        old: Whether cutting to the newest messages that fit the window would have lost it.
+        places: Where it stands in the whole conversation.
+    """
+
+    kind: AtomKind
+    text: str
+    last: int
+    age: int
+    old: bool
+    places: Place = attrs.field(eq=False, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class Needs:
+    """What one recorded action took from its history.
+
+    Args:
+        ordinal: The ordinal of the action among the conversation's messages.
+        tokens: Tokens of its whole history.
+        facts: The atoms.
+        words: Rare words, with their places.
+        spans: Verbatim spans, with their places.
+    """
+
+    ordinal: int
+    tokens: int
+    facts: tuple[Fact, ...]
+    words: tuple[tuple[str, Place], ...] = attrs.field(eq=False, repr=False)
+    spans: tuple[tuple[str, Place], ...] = attrs.field(eq=False, repr=False)
+
+
+class Transcript:
+    """One conversation, read, measured and indexed. Holds caches; building costs O(characters).
+
+    Args:
+        recording: What was recorded; every message can be read by the format.
+        format: Its wire format.
+        meter: Measures messages.
+        window: Tokens a request may have.
+        overhead_tokens: Tokens of every request outside the messages.
+        recent: How many messages before an action count as in view of any policy.
+
+    Attributes:
+        recording: What was recorded.
+        messages: The messages as read.
+        tokens: Tokens of each.
+        texts: What each says, on one line.
+        calls: The ordinals of the assistant messages that have a history: each is one model call.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        format: MessageFormat,
+        meter: MessageMeter,
+        window: int,
+        overhead_tokens: int = 0,
+        recent: int = RECENT_MESSAGES,
+    ) -> None:
+        self.recording = recording
+        self.messages: list[Message] = [format.read(raw, place) for place, raw in enumerate(recording.messages)]
+        self.tokens = [meter.measure(message)[0] for message in self.messages]
+        self.texts = [spoken(message) for message in self.messages]
+        self.calls = [at for at, message in enumerate(self.messages) if at and message.role == "assistant"]
+        self._window = window
+        self._overhead = overhead_tokens
+        self._recent = recent
+
+    @cached_property
+    def ordinals(self) -> dict[int, int]:
+        """The ordinal of each recorded message, by the identity of the caller's object."""
+        return {id(raw): at for at, raw in enumerate(self.recording.messages)}
+
+    @cached_property
+    def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
+        """The ordinals of messages by role and text, for views whose messages were built anew."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for at, (message, text) in enumerate(zip(self.messages, self.texts, strict=True)):
+            found.setdefault((message.role, text), []).append(at)
+        return found
+
+    @cached_property
+    def cumulative(self) -> list[int]:
+        """Tokens of the history before each ordinal, the overhead included."""
+        return list(accumulate(self.tokens, initial=self._overhead))
+
+    @cached_property
+    def _systems(self) -> list[int]:
+        return [at for at, message in enumerate(self.messages) if message.is_system]
+
+    @cached_property
+    def spans(self) -> SpanIndex:
+        """Where the twelve-character spans of the actions stand."""
+        return SpanIndex(self.texts, self.calls)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The instructions that the user stated, in order."""
+        said = [at for at, message in enumerate(self.messages) if message.role == "user"]
+        return tuple([each for at in said for each in constraints_in(self.messages[at].text, at)])
+
+    @cached_property
+    def needs(self) -> tuple[Needs, ...]:
+        """What each call's recorded action took from its history, in the order of ``calls``."""
+        occurrences = Occurrences(self.texts)
+        return tuple([self._needs(at, cut, occurrences) for at, cut in zip(self.calls, self._cuts(), strict=True)])
+
+    def _cuts(self) -> Iterator[int]:
+        """For each call, the ordinal from which the newest messages fit the window together with the system messages."""
+        cumulative, cut = self.cumulative, 0
+        for at in self.calls:
+            while cut < at:
+                head = sum(self.tokens[system] for system in self._systems if system < cut)
+                if self._overhead + head + cumulative[at] - cumulative[cut] <= self._window:
+                    break
+                cut += 1
+            yield cut
+
+    def _needs(self, at: int, cut: int, occurrences: Occurrences) -> Needs:
+        action = self.messages[at]
+        facts: list[Fact] = []
+        for text, kind in atoms_of(action).items():
+            places = occurrences.of(text)
+            if (last := self._last_old(places, at)) is not None:
+                facts.append(Fact(kind, text, last, at - last, last < cut, places))
+        words = {word: occurrences.of_word(word) for word in rare_words_of(self.texts[at])}
+        spans = {span: self.spans.of(span) for span in spans_in(self.texts[at])}
+        return Needs(
+            ordinal=at,
+            tokens=self.cumulative[at],
+            facts=tuple(facts),
+            words=tuple([(word, words[word]) for word in sorted(words) if self._is_rare(words[word], at)]),
+            spans=tuple([(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]),
+        )
+
+    def _is_rare(self, places: Place, at: int) -> bool:
+        return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES
+
+    def _last_old(self, places: Place, at: int) -> int | None:
+        """The last message before ``at`` in which something stands; ``None`` if there is none, or it is given anyway.
+
+        It is given if it stands in the last few messages before the action, or in a system message.
+        """
+        before = bisect_left(places, at)
+        if not before or places[before - 1] >= at - self._recent:
+            return None
+        if any((found := bisect_left(places, system)) < before and places[found] == system for system in self._systems):
+            return None
+        return places[before - 1]
+
+    def history(self, call: int) -> Sequence[Any]:
+        """The recorded messages before a call, by its number."""
+        return self.recording.messages[: self.calls[call]]
