@@ -31,4 +31,6 @@ def test_strategy(benchmark: BenchmarkFixture, pair: Pair, size: int) -> None:
         return (index, strategy), {}
 
     benchmark.group = pair.name
-    benchmark.pedantic(run_sync, setup=taken_back, rounds=ROUNDS[size], warmup_rounds=1)
+    benchmark.pedantic(  # type: ignore[no-untyped-call]
+        run_sync, setup=taken_back, rounds=ROUNDS[size], warmup_rounds=1
+    )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -60,10 +59,11 @@ def written(page: str, parts: Sequence[Section]) -> str:
     """The page with each part between its markers."""
     for part in parts:
         start, end = f"<!-- {part.name} -->", f"<!-- /{part.name} -->"
-        body = "\n".join([start, *part.lines, end])
-        page, times = re.subn(f"{re.escape(start)}.*?{re.escape(end)}", lambda _, body=body: body, page, flags=re.DOTALL)
-        if times != 1:
-            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}, once")
+        before, opened, rest = page.partition(start)
+        _, closed, after = rest.partition(end)
+        if not opened or not closed:
+            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}")
+        page = "\n".join([before + start, *part.lines, end + after])
     return page
 
 

@@ -2,67 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
+from time import process_time
 from typing import Any
 
 import agent_framework as af
 
-from compaction import MessageIndex, compact_sync, last, run_sync
+from compaction import MessageIndex, last, run_sync
 from compaction.strategies import SlidingWindow, Strategy, TokenBudgetComposed, Truncation
-from compaction.triggers import tokens_exceed
+from compaction.triggers import tokens_below, tokens_exceed
 
-from .conversation import conversation, rebuilt
-from .cpu import seconds
+from .conversation import conversation, peer_messages, rebuilt
+from .cpu import collector
 from .peer import COUNTER, Theirs, our_tokens, their_tokens
 from .tables import Claim, Section, spoken, table
 
 __all__ = ["turns_section"]
 
 MESSAGES = 10_000
-TURNS = 20
-
-
-def _grown() -> Iterator[list[dict[str, Any]]]:
-    """The two messages of each turn."""
-    for turn in range(TURNS):
-        yield conversation(2, start=MESSAGES + 2 * turn)
-
-
-def _by_append(index: MessageIndex, strategy: Strategy) -> float:
-    """The median of turns in which the two messages are handed over."""
-
-    def turn(new: list[dict[str, Any]]) -> list[Any]:
-        index.append(new)
-        return run_sync(index, strategy).messages
-
-    return median([seconds(turn, new)[0] for new in _grown()])
-
-
-def _by_sync(index: MessageIndex, strategy: Strategy, given: Callable[[list[Any]], list[Any]], known: list[Any]) -> float:
-    """The median of turns in which the whole list is handed over, as ``given`` makes it."""
-
-    def turn(full: list[Any]) -> list[Any]:
-        index.sync(full)
-        return run_sync(index, strategy).messages
-
-    took: list[float] = []
-    for new in _grown():
-        known = [*known, *new]
-        took.append(seconds(turn, given(known))[0])
-    return median(took)
-
-
-def _theirs(strategy: Any) -> float:
-    """The median of turns in which the two messages are added to the list and the strategy runs again."""
-    side = Theirs(conversation(MESSAGES), strategy)
-    side.run()
-
-    def turn(new: list[Any]) -> list[Any]:
-        side.messages.extend(new)
-        return side.run()
-
-    return median([seconds(turn, Theirs(new, strategy).messages)[0] for new in _grown()])
+TURNS = 40
 
 
 def turns_section(say: Callable[[str], None]) -> Section:
@@ -70,36 +29,90 @@ def turns_section(say: Callable[[str], None]) -> Section:
     messages = conversation(MESSAGES)
     ours, theirs = our_tokens(messages), their_tokens(messages)
     idle, window = TokenBudgetComposed([], budget=2 * ours), SlidingWindow(keep=last(groups=20))
+    half = Truncation(trigger=tokens_exceed(ours * 3 // 4), target=tokens_below(ours // 2), keep=last(groups=1))
     say("turns, theirs")
     waited = _theirs(af.TokenBudgetComposedStrategy(token_budget=2 * theirs, tokenizer=COUNTER, strategies=[]))
     slid = _theirs(af.SlidingWindowStrategy(keep_last_groups=20))
     say("turns, ours")
-    half = Truncation(trigger=tokens_exceed(ours * 3 // 4), target=~tokens_exceed(ours // 2), keep=last(groups=1))
-
-    def fresh() -> MessageIndex:
-        return MessageIndex(messages, counter="chars/4")
-
-    def cut() -> MessageIndex:
-        index = fresh()
-        run_sync(index, half)
-        return index
-
-    view = compact_sync(messages, half, counter="chars/4").messages
+    view = _index(messages, half).messages()
     figures = [
-        ("nothing to do, appended", waited, _by_append(fresh(), idle), 1_000),
-        ("nothing to do, full list of the same objects", waited, _by_sync(fresh(), idle, list, messages), 200),
-        ("nothing to do, full list of rebuilt objects", waited, _by_sync(fresh(), idle, rebuilt, messages), 20),
-        ("after a cut, full list of the same objects", waited, _by_sync(cut(), half, list, messages), None),
-        ("after a cut, full list of rebuilt objects", waited, _by_sync(cut(), half, rebuilt, messages), None),
-        ("after a cut, the last view fed back", waited, _by_sync(cut(), half, list, view), None),
-        ("after a cut, the last view fed back, rebuilt", waited, _by_sync(cut(), half, rebuilt, view), None),
-        ("sliding window of 20 groups, appended", slid, _by_append(fresh(), window), None),
+        ("nothing to do, appended", waited, _by_append(messages, idle), 1_000),
+        ("nothing to do, the full list, same objects", waited, _by_sync(messages, idle, messages, list), 200),
+        ("nothing to do, the full list, rebuilt", waited, _by_sync(messages, idle, messages, rebuilt), 20),
+        ("cut to half before, the full list, same objects", waited, _by_sync(messages, half, messages, list), None),
+        ("cut to half before, the full list, rebuilt", waited, _by_sync(messages, half, messages, rebuilt), None),
+        ("cut to half before, the last view, same objects", waited, _by_sync(messages, half, view, list), None),
+        ("cut to half before, the last view, rebuilt", waited, _by_sync(messages, half, view, rebuilt), None),
+        ("sliding window of 20 groups, appended", slid, _by_append(messages, window), None),
     ]
     rows = [
         [what, spoken(they), spoken(we), f"{they / we:,.0f}x", "" if asked is None else f"{asked:,}x"]
         for what, they, we, asked in figures
     ]
-    claims = [
-        Claim(f"a turn of two messages on 10,000: {what}", asked, they / we) for what, they, we, asked in figures if asked
-    ]
-    return Section("turns", table(["turn", "theirs", "ours", "ratio", "asked"], rows), tuple(claims))
+    claims = [Claim(f"a turn on 10,000 messages: {what}", asked, they / we) for what, they, we, asked in figures if asked]
+    return Section("turns", table(["turn of two messages", "theirs", "ours", "ratio", "asked"], rows), tuple(claims))
+
+
+def _index(messages: list[dict[str, Any]], strategy: Strategy) -> MessageIndex:
+    """The conversation before the first turn, the strategy run once."""
+    index = MessageIndex(messages, counter="chars/4")
+    run_sync(index, strategy)
+    return index
+
+
+def _coming() -> Iterator[list[dict[str, Any]]]:
+    """The two messages of each turn."""
+    return (conversation(2, start=MESSAGES + 2 * turn) for turn in range(TURNS))
+
+
+def _median(turn: Callable[[Any], object], given: Iterable[Any]) -> float:
+    """CPU seconds of the median turn; what a turn is given is made outside the time."""
+    took: list[float] = []
+    with collector(on=False):
+        for each in given:
+            start = process_time()
+            turn(each)
+            took.append(process_time() - start)
+    return median(took)
+
+
+def _by_append(messages: list[dict[str, Any]], strategy: Strategy) -> float:
+    """Turns in which the two messages are handed over."""
+    index = _index(messages, strategy)
+
+    def turn(new: list[dict[str, Any]]) -> list[Any]:
+        index.append(new)
+        return run_sync(index, strategy).messages
+
+    return _median(turn, _coming())
+
+
+def _by_sync(
+    messages: list[dict[str, Any]], strategy: Strategy, known: list[Any], given: Callable[[list[Any]], list[Any]]
+) -> float:
+    """Turns in which everything from ``known`` on is handed over, as ``given`` makes it."""
+    index = _index(messages, strategy)
+
+    def lists() -> Iterator[list[Any]]:
+        full = known
+        for new in _coming():
+            full = [*full, *new]
+            yield given(full)
+
+    def turn(full: list[Any]) -> list[Any]:
+        index.sync(full)
+        return run_sync(index, strategy).messages
+
+    return _median(turn, lists())
+
+
+def _theirs(strategy: Any) -> float:
+    """Turns in which the two messages are added to the list and the strategy runs again."""
+    side = Theirs(conversation(MESSAGES), strategy)
+    side.run()
+
+    def turn(new: list[Any]) -> list[Any]:
+        side.messages.extend(new)
+        return side.run()
+
+    return _median(turn, map(peer_messages, _coming()))

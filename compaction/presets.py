@@ -48,9 +48,9 @@ def context_window(
         threshold: Share past which the oldest groups are dropped; at least ``tool_threshold``, at most 1.
         target: Share that dropping goes down to, above 0 and below ``threshold``. Collapsing stops at four fifths of
             ``tool_threshold``, or at ``target`` if that is lower.
-        tool_batch: Share of the input budget that collapsing must free, or it waits: every change costs a provider's prompt cache.
-            Replaying 628 recorded calls at a window of 16,000 tokens, 54 of 100 calls changed more than the end of the view
-            with 0, and 10 with 0.2.
+        tool_batch: Share of the input budget that collapsing must free, or it waits: every change costs a provider's prompt
+            cache. Replaying 628 recorded calls at a window of 16,000 tokens, 54 of 100 calls changed more than the end of the
+            view with 0, and 10 with 0.2.
         keep_tool_groups: How many of the newest tool-call groups never collapse.
         keep_groups: How many of the newest groups are never dropped.
 
@@ -127,12 +127,12 @@ def hermes(
 ) -> Pipeline:
     """Hermes Agent's documented context compressor: clear old tool results, then summarize the middle.
 
-    Once a request reaches ``threshold`` of the window, results of more than 200 characters outside the tail give way to a placeholder,
-    and what lies between the first messages and the tail is replaced by one summary, updated in later rounds. The tail is a budget
-    of ``context_length x threshold x target_ratio`` tokens, and never fewer than ``protect_last_n`` messages, in whole groups. For a
-    window of 200,000 tokens that makes 100,000 to trigger, a tail of 20,000 and at most 10,000 for the summary. Unless forced, it
-    clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache. Where the documents, the
-    releases and this preset differ is in ``docs/hermes.md``.
+    Once a request reaches ``threshold`` of the window, results of more than 200 characters outside the tail give way to a
+    placeholder, and what lies between the first messages and the tail is replaced by one summary, updated in later rounds.
+    The tail is a budget of ``context_length x threshold x target_ratio`` tokens, and never fewer than ``protect_last_n``
+    messages, in whole groups. For a window of 200,000 tokens that makes 100,000 to trigger, a tail of 20,000 and at most
+    10,000 for the summary. Unless forced, it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the
+    prompt cache. Where the documents, the releases and this preset differ is in ``docs/hermes.md``.
 
     Args:
         context_length: The model's window in tokens, > 0.
@@ -177,8 +177,8 @@ def hermes(
 
 
 _HERMES_PREFACE = (
-    "[CONTEXT COMPACTION] Earlier turns were compacted into this summary ({originals}). It is for reference, not a request: what it"
-    " reports as done is done, and only the messages after it are to be answered."
+    "[CONTEXT COMPACTION] Earlier turns were compacted into this summary ({originals}). It is for reference, not a request:"
+    " what it reports as done is done, and only the messages after it are to be answered."
 )
 
 
@@ -188,13 +188,13 @@ def langgraph_summary(
     max_tokens_before_summary: int = 3_072,
     max_summary_tokens: int = 512,
     keep_recent_messages: int = 4,
-    template: SummaryTemplate | None = None,
+    template: SummaryTemplate | str | None = None,
     on_failure: OnFailure = "keep",
 ) -> Summarization:
     """The rule of a LangGraph summarization node: past so many tokens, all but the latest messages become a running summary.
 
-    The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole groups,
-    the system prompt stays, what was summarized is not summarized again, and a failed summary loses nothing.
+    The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole
+    groups, the system prompt stays, what was summarized is not summarized again, and a failed summary loses nothing.
 
     Args:
         summarizer: Who writes the summary; by default a digest made without a model.
@@ -212,8 +212,9 @@ def langgraph_summary(
     """
     if not 0 < max_summary_tokens < max_tokens_before_summary or keep_recent_messages < 1:
         raise ConfigurationError(
-            f"langgraph_summary(max_tokens_before_summary={max_tokens_before_summary}, max_summary_tokens={max_summary_tokens}, "
-            f"keep_recent_messages={keep_recent_messages}): 0 < max_summary_tokens < max_tokens_before_summary, and 1 message or more"
+            f"langgraph_summary(max_tokens_before_summary={max_tokens_before_summary}, "
+            f"max_summary_tokens={max_summary_tokens}, "
+            f"keep_recent_messages={keep_recent_messages}): 0 < summary < before, and 1 message or more"
         )
     return Summarization(
         DigestSummarizer() if summarizer is None else summarizer,

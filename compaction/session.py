@@ -4,9 +4,10 @@
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-The session keeps an index of the conversation, follows the full list the agent passes on each turn (the source, or the last view fed
-back), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache stays warm. State is the index's
-edits and fingerprints, saved after each compaction if there is a store; a process killed at any moment resumes with the same view.
+The session keeps an index of the conversation, follows the full list the agent passes on each turn (the source, or the last
+view fed back), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache stays warm. State
+is the index's edits and fingerprints, saved after each compaction if there is a store; a process killed at any moment resumes
+with the same view.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
 import attrs
@@ -129,8 +130,8 @@ class CompactionSession:
             messages: The whole conversation, oldest first: as the agent has it, or the last view with what came since.
 
         Returns:
-            The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as it
-            was, and the next call tries again.
+            The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
+            it was, and the next call tries again.
         """
         async with self._lock:
             self._follow(messages)
@@ -232,12 +233,9 @@ class CompactionSession:
                 f"session version={data.get('version')!r}: this release reads version {VERSION}; upgrade, or start anew"
             )
         anchor, compactions, index = data.get("anchor"), data.get("compactions"), data.get("index")
-        if (
-            not (anchor is None or isinstance(anchor, int))
-            or not isinstance(compactions, int)
-            or not isinstance(index, Mapping)
-        ):
+        if not isinstance(anchor, int | None) or not isinstance(compactions, int) or not isinstance(index, dict):
             raise StateError("session: it is not what to_dict made; start anew, the conversation itself is not affected")
         self._anchor = None if anchor is None else UsageAnchor(anchor)
         self._compactions = compactions
-        self._index = MessageIndex.from_dict(index, counter=self._index.counter, context=self._context(), pin=self._pin)
+        saved = cast("dict[str, Any]", index)
+        self._index = MessageIndex.from_dict(saved, counter=self._index.counter, context=self._context(), pin=self._pin)

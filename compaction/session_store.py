@@ -5,9 +5,10 @@ Every save is one transaction in write-ahead mode. What is read is JSON with a v
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -39,17 +40,25 @@ class SessionStore:
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
         self._path = Path(path)
         self._timeout = timeout_seconds
-        self._path.touch(mode=0o600)
+        try:
+            self._path.touch(mode=0o600)
+        except OSError as error:
+            raise StateError(
+                f"{self._path}: {error.strerror}; name a file in a folder that exists and may be written to"
+            ) from error
         with self._open() as database:
-            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("BEGIN IMMEDIATE")
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA:
                 raise StateError(f"{self._path}: schema {version} is newer than {SCHEMA}, which this release knows; upgrade")
             database.execute(_TABLES)
             database.execute(f"PRAGMA user_version={SCHEMA}")
+        with self._open() as database, contextlib.suppress(sqlite3.OperationalError):
+            # SQLite does not wait for this switch as it does for a write; while another process works, it is left to the next.
+            database.execute("PRAGMA journal_mode=WAL")
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Generator[sqlite3.Connection]:
         try:
             database = sqlite3.connect(self._path, timeout=self._timeout)
             try:

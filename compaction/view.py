@@ -151,7 +151,7 @@ class IndexView:
         return [self._projection.read[ordinal] for ordinal in self.ordinals(group)]
 
     def is_cooling(self, by: str) -> bool:
-        """Whether a strategy failed so recently, by ``context.now``, that it should not try again yet; never without a clock."""
+        """Whether a strategy failed so recently, by ``context.now``, that it should rest; never without a clock."""
         failed = self._failures.get(by)
         if failed is None or self.context.now is None:
             return False

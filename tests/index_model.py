@@ -142,9 +142,10 @@ class Model:
         if isinstance(edit, Replace):
             id = min(0, *self.groups) - 1
             anchor = max(self.groups[each].anchor for each in edit.groups)
+            mark = read_mark(edit.messages[0])
             self.groups[id] = Group(
                 *(id, GroupKind.SUMMARY, None, []),
-                made_by=by or None,
+                made_by=mark.by if mark else by or None,
                 inserted=edit.messages,
                 replaces=edit.groups,
                 anchor=anchor,

@@ -21,6 +21,7 @@ from .options import STANDARD, AsJson, CounterName, Input, Output, conversations
 
 __all__ = ["Plan", "compact"]
 
+
 def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
     return presets.hermes(window - reserve_output)
 

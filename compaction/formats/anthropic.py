@@ -238,7 +238,9 @@ def _result_content(content: Any, result: ToolResult, *, keep_text: bool) -> Any
         elif keep_text:
             written.append(element)
         elif words.strip():
-            written.append(_block(attrs.evolve(part, text=words)) if isinstance(part, Text) else {"type": "text", "text": words})
+            written.append(
+                _block(attrs.evolve(part, text=words)) if isinstance(part, Text) else {"type": "text", "text": words}
+            )
             words = ""
     if words.strip():
         written.insert(0, {"type": "text", "text": words})

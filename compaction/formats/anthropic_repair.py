@@ -78,9 +78,13 @@ def _few_breakpoints(messages: list[tuple[int, Any]], changes: Changes) -> list[
         index, raw = result[place]
         fields = fields_of(raw) or {}
         blocks = list(blocks_of(fields))
-        blocks[position] = {name: value for name, value in (fields_of(blocks[position]) or {}).items() if name != "cache_control"}
+        blocks[position] = {
+            name: value for name, value in (fields_of(blocks[position]) or {}).items() if name != "cache_control"
+        }
         result[place] = (index, {**fields, "content": blocks})
-        changes.add(index, f".content[{position}].cache_control", "too-many-breakpoints", "later blocks have one", "it was removed")
+        changes.add(
+            index, f".content[{position}].cache_control", "too-many-breakpoints", "later blocks have one", "it was removed"
+        )
     return result
 
 
@@ -233,7 +237,9 @@ class _Pairing:
         """The result with the id its call has now; the same object if it has that already."""
         if slot.key == slot.id:
             return block
-        rule, text = ("duplicate-call-id", "its call had the id of another") if slot.key else ("result-without-id", "it has no id")
+        rule, text = (
+            ("duplicate-call-id", "its call had the id of another") if slot.key else ("result-without-id", "it has no id")
+        )
         self.changes.add(index, f".content[{position}].tool_use_id", rule, text, f"it was given the id {slot.id!r}")
         return {**(fields_of(block) or {}), "tool_use_id": slot.id}
 

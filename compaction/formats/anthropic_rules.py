@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .anthropic_fields import MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_server_call, is_server_result, result_id
+from .anthropic_fields import (
+    MEDIA_BLOCKS,
+    THINKING,
+    blocks_of,
+    call_id,
+    has_thinking,
+    is_server_call,
+    is_server_result,
+    result_id,
+)
 from .base import Problem
 from .openai_chat_fields import fields_of, items_of
 from .wire import kind_of, string, type_name

@@ -203,7 +203,9 @@ def _element(part: Part, kind: str) -> Any:
     if part.raw is not None and _part(part.raw) == part:
         return part.raw
     if not isinstance(part, Text):
-        raise ConfigurationError(f"parts: only text can be made anew in a message (got {part!r}); pass what was read, or drop it")
+        raise ConfigurationError(
+            f"parts: only text can be made anew in a message (got {part!r}); pass what was read, or drop it"
+        )
     fields = fields_of(part.raw)
     if fields is None:
         return {"type": kind, "text": part.text}

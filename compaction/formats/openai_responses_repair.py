@@ -8,7 +8,7 @@ item goes. Calls at the very end stay open, for they may still be answered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -21,7 +21,11 @@ from .wire import Changes, json_text, kind_of, same, string
 
 __all__ = ["repair"]
 
+_Placed: TypeAlias = tuple[int, Any]
+"""An item and its place in the input."""
 _REMOVED: Final = "the item was removed"
+_NOBODY: Final[Mapping[str, Any]] = {"type": "compaction"}
+"""Stands for what is no item: like this one, it ends an answer."""
 _ARGUMENTS: Final[Mapping[str, tuple[str, str]]] = {
     "function_call": ("arguments", "{}"),
     "custom_tool_call": ("input", ""),
@@ -117,65 +121,71 @@ def _mended_part(index: int, place: str, part: Any, said: str, changes: Changes)
 
 @attrs.define(eq=False)
 class _Open:
-    """A call without a result so far: where it stands, what kind it is, what a result calls it and its id now."""
+    """A call: its place in the input and among what stays, its kind, and the id it has now."""
 
     index: int
+    place: int
     kind: str
-    key: str
     id: str
-    fresh: bool = True
+    answered: bool = False
 
 
 class _Pairing:
-    """Walks the items and pairs results with calls. Holds state: the calls that are open, and every id so far."""
+    """Walks the items and pairs results with calls. Holds state: what stays, the calls that are open, and every id so far.
+
+    Attributes:
+        kept: The items that stay, each with its place in the input.
+        calls: The calls to be answered, in order.
+        settled: How many of them no longer wait, for somebody else spoke after them.
+    """
 
     def __init__(self, changes: Changes) -> None:
         self.changes = changes
-        self.open: dict[str, list[_Open]] = {}
+        self.kept: list[_Placed] = []
         self.calls: list[_Open] = []
+        self.settled = 0
+        self.open: dict[str, list[_Open]] = {}
         self.ids: dict[str, Any] = {}
         self.taken: set[str] = set()
         self.references = False
         self.answered: set[str] = set()
 
-    def item(self, index: int, raw: Any) -> list[Any]:
-        """The item as it stays; none if it goes."""
+    def item(self, index: int, raw: Any) -> None:
+        """Keep the item, changed where it has to be, or leave it out."""
         fields = fields_of(raw)
         if fields is None:
-            self.settle()
-            return [raw]
-        raw = self.identified(index, raw, fields)
-        if raw is None:
-            return []
-        fields = fields_of(raw) or fields
+            self.settled = len(self.calls)
+            self.kept.append((index, raw))
+            return
+        for one in self.identified(index, raw, fields):
+            kept = self.paired(index, one, fields_of(one) or fields)
+            self.kept.extend((index, each) for each in kept)
+
+    def paired(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
+        """The item as it stays among calls and results; none if it goes."""
         self.references = self.references or item_type(fields) == "item_reference"
         if (call := call_of(fields)) is not None:
             return [self.call(index, raw, fields, call)]
         if (result := result_of(fields)) is not None:
             return self.result(index, raw, fields, result)
         if not is_answer(fields):
-            self.settle()
+            self.settled = len(self.calls)
         return [raw]
 
-    def settle(self) -> None:
-        """Somebody else speaks: the calls so far are no longer waiting."""
-        for call in self.calls:
-            call.fresh = False
-
-    def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> Any | None:
-        """The item with an id of its own, or with none; ``None`` if it repeats another."""
+    def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
+        """The item with an id of its own, or with none; nothing if it repeats another."""
         identifier, kind = string(fields.get("id")), item_type(fields)
         if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
-            return raw
+            return [raw]
         if identifier not in self.ids:
             self.ids[identifier] = raw
-            return raw
+            return [raw]
         text = f"the id {identifier!r} is that of an earlier item"
         if kind == "item_reference" or self.ids[identifier] == raw:
             self.changes.add(index, ".id", "duplicate-item-id", text, _REMOVED)
-            return None
+            return []
         self.changes.add(index, ".id", "duplicate-item-id", text, "the id was left out")
-        return {name: value for name, value in fields.items() if name != "id"}
+        return [{name: value for name, value in fields.items() if name != "id"}]
 
     def call(self, index: int, raw: Any, fields: Mapping[str, Any], identifier: str) -> Any:
         kind = item_type(fields)
@@ -186,7 +196,7 @@ class _Pairing:
             self.changes.add(index, f".{CALLS[kind].key}", rule, text, f"it was given the id {given!r}")
             raw = {**fields, CALLS[kind].key: given}
         self.taken.add(given)
-        call = _Open(index, kind, identifier, given)
+        call = _Open(index, len(self.kept), kind, given)
         self.open.setdefault(identifier, []).append(call)
         if CALLS[kind].answered:
             self.calls.append(call)
@@ -211,59 +221,64 @@ class _Pairing:
             self.changes.add(index, "", rule, text, _REMOVED)
             return []
         call = waiting.pop(0)
+        call.answered = True
         self.answered.add(identifier)
-        if call in self.calls:
-            self.calls.remove(call)
         if call.id == identifier:
             return [raw]
-        rule, text = ("duplicate-call-id", "its call had the id of another") if identifier else ("result-without-id", "it has no id")
+        rule, text = (
+            ("duplicate-call-id", "its call had the id of another") if identifier else ("result-without-id", "it has no id")
+        )
         key = RESULTS[item_type(fields)].key
         self.changes.add(index, f".{key}", rule, text, f"it was given the id {call.id!r}")
         return [{**fields, key: call.id}]
 
 
-def _paired(items: Sequence[Any], changes: Changes) -> list[Any]:
-    """The items with every call answered and every result after its call."""
+def _paired(items: Sequence[Any], changes: Changes) -> list[_Placed]:
+    """The items with every call answered and every result after its call, each with its place in the input."""
     pairing = _Pairing(changes)
-    kept = [(index, each) for index, raw in enumerate(items) for each in pairing.item(index, raw)]
+    for index, raw in enumerate(items):
+        pairing.item(index, raw)
+    kept = pairing.kept
+    ends = _answer_ends(kept)
     stubs: dict[int, list[Any]] = {}
     dropped: set[int] = set()
-    for call in pairing.calls:
-        if call.fresh:
+    for call in pairing.calls[: pairing.settled]:
+        if call.answered:
             continue
         text = f"the call {call.id!r} has no output"
-        if call.kind in _STUBS:
-            key = RESULTS[str(_STUBS[call.kind]["type"])].key
-            stubs.setdefault(_answer_end(items, call.index), []).append({**_STUBS[call.kind], key: call.id})
-            changes.add(call.index, "", "call-without-result", text, "an output was added that says it was not recorded")
-        else:
-            dropped.add(call.index)
+        if call.kind not in _STUBS:
+            dropped.add(call.place)
             changes.add(call.index, "", "call-without-result", text, _REMOVED)
-    placed: list[Any] = []
-    ends = dict(stubs)
-    for place, (index, raw) in enumerate(kept):
-        if index not in dropped:
-            placed.append(raw)
-        following = kept[place + 1][0] if place + 1 < len(kept) else len(items)
-        for end in [end for end in ends if index <= end < following]:
-            placed.extend(ends.pop(end))
+            continue
+        key = RESULTS[str(_STUBS[call.kind]["type"])].key
+        stubs.setdefault(ends[call.place], []).append({**_STUBS[call.kind], key: call.id})
+        changes.add(call.index, "", "call-without-result", text, "an output was added that says it was not recorded")
+    placed: list[_Placed] = []
+    for place, item in enumerate(kept):
+        if place not in dropped:
+            placed.append(item)
+        placed.extend((item[0], stub) for stub in stubs.get(place, ()))
     return placed
 
 
-def _answer_end(items: Sequence[Any], index: int) -> int:
-    """The place of the last item of the answer that an item belongs to."""
-    while index + 1 < len(items) and is_answer(fields_of(items[index + 1]) or {"type": "compaction"}):
-        index += 1
-    return index
+def _answer_ends(items: Sequence[_Placed]) -> list[int]:
+    """For each item the place of the last item of the answer it belongs to."""
+    ends = list(range(len(items)))
+    for place in range(len(items) - 2, -1, -1):
+        if is_answer(fields_of(items[place + 1][1]) or _NOBODY):
+            ends[place] = ends[place + 1]
+    return ends
 
 
-def _with_followed_reasoning(items: Sequence[Any], changes: Changes) -> list[Any]:
+def _with_followed_reasoning(items: Sequence[_Placed], changes: Changes) -> list[Any]:
     """The items without reasoning that no item of its answer comes after."""
     kept: list[Any] = []
     followed = False
-    for raw in reversed(items):
-        fields = fields_of(raw) or {"type": "compaction"}
+    for index, raw in reversed(items):
+        fields = fields_of(raw) or _NOBODY
         if item_type(fields) == "reasoning" and not followed:
+            text = "no item of the same answer comes after it"
+            changes.add(index, "", "reasoning-without-item", text, _REMOVED)
             continue
         followed = is_answer(fields)
         kept.append(raw)

@@ -1,0 +1,5 @@
+"""x."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -19,7 +19,9 @@ __all__ = ["AtomKind", "atoms_of", "rare_words_of", "spoken", "strings_in"]
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
 _EMAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _PATH: Final = re.compile(r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}")
-_FILE: Final = re.compile(r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])")
+_FILE: Final = re.compile(
+    r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])"
+)
 _CALLED: Final = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\b")
 _TELLING: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2,}[a-z]|^__\w+__$|\w\.\w")
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][\w-]+")

@@ -15,8 +15,9 @@ __all__ = ["Pipeline"]
 class Pipeline(Strategy):
     """Runs every step in order, each by its own trigger; gentlest first.
 
-    A pipeline is a strategy, and an empty one does nothing. With a trigger it is one step: the trigger is asked once, all steps run
-    if it fires, although the first may already have won enough, and the whole is judged by ``target``, not each step by its own.
+    A pipeline is a strategy, and an empty one does nothing. With a trigger it is one step: the trigger is asked once, all
+    steps run if it fires, although the first may already have won enough, and the whole is judged by ``target``, not each
+    step by its own.
 
     Args:
         steps: Strategies or plain functions; a pipeline without a trigger among them is taken apart.

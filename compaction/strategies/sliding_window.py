@@ -16,7 +16,7 @@ __all__ = ["SlidingWindow"]
 
 def _same_turn(one: MessageGroup, other: MessageGroup) -> bool:
     """Whether two neighbours belong to one turn; a collapsed tool call belongs to the turn it stands in."""
-    return other.turn == one.turn or (other.is_collapsed or one.is_collapsed) and other.kind is not GroupKind.USER
+    return other.turn == one.turn or ((other.is_collapsed or one.is_collapsed) and other.kind is not GroupKind.USER)
 
 
 @attrs.frozen

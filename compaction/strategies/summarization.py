@@ -1,8 +1,9 @@
 """Summarization: a text stands for what it replaces. The strategy that can go most wrong, so the one with most to check.
 
-A summary is never accepted because a model answered. It must say something, be shorter than what it stands for, and take its place
-without breaking the format; otherwise ``on_failure`` says what happens, and the result says so too. An earlier summary is updated,
-not summarized again, and nothing is asked of a summarizer while there is nothing new, too little of it, or it failed a moment ago.
+A summary is never accepted because a model answered. It must say something, be shorter than what it stands for, and take its
+place without breaking the format; otherwise ``on_failure`` says what happens, and the result says so too. An earlier summary is
+updated, not summarized again, and nothing is asked of a summarizer while there is nothing new, too little of it, or it failed
+a moment ago.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from ..index import MessageIndex
 from ..marks import read_mark
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
-from ..summarizers import DigestSummarizer, Summarizer, SummaryBudget, SummaryRequest, SummaryTemplate, default_template
+from ..summarizers import (
+    DigestSummarizer,
+    Summarizer,
+    SummaryBudget,
+    SummaryRequest,
+    SummaryTemplate,
+    as_template,
+    default_template,
+)
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
 from .summary_text import SummaryText
@@ -44,10 +53,10 @@ class Summarization(CompactionStrategy):
         keep: What stays verbatim; by default the last 4 groups, as in Agent Framework's documentation.
         budget: How long the summary may be.
         on_failure: What to do if there is no summary to be had.
-        least_share: The new groups must be at least this share of the view, or no summary is asked for: without it a conversation
-            whose kept part alone is too large would be summarized again on every turn.
+        least_share: The new groups must be at least this share of the view, or no summary is asked for: without it a
+            conversation whose kept part alone is too large would be summarized again on every turn.
         focus: What the summary should give room to.
-        template: Its sections.
+        template: Its sections and wording: a template, a text with placeholders, or the path of one.
         language: The language to write in; ``None`` for the conversation's own.
         system_note: A sentence appended to the first system message together with the first summary, once.
         text: The words around the summary.
@@ -68,7 +77,7 @@ class Summarization(CompactionStrategy):
     )
     least_share: float = attrs.field(default=0.1, kw_only=True)
     focus: str | None = attrs.field(default=None, kw_only=True)
-    template: SummaryTemplate = attrs.field(factory=default_template, kw_only=True)
+    template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)
     language: str | None = attrs.field(default=None, kw_only=True)
     system_note: str | None = attrs.field(default=None, kw_only=True)
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)

@@ -195,10 +195,11 @@ def _effect(name: str, command: str) -> Effect:
 
 
 def _paths(values: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Files and folders that the arguments name; of a long value, only its first line is looked at."""
-    for _, value in values:
-        line = value.lstrip()[: 2 * _CALL_CHARS].partition("\n")[0]
-        for token in line.split():
-            bare = token.strip("\"'`,;:()[]{}")
+    """Files and folders that the arguments name: values that are one, and words of a command's first line."""
+    for key, value in values:
+        line = value.strip()[: 4 * _CALL_CHARS].partition("\n")[0]
+        words = line.split()
+        for word in words if key in _COMMANDS or len(words) == 1 else ():
+            bare = word.strip("\"'`,;:()[]{}")
             if "://" not in bare and len(bare) <= _ERROR_CHARS and _PATH.fullmatch(bare):
                 yield bare

@@ -1,7 +1,8 @@
 """What a summarizer is asked, and what it must answer.
 
-A summarizer is any object with ``summarize(request) -> str``, sync or async. It either returns text that can stand for the groups in
-the request, or raises; it never returns an apology, an error text or nothing. What happens then is the strategy's ``on_failure``.
+A summarizer is any object with ``summarize(request) -> str``, sync or async. It either returns text that can stand for the
+groups in the request, or raises; it never returns an apology, an error text or nothing. What happens then is the strategy's
+``on_failure``.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class SummaryRequest(Request):
 
     summarizer: Summarizer = attrs.field(eq=False, repr=False)
     groups: tuple[MessageGroup, ...]
-    budget: int
+    budget: int = attrs.field(validator=count(1))
     counter: TokenCounter = attrs.field(eq=False, repr=False)
     previous: str | None = None
     originals: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)

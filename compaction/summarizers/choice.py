@@ -16,7 +16,16 @@ from .record import Record
 from .sections import Section
 from .sentences import one_line
 
-__all__ = ["add_asks", "add_constraints", "add_facts", "add_first_and_latest", "add_held_facts", "add_lines", "add_progress"]
+__all__ = [
+    "add_asks",
+    "add_constraints",
+    "add_facts",
+    "add_first_and_latest",
+    "add_held_facts",
+    "add_lines",
+    "add_progress",
+    "yield_to_held_facts",
+]
 
 _FIRST: Final = 0.08
 _LATEST: Final = 0.05
@@ -35,6 +44,8 @@ _TELLING_ASK: Final = 12
 _RECENT: Final = 5
 _FOCUS_BONUS: Final = 2.0
 _LEAST_FACT: Final = 2
+_LEAST_LINES: Final = 0.5
+_LINES: Final = _ASKS + _STATE + _DONE + _DECISIONS + _FILES + _SETTINGS
 
 
 def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> None:
@@ -127,6 +138,13 @@ def add_lines(draft: Draft, record: Record) -> None:
     for section in (Section.FILES, Section.CONTEXT):
         for line in record.lines.get(section, []):
             draft.add(section, line, upto=upto)
+
+
+def yield_to_held_facts(draft: Draft, record: Record) -> None:
+    """Narrow what shares are of, where lines and the facts held so far would not fit together; lines keep half their room."""
+    held = sum(draft.count(f" {fact}") for fact in record.held)
+    fits = (draft.rest - held) / (_LINES * draft.rest) if draft.rest > 0 else 0
+    draft.rest = int(draft.rest * min(1.0, max(_LEAST_LINES, fits)))
 
 
 def add_held_facts(draft: Draft, record: Record, upto: float) -> None:

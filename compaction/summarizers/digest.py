@@ -18,7 +18,16 @@ from ..groups import GroupKind
 from ..messages import ToolCall, ToolResult
 from .actions import argument_values
 from .base import SummaryRequest
-from .choice import add_asks, add_constraints, add_facts, add_first_and_latest, add_held_facts, add_lines, add_progress
+from .choice import (
+    add_asks,
+    add_constraints,
+    add_facts,
+    add_first_and_latest,
+    add_held_facts,
+    add_lines,
+    add_progress,
+    yield_to_held_facts,
+)
 from .draft import Draft
 from .facts import facts_in
 from .record import Record, spoken
@@ -84,6 +93,7 @@ class DigestSummarizer:
         add_first_and_latest(draft, record, opening)
         add_constraints(draft, record)
         draft.rest = draft.limit - draft.used
+        yield_to_held_facts(draft, record)
         add_progress(draft, record)
         add_lines(draft, record)
         add_asks(draft, record, opening)

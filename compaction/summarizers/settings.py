@@ -33,11 +33,15 @@ _PLAIN: Final = re.compile(r"\d|\w[_./@-]\w|[a-z][A-Z]")
 _IDLE: Final = re.compile(
     r"^(?:(?:the|a|an|my|our|your|its|this|that|and|but|so|then|now|new|current|please|of|to|use) )+", re.IGNORECASE
 )
-_NO_NAME: Final = re.compile(r"i|it|he|she|they|we|you|this|that|there|which|what|who|here|all|one|https?|file|ftp")
+_NO_NAME: Final = re.compile(
+    r"i|it|he|she|they|we|you|this|that|there|which|what|who|here|all|one|https?|file|ftp|.*\b(?:ids?|name|number|email|phone|code)"
+)
 
 
 def settings_in(text: str) -> Iterator[tuple[str, str]]:
     """The names and values a text states, in order; O(characters).
+
+    What only tells one thing from another, such as an id or a name, is no setting: two of them may both hold.
 
     >>> list(settings_in("The port is now 9090; set retry_limit to 5, and TZ=UTC"))
     [('port', '9090'), ('retry_limit', '5'), ('tz', 'UTC')]
