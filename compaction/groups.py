@@ -165,9 +165,9 @@ class Grouping:
         if role == "tool" or role == "function":
             record = self._add_result(ordinal, message)
             record.answering = False
-        elif role == "user" and _has_results(message):
+        elif role == "user" and _has(message, ToolResult):
             record = self._add_results_and_words(ordinal, message)
-        elif (mark := read_mark(message)) is not None and not _has_calls(message):
+        elif (mark := read_mark(message)) is not None and not _has(message, ToolCall):
             record = self._start(ordinal, GroupKind.SUMMARY, None)
             record.made_by = mark.by
         elif role == "user":
@@ -284,12 +284,11 @@ class Grouping:
         return None
 
 
-def _has_calls(message: Message) -> bool:
-    return any(isinstance(part, ToolCall) for part in message.parts)
-
-
-def _has_results(message: Message) -> bool:
-    return any(isinstance(part, ToolResult) for part in message.parts)
+def _has(message: Message, kind: type[ToolCall | ToolResult]) -> bool:
+    for part in message.parts:  # noqa: SIM110 (asked of every message: a generator would take twice as long)
+        if isinstance(part, kind):
+            return True
+    return False
 
 
 def only_reasoning(message: Message) -> bool:

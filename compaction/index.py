@@ -16,7 +16,7 @@ conversation, and projects what is left as a list of the caller's own objects. T
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -33,6 +33,9 @@ from .tokens import counter as resolve_counter
 from .view import IndexView
 
 __all__ = ["MessageIndex"]
+
+_Fresh: TypeAlias = tuple[Message, tuple[int, int], bool]
+"""A message that is not yet added, its tokens and bytes, and whether its group is to be pinned."""
 
 
 class MessageIndex(IndexView):
@@ -85,24 +88,28 @@ class MessageIndex(IndexView):
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
         self._extend(self._measured(sync.as_list(messages), len(self._projection.source)))
 
-    def _measured(self, raws: Sequence[Any], start: int) -> list[tuple[Message, tuple[int, int]]]:
+    def _measured(self, raws: Sequence[Any], start: int) -> list[_Fresh]:
         """Messages read and measured, not yet added; ``start`` is the place of the first, for errors."""
-        read, measure = self.format.read, self.measure
-        fresh = [read(raw, start + place) for place, raw in enumerate(raws)]
-        return [(message, measure(message)) for message in fresh]
+        read = self.format.read
+        return self._judged([read(raw, start + place) for place, raw in enumerate(raws)])
 
-    def _extend(self, sized: Sequence[tuple[Message, tuple[int, int]]]) -> None:
+    def _judged(self, messages: Sequence[Message]) -> list[_Fresh]:
+        """All that is asked of others about messages, so that nothing can fail once they are being added."""
+        measure, pin = self.measure, self._pin
+        return [(message, measure(message), pin is not None and pin(message)) for message in messages]
+
+    def _extend(self, sized: Sequence[_Fresh]) -> None:
         if not sized:
             return
         self._note_time()
         self._groups = None
         self._refused_lately.clear()
-        projection, view, pin = self._projection, self._view, self._pin
-        for message, (tokens, size) in sized:
+        projection, view = self._projection, self._view
+        for message, (tokens, size), pinned in sized:
             record = projection.append(message.raw, message, tokens, size)
             if view is not None:
                 view.append(message.raw)
-            if pin is not None and pin(message):
+            if pinned:
                 record.pinned = True
             if record.excluded:
                 late = Restore((record.id,), reason="a late result came for its call")
@@ -158,7 +165,7 @@ class MessageIndex(IndexView):
         self._replay(saved.journal)
         self._extend(sized[matched:])
 
-    def _cut(self, length: int, fresh: Sequence[tuple[Message, tuple[int, int]]]) -> bool:
+    def _cut(self, length: int, fresh: Sequence[_Fresh]) -> bool:
         """Forget the source from this ordinal on and go on with other messages; edits that touch what is gone are undone.
 
         Returns:
@@ -166,11 +173,11 @@ class MessageIndex(IndexView):
         """
         old, journal = self._projection, self._journal
         touched = {id for id, record in old.by_id.items() if any(at >= length for at in old.stands_for(record))}
-        known = [(message, self.measure(message)) for message in old.read[:length]]
+        known = self._judged(old.read[:length])
         self._start()
         return self._regrow([*known, *fresh], length, [each for each in journal if touched.isdisjoint(named(each.edit))])
 
-    def _regrow(self, sized: Sequence[tuple[Message, tuple[int, int]]], length: int, journal: Iterable[Applied]) -> bool:
+    def _regrow(self, sized: Sequence[_Fresh], length: int, journal: Iterable[Applied]) -> bool:
         """Take these messages and do again what names none of them from ``length`` on; whether those reach further back."""
         self._extend(sized)
         beyond = {id for id, record in self._projection.by_id.items() if record.ordinals[-1] >= length}
@@ -254,14 +261,18 @@ class MessageIndex(IndexView):
         if not isinstance(edit, Together):
             return perform(self._projection, edit, self.measure, by)
         parts: list[Applied] = []
-        for part in edit.edits:
-            done = self._attempt(part, by)
-            if isinstance(done, str):
-                for earlier in reversed(parts):
-                    undo(self._projection, earlier)
-                return done
-            parts.append(done)
-        return Applied(edit, by, self._projection.grouping.turn, parts=tuple(parts))
+        try:
+            for part in edit.edits:
+                done = self._attempt(part, by)
+                if isinstance(done, str):
+                    return done
+                parts.append(done)
+            whole = Applied(edit, by, self._projection.grouping.turn, parts=tuple(parts))
+            parts.clear()
+            return whole
+        finally:
+            for earlier in reversed(parts):
+                undo(self._projection, earlier)
 
     def _refuse(self, edit: Edit, rule: str, by: str) -> None:
         self._refused.append(Refusal(edit, rule, by))

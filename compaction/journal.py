@@ -67,9 +67,9 @@ def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:
     replaced = [projection.by_id[id] for id in edit.groups]
+    sizes = [measure(message) for message in edit.messages]  # before anything changes: a counter may fail
     for record in replaced:
         projection.exclude(record)
-    sizes = [measure(message) for message in edit.messages]
     total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
     anchor = max(record.anchor for record in replaced)
     record = projection.insert(edit.messages, total, anchor, edit.groups)
@@ -79,10 +79,10 @@ def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -
 
 
 def _rewrite(projection: Projection, edit: Rewrite, measure: Measure) -> tuple[tuple[int, Shown], ...]:
-    before: list[tuple[int, Shown]] = []
+    sizes = [(0, 0) if message is None else measure(message) for message in edit.messages]
     ordinals = projection.visible_ordinals(projection.by_id[edit.group])
-    for ordinal, message in zip(ordinals, edit.messages, strict=False):
-        tokens, size = (0, 0) if message is None else measure(message)
+    before: list[tuple[int, Shown]] = []
+    for ordinal, message, (tokens, size) in zip(ordinals, edit.messages, sizes, strict=False):
         before.append((ordinal, projection.show(ordinal, (message, tokens, size))))
     return tuple(before)
 

@@ -131,8 +131,8 @@ def hermes(
     placeholder, and what lies between the first messages and the tail is replaced by one summary, updated in later rounds.
     The tail is a budget of ``context_length x threshold x target_ratio`` tokens, and never fewer than ``protect_last_n``
     messages, in whole groups. For a window of 200,000 tokens that makes 100,000 to trigger, a tail of 20,000 and at most
-    10,000 for the summary. Unless forced, it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the
-    prompt cache. Where the documents, the releases and this preset differ is in ``docs/hermes.md``.
+    10,000 for the summary. Unless forced, it clears results only where that frees a twentieth of the threshold, so that not
+    every turn breaks the prompt cache. ``docs/hermes.md`` says where documents, releases and this preset differ.
 
     Args:
         context_length: The model's window in tokens, > 0.

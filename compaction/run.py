@@ -12,7 +12,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -23,7 +23,7 @@ from .formats import MessageFormat
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
-from .strategies.base import Failed, Report, StepBegan, StepEnded, Strategy, StrategyLike, as_strategy
+from .strategies.base import Failed, Report, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter
 from .triggers import Trigger, never
 
@@ -175,31 +175,46 @@ class _Watch:
 
 
 def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
-    """Pump a strategy: apply its edits, note its reports, yield its requests and send it the answers."""
+    """Pump a strategy and end it; what it says to being ended does not hide why."""
     steps = strategy(index)
-    answer: Any = None
-    running = watch.running
     try:
-        item = next(steps)
-        while True:
-            if isinstance(item, Edit):
-                answer = index.apply(item, by=running)
-            elif isinstance(item, Report):
-                watch.note(item)
-                running, answer = watch.running, None
-            elif isinstance(item, Request):
-                try:
-                    answer = yield item
-                except Exception as error:
-                    item = steps.throw(error)
-                    continue
-            else:
-                raise StrategyError(f"{watch.running or strategy.name} yielded {item!r}; a strategy yields edits and requests")
-            item = steps.send(answer)
+        yield from _pumped(steps, strategy, index, watch)
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            steps.close()
+        raise
+
+
+def _pumped(steps: Steps, strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
+    """Apply a strategy's edits, note its reports, yield its requests and send it the answers."""
+    running, answer = watch.running, None
+    item = _next(steps.send, None)
+    while item is not _END:
+        if isinstance(item, Edit):
+            answer = index.apply(item, by=running)
+        elif isinstance(item, Report):
+            watch.note(item)
+            running, answer = watch.running, None
+        elif isinstance(item, Request):
+            try:
+                answer = yield item
+            except Exception as error:
+                item = _next(steps.throw, error)
+                continue
+        else:
+            raise StrategyError(f"{watch.running or strategy.name} yielded {item!r}; a strategy yields edits and requests")
+        item = _next(steps.send, answer)
+
+
+_END: Final = object()
+
+
+def _next(resume: Callable[[Any], Any], value: Any) -> Any:
+    """What a strategy yields next, or `_END`; no other ``StopIteration`` passes for its end."""
+    try:
+        return resume(value)
     except StopIteration:
-        return
-    finally:
-        steps.close()
+        return _END
 
 
 def run_sync(
@@ -228,20 +243,21 @@ def run_sync(
     watch = _Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
-        request = next(flow)
-        while True:
-            try:
-                answer = _called(request)
-            except SyncDriverError:
-                raise
-            except Exception as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(answer)
-    except StopIteration:
+        with contextlib.suppress(StopIteration):
+            request = next(flow)
+            while True:
+                try:
+                    answer = _called(request)
+                except SyncDriverError:
+                    raise
+                except Exception as error:
+                    request = flow.throw(error)
+                else:
+                    request = flow.send(answer)
         return watch.result(budget)
     except BaseException:
-        _give_up(index, watch, flow)
+        index.rollback(watch.mark)
+        flow.close()
         raise
 
 
@@ -271,28 +287,22 @@ async def run(
     watch = _Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
-        request = next(flow)
-        while True:
-            try:
-                answer = request.call()
-                if inspect.isawaitable(answer):
-                    answer = await answer
-            except Exception as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(answer)
-    except StopIteration:
+        with contextlib.suppress(StopIteration):
+            request = next(flow)
+            while True:
+                try:
+                    answer = request.call()
+                    if inspect.isawaitable(answer):
+                        answer = await answer
+                except Exception as error:
+                    request = flow.throw(error)
+                else:
+                    request = flow.send(answer)
         return watch.result(budget)
     except BaseException:
-        _give_up(index, watch, flow)
-        raise
-
-
-def _give_up(index: MessageIndex, watch: _Watch, flow: Generator[Request, Any, None]) -> None:
-    """Put the index back first; then end the strategy, whatever it says to that."""
-    index.rollback(watch.mark)
-    with contextlib.suppress(BaseException):
+        index.rollback(watch.mark)
         flow.close()
+        raise
 
 
 async def compact(

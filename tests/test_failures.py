@@ -215,18 +215,26 @@ def replaced(group: Any) -> Replace:
     return Replace(group, [openai_chat.new("user", f"instead of {group.id}")], "test")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        rewritten,
-        replaced,
-        lambda group: Together(rewritten(group), Drop(group)),
-        lambda group: Together(Drop(group), rewritten(group + 1)),
-    ],
-)
+def dropped_too(group: Any) -> Together:
+    """The group before it dropped, then this one rewritten."""
+    return Together(Drop(group.id - 1), rewritten(group))
+
+
+@pytest.mark.parametrize("make", [rewritten, replaced, dropped_too])
 def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any], Any]) -> None:
     """``apply`` does an edit wholly or not at all."""
-    pytest.skip("replaced below")
+    for place in itertools.count():
+        counter = Failing()
+        index = MessageIndex(agent_session(20), counter=counter)
+        before = state(index)
+        counter.left = place
+        try:
+            assert index.apply(make(index.group(2)))
+        except Wrong:
+            assert state(index) == before
+        else:
+            break
+    assert place > 0
 
 
 @pytest.mark.parametrize("bad", range(5))
@@ -532,7 +540,7 @@ def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
         assert (yield Drop(first, "in between"))
         assert not (yield Drop(newest, "too soon"))
 
-    result = compact_sync(agent_session(9), patient, counter="chars/4")
+    result = compact_sync(agent_session(11), patient, counter="chars/4")
     assert [refusal.rule for refusal in result.refused] == ["the newest group stays"] * 2
     assert result.outcome == "compacted"
 

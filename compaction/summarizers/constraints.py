@@ -17,6 +17,7 @@ __all__ = ["constraints_in", "forbids", "is_strict", "latest_constraints"]
 
 _LONGEST: Final = 400
 _PASTED: Final = 4_000
+_COMPARED: Final = 500
 _ENGLISH: Final = re.compile(
     r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|avoid|make\s+sure|be\s+sure\s+to|do\s+not|don[’']?t|may\s+not|"
     r"you\s+(?:should|cannot|can[’']?t|have\s+to|need\s+to)|should\s+(?:not|never|always|only|use)|shouldn[’']?t|"
@@ -40,12 +41,10 @@ _ABOUT_THEMSELVES: Final = re.compile(
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(
-    r"(?:should|do|does|did|is|are|was|were|have|has|what|why|how|when|where|which|who)\b.*\?$", re.IGNORECASE | re.DOTALL
+    r"(?:should|do|does|did|is|are|was|were|have|has|what|why|how|when|where|which|who)\b", re.IGNORECASE
 )
-_NEGATIVE: Final = re.compile(
-    r"\b(?:no|not|never|avoid|without|except|unless|forbidden|prohibited|cannot|\w+n[’']?t)\b|절대|금지|마세요|마라|말|않|"
-    r"없이|안 |피|不|勿|禁|别|別|避免|ない|いけ|避け",
-    re.IGNORECASE,
+_REQUEST: Final = re.compile(
+    r"\b(?:please|make\s+sure|ensure|must|never|always|only|avoid|instead|at\s+(?:least|most)|prefer\w*)\b", re.IGNORECASE
 )
 _STRICT: Final = re.compile(
     r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
@@ -79,7 +78,9 @@ def _states_one(sentence: str) -> bool:
         return False
     if _OTHER.search(sentence):
         return True
-    if _ENGLISH.search(sentence) is None or _QUESTION.match(sentence[:_LONGEST]):
+    if _ENGLISH.search(sentence) is None:
+        return False
+    if sentence.endswith("?") and (_QUESTION.match(sentence) or _REQUEST.search(sentence) is None):
         return False
     rest = _ABOUT_THEMSELVES.sub("", sentence)
     return _ENGLISH.search(rest) is not None
@@ -105,7 +106,7 @@ def forbids(sentence: str) -> bool:
 
 
 def latest_constraints(stated: Iterable[str]) -> list[str]:
-    """Each constraint once, in the order stated; where one repeats another with other numbers, the later one alone.
+    """Each constraint once, in the order stated: none that another holds word for word, and of two that differ in numbers the later.
 
     One that forbids something is never taken for a new value of another: both hold.
 
@@ -118,7 +119,11 @@ def latest_constraints(stated: Iterable[str]) -> list[str]:
         if known.get(key) is None or _words(known[key]) != _words(sentence):
             known.pop(key, None)
             known[key] = sentence
-    return list(known.values())
+    sentences = list(known.values())
+    if len(sentences) > _COMPARED:
+        return sentences
+    words = [_words(sentence) for sentence in sentences]
+    return [each for each, own in zip(sentences, words, strict=True) if not any(own in other != own for other in words)]
 
 
 def _words(sentence: str) -> str:

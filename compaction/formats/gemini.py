@@ -1,0 +1,219 @@
+"""Gemini contents: turns of the user and the model, each a list of parts; calls and responses are paired by name and order.
+
+Part by part after the types of the ``google-genai`` package: text, thoughts, function calls and responses, inline and file data,
+executed code. Contents may be dictionaries in camel or snake case, or that package's own objects. A content that holds nothing
+but function responses is read with the role ``"tool"``, one of the model with ``"assistant"``. A part no rule knows is kept as
+`Other`. The system instruction stands outside the list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import ConfigurationError, InvalidMessage
+from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from .base import MessageFormat, Problem, Repair
+from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of, spelled
+from .gemini_repair import repair
+from .gemini_rules import validate
+from .openai_chat_fields import fields_of, items_of
+from .wire import json_text, message_fields, plain, same, string
+
+__all__ = ["Gemini", "gemini"]
+
+_SAID: Final = ("result", "output", "content", "error")
+"""Fields of a response in which tools put their text, as the ``google-genai`` package documents and others follow."""
+_SIGNED: Final = "signed thoughts of the current turn stay as they are"
+_SPOKEN: Final = "what stands for others is said by the user here: a function call may follow"
+_ROLES: Final[Mapping[str, str]] = {"model": "assistant", "function": "tool"}
+_WIRE_ROLES: Final[Mapping[str, str]] = {"assistant": "model", "tool": "user"}
+
+
+class Gemini(MessageFormat):
+    """The ``contents`` format; use the shared instance ``gemini``.
+
+    >>> content = {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]}
+    >>> gemini.read(content).parts
+    (ToolCall(id='function:now', name='now', arguments='{}'),)
+    >>> [problem.rule for problem in gemini.validate([content])]
+    ['misplaced-call', 'pending-call']
+    """
+
+    name = "gemini"
+
+    def __repr__(self) -> str:
+        return "gemini"
+
+    def __reduce__(self) -> str:
+        return "gemini"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        role = role_of(fields)
+        if not role:
+            raise InvalidMessage(
+                f"messages[{position}].role",
+                f"a role is a non-empty string (got {fields.get('role')!r})",
+                "give it one of user, model",
+            )
+        given = fields.get("parts")
+        elements = () if given is None else items_of(given)
+        parts = tuple([_part(part) for part in ((given,) if elements is None else elements)])
+        if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
+            role = "tool"
+        return Message(_ROLES.get(role, role), parts, raw, self)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(_fields(message.raw, 0))
+        if not same(message.parts, parts):
+            known = {id(part) for part in message.parts}
+            kept = [part for part in parts if id(part) in known or not isinstance(part, Text) or part.text]
+            fields["parts"] = [_written(part) for part in kept]
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": _WIRE_ROLES.get(role, role), "parts": [{"text": text}]})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def to_wire(self, raw: Any) -> Any:
+        dump = getattr(raw, "to_json_dict", None)
+        return dump() if callable(dump) else plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
+
+    def valid_seam(self, before: Message | None, after: Message | None) -> bool:
+        """The model speaks after the user or a function, never first."""
+        if after is None or after.role != "assistant":
+            return True
+        return before is not None and before.role != "assistant"
+
+    def summary_role(self, before: Message | None, after: Message | None) -> str:
+        return "user"
+
+    def stand_in(self, text: str) -> Message:
+        return self.new("user", text)
+
+    def replacement_problem(self, messages: Sequence[Message]) -> str | None:
+        return _SPOKEN if messages[-1].role == "assistant" else None
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        if not current:
+            return None
+        for old, new in zip(before, after, strict=True):
+            if old is not new and _signed_thoughts(old) != _signed_thoughts(new):
+                return _SIGNED
+        return None
+
+
+gemini = Gemini()
+
+
+def _fields(raw: Any, position: int) -> Mapping[str, Any]:
+    what = "a content is a mapping with 'role' and 'parts'"
+    return message_fields(raw, position, what, "pass dictionaries, or the google-genai package's Content objects")
+
+
+def _signed_thoughts(message: Message | None) -> list[Any]:
+    """The wire parts of thoughts that carry a signature."""
+    parts = () if message is None else message.parts
+    return [part.raw for part in parts if isinstance(part, Reasoning) and is_signed(part.raw)]
+
+
+def _part(part: Any) -> Part:
+    """One part; what is not understood stays whole as `Other`."""
+    if isinstance(part, str):
+        return Text(part, raw=part)
+    fields = fields_of(part)
+    if fields is None:
+        return Other(json_text(part), raw=part)
+    if isinstance(text := fields.get("text"), str):
+        return Reasoning(text, raw=part) if fields.get("thought") is True else Text(text, raw=part)
+    if (call := call_body(part)) is not None:
+        arguments = call.get("args")
+        return ToolCall(call_of(call), name_of(call), "" if arguments is None else json_text(arguments), raw=part)
+    if (result := result_body(part)) is not None:
+        return _result(result, part)
+    for name in ("inlineData", "fileData"):
+        if (data := fields_of(field(fields, name))) is not None:
+            return Media(_media_kind(data), size_bytes=_size(data.get("data")), raw=part)
+    return Other(json_text(part), raw=part)
+
+
+def _media_kind(data: Mapping[str, Any]) -> str:
+    kind = string(field(data, "mimeType")).partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "file"
+
+
+def _size(data: Any) -> int:
+    """Bytes of data as sent: a text as it is, bytes in base64."""
+    if isinstance(data, bytes):
+        return (len(data) + 2) // 3 * 4
+    return len(string(data))
+
+
+def _result(body: Mapping[str, Any], part: Any) -> ToolResult:
+    media = [read for read in map(_part, parts_of(body)) if isinstance(read, Media)]
+    return ToolResult(call_of(body), _said(body.get("response"))[1], tuple(media), raw=part)
+
+
+def _said(response: Any) -> tuple[str, str]:
+    """The field of a response that holds its text, and the text; an empty name where the response is no such field alone."""
+    fields = fields_of(response)
+    if fields is not None and len(fields) == 1:
+        [(name, value)] = fields.items()
+        if name in _SAID and isinstance(value, str):
+            return name, value
+    return "", "" if response is None else json_text(response)
+
+
+def _written(part: Part) -> Any:
+    """One part; what did not change is the part it was."""
+    if part.raw is not None and _part(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw) or {}
+    if isinstance(part, Text):
+        return {**fields, "text": part.text}
+    if isinstance(part, ToolCall):
+        body = {**(call_body(part.raw) or {}), "name": part.name, "args": _arguments(part.arguments)}
+        return {**fields, spelled(fields, "functionCall"): body}
+    if isinstance(part, ToolResult) and (body := result_body(part.raw)) is not None and call_of(body) == part.call_id:
+        return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
+    raise ConfigurationError(
+        f"parts: only text, calls and the words of results can be made anew (got {part!r}); pass what was read, or drop it"
+    )
+
+
+def _arguments(text: str) -> Any:
+    """A call's arguments as the object the wire wants.
+
+    Raises:
+        ConfigurationError: If they are no JSON object.
+    """
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
+    return value
+
+
+def _body(body: Mapping[str, Any], result: ToolResult) -> dict[str, Any]:
+    """A response with other words, and only the media it still has."""
+    name, text = _said(body.get("response"))
+    made = dict(body)
+    if text != result.text:
+        made["response"] = {name or "result": result.text}
+    media = [part.raw for part in result.media]
+    before = parts_of(body)
+    if not {id(raw) for raw in media} <= {id(part) for part in before}:
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    kept = [part for part in before if not isinstance(_part(part), Media) or any(raw is part for raw in media)]
+    if len(kept) < len(before):
+        made["parts"] = kept
+    return made

@@ -1,0 +1,235 @@
+"""Makes a list of contents one the Gemini API takes, and says what it did.
+
+First each content is mended by itself, where that adds nothing it did not say. Then calls and responses are paired: a response
+that answers nothing goes, one that came late moves to its call, and a call without a response gets a stub that says so. Calls at
+the very end stay open, for they may still be answered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .base import Repair
+from .gemini_fields import call_body, call_of, name_of, parts_of, result_body, role_of
+from .gemini_rules import is_empty_part, validate
+from .openai_chat_fields import fields_of, items_of
+from .openai_chat_repair import NOT_RECORDED
+from .wire import Changes, same
+
+__all__ = ["repair"]
+
+_REMOVED: Final = "the response was removed"
+
+
+def repair(raws: Sequence[Any]) -> Repair:
+    """A list without problems made from this one, but for those that only invented content could mend; O(parts).
+
+    Args:
+        raws: Contents as dictionaries or objects of the ``google-genai`` package; not changed.
+
+    Returns:
+        The new list, in which what needed nothing is the same object. A change names its place in ``raws`` and the rule that
+        was broken, and its remedy is what was done; ``remaining`` is what `validate` finds in the new list, with places in it.
+
+    >>> lost = {"functionResponse": {"name": "now", "response": {"result": "noon"}}}
+    >>> result = repair([{"role": "user", "parts": [lost, {"text": "hi"}]}])
+    >>> result.messages
+    [{'role': 'user', 'parts': [{'text': 'hi'}]}]
+    >>> [(change.where, change.rule, change.remedy) for change in result.changes]
+    [('messages[0].parts[0]', 'result-without-call', 'the response was removed')]
+    """
+    changes = Changes()
+    contents = [(index, each) for index, raw in enumerate(raws) for each in _mended(index, raw, changes)]
+    messages = _Pairing(changes).run(_joined(contents, changes))
+    return Repair(messages, changes.in_order(), tuple(validate(messages)))
+
+
+# ------------------------------------------------------------------------ one content
+
+
+def _mended(index: int, raw: Any, changes: Changes) -> list[Any]:
+    """The content with its own faults mended; none if nothing is left of it."""
+    fields = fields_of(raw)
+    if fields is None:
+        return [raw]
+    given = fields.get("parts")
+    parts = () if given is None else items_of(given)
+    if parts is None and (isinstance(given, str) or fields_of(given) is not None):
+        changes.add(index, ".parts", "malformed-content", "it is one part, not a list", "it was put into a list")
+        parts, raw = (given,), {**fields, "parts": [given]}
+    if parts is None:
+        return [raw]
+    kept = [each for position, part in enumerate(parts) for each in _mended_part(index, position, part, changes)]
+    if not kept:
+        changes.add(index, "", "no-parts", "it says nothing", "the content was removed")
+        return []
+    if not same(kept, parts):
+        raw = {**(fields_of(raw) or fields), "parts": kept}
+    if fields.get("role") == "assistant":
+        changes.add(index, ".role", "unknown-role", "the model's role is 'model' here", "it was renamed")
+        raw = {**(fields_of(raw) or fields), "role": "model"}
+    return [raw]
+
+
+def _mended_part(index: int, position: int, part: Any, changes: Changes) -> list[Any]:
+    """The part, mended if that is possible; none for one that says nothing."""
+    place = f".parts[{position}]"
+    if isinstance(part, str) and part:
+        changes.add(index, place, "malformed-part", "it is a bare string", "it was made a text part")
+        return [{"text": part}]
+    fields = fields_of(part)
+    if part is None or part == "" or (fields is not None and is_empty_part(fields)):
+        changes.add(index, place, "empty-part", "it says nothing", "the part was removed")
+        return []
+    return [part]
+
+
+def _calls(raw: Any) -> list[Mapping[str, Any]]:
+    fields = fields_of(raw) or {}
+    parts = parts_of(fields) if role_of(fields) == "model" else ()
+    return [body for part in parts if (body := call_body(part)) is not None]
+
+
+def _joined(contents: Sequence[tuple[int, Any]], changes: Changes) -> list[tuple[int, Any]]:
+    """The contents, where calls that follow words of the model are one content with these."""
+    joined: list[tuple[int, Any]] = []
+    for index, raw in contents:
+        before = fields_of(joined[-1][1]) if joined else None
+        if _calls(raw) and before is not None and role_of(before) == "model" and not _calls(before):
+            changes.add(index, "", "misplaced-call", "it follows the model's words", "it was put into one content with these")
+            joined[-1] = (joined[-1][0], {**before, "parts": [*parts_of(before), *parts_of(fields_of(raw) or {})]})
+        else:
+            joined.append((index, raw))
+    return joined
+
+
+# ------------------------------------------------------------------------ pairs
+
+
+@attrs.define(eq=False)
+class _Slot:
+    """A call's place for a response."""
+
+    call: Mapping[str, Any]
+    answered: bool = False
+
+    @property
+    def stub(self) -> dict[str, Any]:
+        """A response that says there was none."""
+        body = {"name": name_of(self.call), "response": {"error": NOT_RECORDED}}
+        return {"functionResponse": {"id": self.call["id"], **body} if self.call.get("id") else body}
+
+
+@attrs.define(eq=False)
+class _Turn:
+    """A content with calls, and the responses that are put into the content after it."""
+
+    index: int
+    slots: list[_Slot]
+    late: list[Any] = attrs.field(factory=list[Any])
+    pending: bool = False
+
+    def answers(self, changes: Changes) -> list[Any]:
+        """The responses that came late, and a stub for every call that has none."""
+        left = [] if self.pending else [slot for slot in self.slots if not slot.answered]
+        for slot in left:
+            text = f"the call of {name_of(slot.call)!r} has no response"
+            done = "a response was added that says it was not recorded"
+            changes.add(self.index, "", "call-without-result", text, done)
+        return [*self.late, *[slot.stub for slot in left]]
+
+
+@attrs.define(eq=False)
+class _Placed:
+    """A content that stays, with the responses that stay in it and the turn they answer, if it comes directly after one."""
+
+    raw: Any
+    results: list[Any]
+    others: list[Any]
+    answers: _Turn | None = None
+
+
+class _Pairing:
+    """Puts every response into the content after its call. Holds state: the calls a later response may still answer."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.open: dict[str, list[tuple[_Turn, _Slot]]] = {}
+
+    def run(self, contents: Sequence[tuple[int, Any]]) -> list[Any]:
+        placed: list[_Placed | _Turn] = []
+        turn: _Turn | None = None
+        for place, (index, raw) in enumerate(contents):
+            fields = fields_of(raw) or {}
+            parts = parts_of(fields)
+            if role_of(fields) != "model" and any(result_body(part) is not None for part in parts):
+                item = self.responses(index, raw, parts, turn)
+                self.leave(turn, pending=place + 1 == len(contents) and not item.others)
+                placed.append(item)
+                turn = None
+                continue
+            if turn is not None:
+                placed.append(turn)
+            self.leave(turn, pending=False)
+            turn = _Turn(index, [_Slot(body) for body in calls]) if (calls := _calls(raw)) else None
+            placed.append(_Placed(raw, [], [raw]))
+        if turn is not None:
+            turn.pending = True
+        return [each for item in placed for each in self.written(item)]
+
+    def responses(self, index: int, raw: Any, parts: Sequence[Any], turn: _Turn | None) -> _Placed:
+        """Sort the parts of a content: its responses go to their calls, the rest stays."""
+        waiting: dict[str, deque[_Slot]] = {}
+        for slot in [] if turn is None else turn.slots:
+            waiting.setdefault(call_of(slot.call), deque()).append(slot)
+        item = _Placed(raw, [], [], turn)
+        for position, part in enumerate(parts):
+            body = result_body(part)
+            if body is None:
+                item.others.append(part)
+            elif waiting.get(call_of(body)):
+                waiting[call_of(body)].popleft().answered = True
+                item.results.append(part)
+            else:
+                self.move_or_remove(index, position, part, body)
+        return item
+
+    def move_or_remove(self, index: int, position: int, part: Any, body: Mapping[str, Any]) -> None:
+        """A response that answers nothing directly before it: it came late, or has no call."""
+        place, calls = f".parts[{position}]", self.open.get(call_of(body))
+        if not calls:
+            text = f"no call of {name_of(body)!r} waits for it"
+            self.changes.add(index, place, "result-without-call", text, _REMOVED)
+            return
+        turn, slot = calls.pop()
+        slot.answered = True
+        turn.late.append(part)
+        text = f"it stands apart from the call of {name_of(body)!r}"
+        self.changes.add(index, place, "result-without-call", text, "the response was moved to its call")
+
+    def leave(self, turn: _Turn | None, *, pending: bool) -> None:
+        """Go on past the content after a turn; what it left open, a later response may still answer."""
+        if turn is None:
+            return
+        turn.pending = pending
+        for slot in reversed(turn.slots):
+            if not slot.answered:
+                self.open.setdefault(call_of(slot.call), []).append((turn, slot))
+
+    def written(self, item: _Placed | _Turn) -> list[Any]:
+        """The contents that an item has become: none, if all its parts went elsewhere."""
+        if isinstance(item, _Turn):
+            answers = item.answers(self.changes)
+            return [{"role": "user", "parts": answers}] if answers else []
+        if item.others and item.others[0] is item.raw:
+            return [item.raw]
+        fields = fields_of(item.raw) or {}
+        late = [] if item.answers is None else item.answers.answers(self.changes)
+        parts = [*item.results, *late, *item.others]
+        if same(parts, parts_of(fields)) or (not late and len(parts) == len(parts_of(fields))):
+            return [item.raw]
+        return [{**fields, "parts": parts}] if parts else []
