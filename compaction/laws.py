@@ -79,6 +79,8 @@ def _protection(projection: Projection, record: GroupRecord, allow_system: bool)
         return "pinned groups stay"
     if record is grouping.pending:
         return "a call whose result may still come stays"
+    if grouping.pending is not None and record.anchor > grouping.pending.id:
+        return "what follows a call whose result may still come stays"
     if record is grouping.newest:
         return "the newest group stays"
     if record is grouping.last_user or record is grouping.last_words:
@@ -93,7 +95,18 @@ def _replacement(projection: Projection, edit: Replace) -> str | None:
         return "a replacement is one message, or two where roles alternate"
     if any(_structure(message)[1] for message in messages):
         return "a replacement makes no calls and carries no results"
-    return _format(projection).replacement_problem(messages)
+    instructed = any(_follows_instruction(projection, id) for id in edit.groups)
+    return _format(projection).replacement_problem(messages, instructed=instructed)
+
+
+def _follows_instruction(projection: Projection, id: int) -> bool:
+    """Whether a group of the source comes directly after a system message that something else comes before. O(such messages)."""
+    before = id - 1
+    if before < 0 or not projection.read[before].is_system:
+        return False
+    while before >= 0 and projection.read[before].is_system:
+        before -= 1
+    return before >= 0
 
 
 def _format(projection: Projection) -> MessageFormat:

@@ -120,9 +120,9 @@ class Model:
         talk = [group for group in self.groups.values() if group.kind is not GroupKind.SYSTEM]
         users = [group.id for group in talk if group.kind is GroupKind.USER]
         began = [group for group in self.groups.values() if not group.orphan]
-        self.protected = {talk[-1].id: "the newest"} if talk else {}
-        self.protected |= dict.fromkeys(users[-1:], "the last user's")
         self.pending = began[-1].id if began and began[-1].open else None
+        after_pending = [] if self.pending is None else [id for id in self.groups if id > self.pending]
+        self.protected = {*users[-1:], *(group.id for group in talk[-1:]), *after_pending}
         for edit, by in journal:
             self.do(edit, by)
 

@@ -1,7 +1,7 @@
 """Law 6: whatever goes wrong, wherever, the index is as it was, and whoever called is told.
 
-Failures are thrown in at every place a run passes through: each ``yield`` of each built-in strategy, each step's observer, each text
-that is counted, each message that is read, each await, on both event loops.
+Failures are thrown in at every place a run passes through: each ``yield`` of each built-in strategy, each step's observer, each
+text that is counted, each message that is read, each await, on both event loops.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import attrs
 import pytest
+from anyio.lowlevel import checkpoint
 
 from compaction import (
     Drop,
@@ -46,7 +47,7 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.testing import agent_session, sample_conversations
-from compaction.triggers import as_trigger, tokens_below, tokens_exceed
+from compaction.triggers import as_trigger, tokens_below
 
 Chat = list[dict[str, Any]]
 Steps = Generator[Any, Any, None]
@@ -343,7 +344,7 @@ class Asking(Strategy):
 
 async def answered(fate: str) -> str:
     """An answer, an error or nothing for ever, after the event loop had its turn."""
-    await anyio.sleep(0)
+    await checkpoint()
     if fate == "fails":
         raise Wrong(fate)
     if fate == "hangs":
@@ -477,7 +478,7 @@ def listing(index: MessageIndex) -> list[Drop]:
     return [Drop(group, "may go") for group in index.included_groups if index.is_removable(group)]
 
 
-class Callable_:
+class Dropping:
     """The same, as an object."""
 
     def __call__(self, index: MessageIndex) -> Steps:
@@ -485,7 +486,7 @@ class Callable_:
         return dropping(index)
 
 
-@pytest.mark.parametrize("strategy", [dropping, listing, Callable_()])
+@pytest.mark.parametrize("strategy", [dropping, listing, Dropping()])
 async def test_plain_callables_are_strategies(anyio_backend: str, strategy: Any) -> None:
     """A generator function, a function that returns a list and an object do the same, under both drivers."""
     messages = agent_session(20)

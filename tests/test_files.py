@@ -66,7 +66,7 @@ def test_reads_every_shape(text: str, messages: list[Any], *, packed: bool) -> N
 
 def test_gzip_of_several_parts_is_one_file() -> None:
     """A gzip file that was appended to is read to its end."""
-    parts = gzip.compress(b"[]\n") + gzip.compress(f"[{HELLO}]\n".encode())
+    parts = gzip.compress(b"[]\n", mtime=0) + gzip.compress(f"[{HELLO}]\n".encode())
     assert [len(conversation.messages) for conversation in read(parts)] == [0, 1]
 
 
@@ -120,8 +120,8 @@ def test_lines_are_read_as_they_are_asked_for() -> None:
         (b"[\n\n\xff]", "line 3: it is no UTF-8 text"),
         ("[]".encode("utf-16"), "no UTF-8 text"),
         (bytes(range(256)), "no UTF-8 text"),
-        (gzip.compress(b"[]")[:-4], "gzip data is cut short or damaged"),
-        (gzip.compress(b"[]")[:-8] + b"12345678", "gzip data is cut short or damaged"),
+        (gzip.compress(b"[]", mtime=0)[:-4], "gzip data is cut short or damaged"),
+        (gzip.compress(b"[]", mtime=0)[:-8] + b"12345678", "gzip data is cut short or damaged"),
         (b"\x1f\x8bgarbage", "gzip data is cut short or damaged"),
     ],
 )

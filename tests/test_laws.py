@@ -29,11 +29,14 @@ from compaction.strategies import (
     SelectiveToolCall,
     SlidingWindow,
     Strategy,
+    Summarization,
+    SummaryText,
     TokenBudgetComposed,
     ToolResult,
     ToolStyle,
     Truncation,
 )
+from compaction.summarizers import SummaryRequest
 from compaction.testing import check_strategy, check_trigger, conversations, sample_conversations
 from compaction.triggers import (
     Trigger,
@@ -56,6 +59,32 @@ Chat = list[dict[str, Any]]
 CALLS = kinds(GroupKind.TOOL_CALL)
 USERS = kinds(GroupKind.USER)
 
+
+class Terse:
+    """A summarizer that says no more than how much it was given."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """The number of groups."""
+        return f"{len(request.groups)} groups."
+
+
+class AwaitedTerse:
+    """The same, to be awaited."""
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """The number of groups."""
+        return Terse().summarize(request)
+
+
+class Mute:
+    """A summarizer that never gives a summary."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Nothing."""
+        return ""
+
+
+BARE = SummaryText(preface="Before:", end="end")
 
 CONFIGURATIONS: dict[str, Strategy] = {
     "truncation": Truncation(keep=last(groups=2)),
@@ -83,6 +112,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "all reasoning": ClearReasoning(trigger=tokens_exceed(60), keep=nothing),
     "media": ClearMedia(),
     "all media": ClearMedia(placeholder="", keep=nothing),
+    "digest": Summarization(keep=last(groups=2)),
+    "summary": Summarization(Terse(), text=BARE, trigger=tokens_exceed(150), keep=last(groups=1) | first(groups=1)),
+    "awaited summary": Summarization(AwaitedTerse(), text=BARE, keep=last(turns=1), system_note="Some of it was summarized."),
+    "no summary, dropped": Summarization(Mute(), keep=last(groups=3), on_failure="drop"),
     "pipeline": ClearReasoning() >> ToolResult(Clear(), keep=last(groups=2)) >> Truncation(trigger=messages_exceed(5)),
     "nested pipeline": Pipeline(
         ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)
@@ -94,6 +127,9 @@ CONFIGURATIONS: dict[str, Strategy] = {
     ),
     "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
     "budget alone": TokenBudgetComposed([], budget=60, keep=last(groups=2)),
+    "token budget": presets.token_budget(120),
+    "hermes": presets.hermes(400, Terse(), protect_last_n=2),
+    "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
     "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),
 }
 

@@ -31,7 +31,7 @@ FLOORS = (
     ("context", "groups", "edits", "metrics"),
     ("projection", "laws", "journal", "sync", "state", "validity", "view", "index"),
     ("selectors", "triggers"),
-    ("summarizers", "strategies"),
+    ("summarizers", "stores", "recall", "strategies"),
     ("run", "presets", "caching"),
     ("session_store", "session", "files"),
     ("engine", "integrations", "batch", "replay", "config", "testing"),

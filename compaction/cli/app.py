@@ -11,6 +11,7 @@ from .check import repair, validate
 from .compact import compact
 from .exits import CommandGroup
 from .inspect import inspect
+from .replay import replay
 
 __all__ = ["app"]
 
@@ -49,5 +50,5 @@ def _commands(
         typer.echo(context.get_help())
 
 
-for command in (compact, inspect, validate, repair):
+for command in (compact, inspect, validate, repair, replay):
     app.command()(command)

@@ -9,7 +9,6 @@ block that no rule knows is kept as `Other`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,12 +21,13 @@ from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import MessageFormat, Problem, Repair
 from .openai_chat_fields import fields_of, items_of
-from .wire import json_text, kind_of, message_fields, plain, same, string
+from .wire import json_object, json_text, kind_of, message_fields, plain, same, string
 
 __all__ = ["Anthropic", "anthropic"]
 
 _OPEN_LOOP = "thoughts of the current turn stay as the provider signed them"
 _SPOKEN = "what stands for others is said by the user here: an answer that starts with thoughts may follow"
+_INSTRUCTED = "after a system message within the conversation comes an answer"
 _GO_ON = "Go on."
 
 
@@ -61,8 +61,9 @@ class Anthropic(MessageFormat):
             )
         if isinstance(content, str):
             return Message(role, (Text(content),), raw, self)
-        blocks = () if content is None else items_of(content)
-        parts = tuple([_part(block) for block in ((content,) if blocks is None else blocks)])
+        elements = () if content is None else items_of(content)
+        blocks = (content,) if elements is None else elements
+        parts = tuple([_part(block) for block in blocks])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
         goes_on = role == "assistant" and bool(blocks) and is_server_result(kind_of(blocks[0]))
@@ -108,8 +109,10 @@ class Anthropic(MessageFormat):
     def stand_in(self, text: str) -> Message:
         return self.new("user", text)
 
-    def replacement_problem(self, messages: Sequence[Message]) -> str | None:
-        return _SPOKEN if messages[-1].role == "assistant" else None
+    def replacement_problem(self, messages: Sequence[Message], *, instructed: bool) -> str | None:
+        if messages[-1].role == "assistant":
+            return _SPOKEN
+        return _INSTRUCTED if instructed and messages[0].role != "assistant" else None
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         if not current:
@@ -211,11 +214,8 @@ def _input(arguments: str) -> Any:
     Raises:
         ConfigurationError: If they are no JSON object.
     """
-    try:
-        value = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+    value = json_object(arguments)
+    if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {arguments!r})")
     return value
 

@@ -6,13 +6,12 @@ describe. What would need a guess stays as it is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from .anthropic_fields import THINKING, call_id, result_id
 from .openai_chat_fields import fields_of, items_of
-from .wire import Changes, kind_of, same, string
+from .wire import Changes, json_object, kind_of, same, string
 
 __all__ = ["mend_message"]
 
@@ -98,11 +97,8 @@ def _mended(index: int, position: int, block: Any, changes: Changes) -> list[Any
 def _with_input(index: int, place: str, block: Any, fields: Mapping[str, Any], changes: Changes) -> Any:
     """The call with its arguments as an object, if they are one written as JSON text, or are missing."""
     given = fields.get("input")
-    try:
-        value: Any = {} if given is None or given == "" else json.loads(given)
-    except (TypeError, ValueError, RecursionError):
-        return block
-    if not isinstance(value, dict):
+    value = json_object(given) if given is None or isinstance(given, str) else None
+    if value is None:
         return block
     changes.add(index, f"{place}.input", "malformed-block", "the arguments are no object", "they were written as one")
     return {**fields, "input": value}

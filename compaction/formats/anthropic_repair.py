@@ -146,15 +146,18 @@ class _Pairing:
                 item = self.user(index, raw, fields, turn)
                 last = place + 1 == len(messages) and not item.others
                 self.leave(turn, pending=last)
+                placed.extend([item] if turn is None or item.results else [turn, item])
+                item.answers = turn if item.results else None
                 turn = None
-                placed.append(item)
                 continue
             if turn is not None:
                 placed.append(turn)
             self.leave(turn, pending=False)
             turn = None
             if role == "assistant" and any(call_id(block) is not None for block in blocks_of(fields)):
-                turn, raw = self.begin(index, raw, fields)
+                turn, begun = self.begin(index, raw, fields)
+                placed.append(_Placed(index, begun, [], [begun]))
+                continue
             placed.append(_Placed(index, raw, [], [raw]))
         if turn is not None:
             turn.pending = True
@@ -201,7 +204,7 @@ class _Pairing:
         waiting: dict[str, deque[_Slot]] = {}
         for slot in slots:
             waiting.setdefault(slot.key, deque()).append(slot)
-        item = _Placed(index, raw, [], [], turn)
+        item = _Placed(index, raw, [], [])
         for position, block in enumerate(items_of(fields.get("content")) or ()):
             identifier = result_id(block)
             if identifier is None:
@@ -260,14 +263,8 @@ class _Pairing:
         late = [] if item.answers is None else [*item.answers.late, *item.answers.stubs(self.changes)]
         fields = fields_of(item.raw) or {}
         if item.others and item.others[0] is item.raw:
-            return [(item.index, item.raw if not late else _with_results(fields, late))]
+            return [(item.index, item.raw)]
         blocks = [*item.results, *late, *item.others]
         if same(blocks, items_of(fields.get("content")) or ()):
             return [(item.index, item.raw)]
         return [(item.index, {**fields, "content": blocks})] if blocks else []
-
-
-def _with_results(fields: Mapping[str, Any], results: list[Any]) -> dict[str, Any]:
-    """A user message whose content is no list, with results before what it says."""
-    said = fields.get("content")
-    return {**fields, "content": [*results, {"type": "text", "text": said} if isinstance(said, str) else said]}

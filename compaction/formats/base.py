@@ -105,8 +105,14 @@ class MessageFormat(abc.ABC):
         """A note that stands for tool calls wherever they stood; by default the assistant says it."""
         return self.new("assistant", text)
 
-    def replacement_problem(self, messages: Sequence[Message]) -> str | None:
-        """Why these messages may not stand in place of others, whatever is next to them; by default nothing forbids it."""
+    def replacement_problem(self, messages: Sequence[Message], *, instructed: bool) -> str | None:
+        """Why these messages may not stand in place of others, whatever else is next to them; by default nothing forbids it.
+
+        Args:
+            messages: What is to be shown.
+            instructed: Whether one of the groups they stand for comes directly after a system message that is not among the
+                first messages.
+        """
         return None
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:

@@ -1,14 +1,13 @@
 """Gemini contents: turns of the user and the model, each a list of parts; calls and responses are paired by name and order.
 
-Part by part after the types of the ``google-genai`` package: text, thoughts, function calls and responses, inline and file data,
-executed code. Contents may be dictionaries in camel or snake case, or that package's own objects. A content that holds nothing
-but function responses is read with the role ``"tool"``, one of the model with ``"assistant"``. A part no rule knows is kept as
-`Other`. The system instruction stands outside the list.
+Part by part after the types of the ``google-genai`` package: text, thoughts, function calls and responses, inline and file
+data, executed code. Contents may be dictionaries in camel or snake case, or that package's own objects. A content that holds
+nothing but function responses is read with the role ``"tool"``, one of the model with ``"assistant"``. A part no rule knows is
+kept as `Other`. The system instruction stands outside the list.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_
 from .gemini_repair import repair
 from .gemini_rules import validate
 from .openai_chat_fields import fields_of, items_of
-from .wire import json_text, message_fields, plain, same, string
+from .wire import json_object, json_text, message_fields, plain, same, string
 
 __all__ = ["Gemini", "gemini"]
 
@@ -98,7 +97,7 @@ class Gemini(MessageFormat):
     def stand_in(self, text: str) -> Message:
         return self.new("user", text)
 
-    def replacement_problem(self, messages: Sequence[Message]) -> str | None:
+    def replacement_problem(self, messages: Sequence[Message], *, instructed: bool) -> str | None:
         return _SPOKEN if messages[-1].role == "assistant" else None
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
@@ -179,8 +178,8 @@ def _written(part: Part) -> Any:
     if isinstance(part, Text):
         return {**fields, "text": part.text}
     if isinstance(part, ToolCall):
-        body = {**(call_body(part.raw) or {}), "name": part.name, "args": _arguments(part.arguments)}
-        return {**fields, spelled(fields, "functionCall"): body}
+        call = {**(call_body(part.raw) or {}), "name": part.name, "args": _arguments(part.arguments)}
+        return {**fields, spelled(fields, "functionCall"): call}
     if isinstance(part, ToolResult) and (body := result_body(part.raw)) is not None and call_of(body) == part.call_id:
         return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
     raise ConfigurationError(
@@ -194,11 +193,8 @@ def _arguments(text: str) -> Any:
     Raises:
         ConfigurationError: If they are no JSON object.
     """
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+    value = json_object(text)
+    if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
     return value
 

@@ -1,8 +1,8 @@
 """Makes a list of contents one the Gemini API takes, and says what it did.
 
 First each content is mended by itself, where that adds nothing it did not say. Then calls and responses are paired: a response
-that answers nothing goes, one that came late moves to its call, and a call without a response gets a stub that says so. Calls at
-the very end stay open, for they may still be answered.
+that answers nothing goes, one that came late moves to its call, and a call without a response gets a stub that says so. Calls
+at the very end stay open, for they may still be answered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which lists of contents the Gemini API takes, as rules that each have a name.
 
-``docs/validity.md`` shows every rule with an example of each kind and where it is known from. What depends on the model, such as
-whether a list may end with the model's words, is no rule here; that calls are signed is one only where anything is.
+``docs/validity.md`` shows every rule with an example of each kind and where it is known from. What depends on the model, such
+as whether a list may end with the model's words, is no rule here; that calls are signed is one only where anything is.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """OpenAI Responses: a conversation as a list of items, where one answer of the model is several of them.
 
 Item by item after the request types of the ``openai`` package: messages with or without a ``type``, function and custom tool
-calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction items, item
-references. An item is read as one message; every piece of an answer goes on with the one before (`Message.continues`), so that
-reasoning, the calls made after it and their results stay together. An item no rule knows is kept as `Other`; one that nobody
-says, such as a compaction item, has its type for a role.
+calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction items,
+item references. An item is read as one message; every piece of an answer goes on with the one before (`Message.continues`), so
+that reasoning, the calls made after it and their results stay together. An item no rule knows is kept as `Other`; one that
+nobody says, such as a compaction item, has its type for a role.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class OpenAIResponses(MessageFormat):
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
         bare = False
-        for old, new in zip(before, after, strict=True):
+        for new in after:
             if new is None:
                 bare = True
             elif not new.continues:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..errors import InvalidMessage
 from .base import Problem
 from .openai_chat_fields import fields_of, items_of
 
-__all__ = ["Changes", "json_text", "kind_of", "message_fields", "plain", "same", "string", "type_name"]
+__all__ = ["Changes", "json_object", "json_text", "kind_of", "message_fields", "plain", "same", "string", "type_name"]
 
 
 def string(value: Any) -> str:
@@ -45,6 +45,15 @@ def json_text(value: Any) -> str:
         return repr(value)
     except RecursionError:
         return reprlib.repr(value)
+
+
+def json_object(text: Any) -> dict[str, Any] | None:
+    """The object that a JSON text describes, the empty one for no text; ``None`` if it describes something else."""
+    try:
+        value: Any = json.loads(text or "{}")
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _shown(value: Any) -> Any:

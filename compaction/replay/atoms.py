@@ -1,7 +1,7 @@
 """Atoms: what an action cannot do without and cannot guess: paths, identifiers, numbers, quotations, links, ids.
 
-They are taken from the recorded action alone, and looked for as they stand in whatever was sent: nothing here knows how a summary
-is written. It is on purpose not the extractor that the digest uses, so that no summary can be tuned to its own examiner.
+They are taken from the recorded action alone, and looked for as they stand in whatever was sent: nothing here knows how
+a summary is written. It is on purpose not the extractor that the digest uses, so that no summary can be tuned to its examiner.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 from ..messages import Media, Message, Text, ToolCall
@@ -51,7 +51,7 @@ class AtomKind(enum.Enum):
 
 
 def spoken(message: Message) -> str:
-    """All that a message says, on one line: texts, reasoning, results, and of each call its name and the strings in its arguments.
+    """All that a message says, on one line: texts, reasoning, results, and each call's name and the strings in its arguments.
 
     Runs of white space count as one blank, so that a quotation that was wrapped anew is still verbatim. O(characters).
     """
@@ -86,17 +86,17 @@ def _leaves(value: Any) -> Iterator[str]:
             yield name
             yield from _leaves(field)
     elif isinstance(value, list):
-        for item in cast("list[Any]", value):
+        for item in cast("Sequence[Any]", value):
             yield from _leaves(item)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
 
 def atoms_of(action: Message) -> dict[str, AtomKind]:
-    """The atoms that an action uses: its text and the values of its call arguments. O(characters).
+    r"""The atoms that an action uses: its text and the values of its call arguments. O(characters).
 
     >>> from compaction.formats import openai_chat
-    >>> said = {"role": "assistant", "content": "Open src/app.py, line 120: `retry_limit` of order A-17 is \\"too low\\"."}
+    >>> said = {"role": "assistant", "content": "Open src/app.py, line 120: `retry_limit` of order A-17 is \"too low\"."}
     >>> for text, kind in atoms_of(openai_chat.read(said)).items():
     ...     print(kind.value, text)
     path src/app.py
@@ -110,10 +110,11 @@ def atoms_of(action: Message) -> dict[str, AtomKind]:
         if isinstance(part, Text):
             _collect(part.text, found)
         elif isinstance(part, ToolCall):
-            for value in _values(part.arguments):
+            values = _values(part.arguments)
+            for value in [part.arguments] if values is None else values:
                 _collect(value, found)
-                if _SHORTEST_ID <= len(value) <= 80 and "\n" not in value and not value.isdigit():
-                    found[AtomKind.QUOTED][value] = None
+            whole = [value for value in values or () if 4 <= len(value) <= 80 and "\n" not in value and not value.isdigit()]
+            found[AtomKind.QUOTED].update(dict.fromkeys(whole))
     atoms: dict[str, AtomKind] = {}
     for kind in AtomKind:
         for text in found[kind]:
@@ -123,13 +124,15 @@ def atoms_of(action: Message) -> dict[str, AtomKind]:
     return atoms
 
 
-def _values(arguments: str) -> list[str]:
-    """The values of a call's arguments without the names of its parameters, which the tool's schema gives."""
+def _values(arguments: str) -> list[str] | None:
+    """The values of a call's arguments without its parameters' names, which a schema gives; ``None`` if it is no JSON."""
     try:
         value = json.loads(arguments)
-        return list(_leaves(list(value.values()) if isinstance(value, dict) else value))
+        if isinstance(value, dict):
+            return [leaf for field in cast("dict[str, Any]", value).values() for leaf in _leaves(field)]
+        return list(_leaves(value))
     except (ValueError, RecursionError):
-        return [arguments]
+        return None
 
 
 def _collect(text: str, found: dict[AtomKind, dict[str, None]]) -> None:

@@ -12,8 +12,9 @@ __all__ = ["Constraint", "constraints_in"]
 
 _SENTENCE: Final = re.compile(r"[^\n.!?。！？]*(?:[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]?")
 _INSTRUCTS: Final = re.compile(
-    r"\b(?:must|never|always|only|do not|don['’]t|cannot|can['’]t|make sure|ensure|required?|forbidden|at (?:most|least)|no more than"
-    r"|without|avoid|prefer|instead of)\b|반드시|절대|항상|하지 ?마|말아|금지|必须|不要|绝不|总是|禁止|必ず|決して|しないで",
+    r"\b(?:must|never|always|only|do not|don['’]t|cannot|can['’]t|make sure|ensure|required?|forbidden|at (?:most|least)"
+    r"|no more than|without|avoid|prefer|instead of)\b"
+    r"|반드시|절대|항상|하지 ?마|말아|금지|必须|不要|绝不|总是|禁止|必ず|決して|しないで",
     re.IGNORECASE,
 )
 _SHORTEST: Final = 12
@@ -34,9 +35,9 @@ class Constraint:
 
 
 def constraints_in(text: str, ordinal: int) -> Iterator[Constraint]:
-    """The instructions in what a user said; O(characters).
+    r"""The instructions in what a user said; O(characters).
 
-    >>> [each.text for each in constraints_in("Fix v1.2 first. Never touch prod.db!\\nThanks", 3)]
+    >>> [each.text for each in constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks", 3)]
     ['Never touch prod.db!']
     """
     for match in _SENTENCE.finditer(text):

@@ -5,24 +5,19 @@ A contender starts a player for each conversation; a player is asked once for ev
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import attrs
 
-from .. import presets
 from ..edits import Drop, Edit, Replace, Rewrite, named
-from ..errors import ConfigurationError
 from ..formats import MessageFormat
 from ..run import Step
-from ..selectors import nothing
 from ..session import CompactionSession
-from ..strategies import Pipeline, Strategy, StrategyLike, Truncation, as_strategy
+from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
-from ..triggers import tokens_below, tokens_exceed
 
-__all__ = ["BASELINES", "Contender", "Deed", "Player", "Setting", "contender", "hysteresis", "strategy_names", "truncate"]
+__all__ = ["Contender", "Deed", "NamedStart", "Player", "Setting"]
 
 
 @attrs.frozen(kw_only=True)
@@ -138,7 +133,13 @@ class _StrategyStart:
 
 
 @attrs.frozen
-class _NamedStart:
+class NamedStart:
+    """Starts a session with the strategy that is made for the replay's window.
+
+    Args:
+        make: From tokens to a strategy.
+    """
+
     make: Callable[[int], StrategyLike]
 
     def __call__(self, setting: Setting) -> Player:
@@ -190,69 +191,3 @@ class _SessionPlayer:
 
     def unchanged(self) -> list[Any] | None:
         return self._session.index.messages()
-
-
-# ---------------------------------------------------------------- baselines and names
-
-
-def truncate(window: int) -> Strategy:
-    """The rule of thumb: system messages, the last user message and the newest groups that fit; cut anew whenever they do not.
-
-    >>> truncate(8_000).trigger
-    tokens_exceed(8000)
-    """
-    return Truncation(trigger=tokens_exceed(window), keep=nothing)
-
-
-def hysteresis(window: int, *, threshold: float = 0.8, target: float = 0.5) -> Strategy:
-    """The same, but past ``threshold`` of the window it cuts to ``target`` of it, and then only appends.
-
-    The baseline to beat: about half the cost of sending everything, and never a request that is not valid.
-
-    >>> hysteresis(8_000).target
-    tokens_below(4001)
-    """
-    return Truncation(
-        trigger=tokens_exceed(int(window * threshold)), target=tokens_below(int(window * target) + 1), keep=nothing
-    )
-
-
-def _none(window: int) -> Strategy:
-    return Pipeline()
-
-
-BASELINES: Final[Mapping[str, Callable[[int], Strategy]]] = {"none": _none, "truncate": truncate, "hysteresis": hysteresis}
-"""What every strategy is compared with; ``none`` sends everything, whatever the window."""
-
-_WINDOW_ARGUMENTS: Final = ("window", "context_length")
-
-
-def strategy_names() -> list[str]:
-    """The names that `contender` knows: the baselines, and the presets."""
-    return [*BASELINES, *presets.__all__]
-
-
-def contender(strategy: str | StrategyLike | Contender) -> Contender:
-    """What is replayed under a name, or for a strategy.
-
-    Args:
-        strategy: A name of `strategy_names`; a preset gets the window of the replay if it takes one. Or a strategy, or a contender.
-
-    Raises:
-        ConfigurationError: If there is nothing of that name.
-
-    >>> contender("hysteresis").name, contender(truncate(8_000)).name
-    ('hysteresis', 'Truncation')
-    """
-    if isinstance(strategy, Contender):
-        return strategy
-    if not isinstance(strategy, str):
-        lifted = as_strategy(strategy)
-        return Contender(lifted.name, _StrategyStart(lifted))
-    if strategy in BASELINES:
-        return Contender(strategy, _NamedStart(BASELINES[strategy]))
-    if strategy not in presets.__all__:
-        raise ConfigurationError(f"strategy {strategy!r}: there is none of that name; use one of {', '.join(strategy_names())}")
-    preset: Callable[..., Strategy] = getattr(presets, strategy)
-    first = next(iter(inspect.signature(preset).parameters))
-    return Contender(strategy, _NamedStart(preset) if first in _WINDOW_ARGUMENTS else _StrategyStart(preset()))

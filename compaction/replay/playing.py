@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
+from ..checks import count
 from ..formats import MessageFormat
 from ..tokens import MessageMeter, TokenCounter
 from .contenders import Contender, Deed, Player, Setting
@@ -35,14 +37,19 @@ class ReplaySetting:
         format: The wire format of the messages.
         overhead_tokens: Tokens of every request outside the messages.
         recent: How many messages before an action count as in view of any policy.
+        charge_summaries: Whether summaries cost as if the model had written them.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
     """
 
-    window: int
+    window: int = attrs.field(validator=count(1))
     prices: ModelPrices
     counter: TokenCounter
     format: MessageFormat
-    overhead_tokens: int = 0
-    recent: int = RECENT_MESSAGES
+    overhead_tokens: int = attrs.field(default=0, validator=count())
+    recent: int = attrs.field(default=RECENT_MESSAGES, validator=count())
+    charge_summaries: bool = False
 
 
 def play(
@@ -80,7 +87,7 @@ def play(
         recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript, setting.format))),
         tokens=transcript.cumulative[-1],
         exceeds=any(need.tokens > setting.window for need in transcript.needs),
-        needs=tuple([attrs.evolve(need, words=(), spans=()) for need in transcript.needs]),
+        needs=tuple([need.without_places() for need in transcript.needs]),
         output_tokens=tuple([transcript.tokens[at] for at in transcript.calls]),
         timed=bool(recording.times) and None not in recording.times,
         runs=runs,
@@ -176,7 +183,8 @@ class _Playing:
         before = self._sent.visible
         step = self._sent.follow(view)
         self._last = needs.ordinal, view
-        use = self._cache.send(step.tokens, shared_tokens=step.shared_tokens, now=now)
+        shared = step.shared_tokens if setting.prices.block_tokens else step.whole_tokens
+        use = self._cache.send(step.tokens, shared_tokens=shared, now=now)
         rules = self._sent.broken_rules() - self._inherited[number]
         compacted = step.broken or bool(deeds)
         left, back = self._moved(before, number) if compacted else ((), ())
@@ -246,7 +254,7 @@ class _Playing:
         for constraint in self._transcript.constraints:
             if constraint.ordinal >= ordinal:
                 break
-            times = sum(at > constraint.ordinal for at in self._compacted_at)
+            times = len(self._compacted_at) - bisect_right(self._compacted_at, constraint.ordinal)
             counts = self._survival.setdefault(min(times, _MOST_COMPACTIONS), [0, 0])
             counts[0] += 1
             counts[1] += self._sent.quotes(constraint.text, constraint.ordinal)

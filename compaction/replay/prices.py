@@ -1,7 +1,7 @@
 """What tokens cost, and when a provider's prompt cache helps: a dated table, which anyone may replace.
 
-The table is ``prices.toml`` beside this file: prices in US dollars for a million tokens, each with its source and date. A file of
-the same shape, or a `ModelPrices` of one's own, takes its place.
+The table is ``prices.toml`` beside this file: prices in US dollars for a million tokens, each with its source and date. A file
+of the same shape, or a `ModelPrices` of one's own, takes its place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -18,9 +17,10 @@ import attrs
 from ..checks import count
 from ..errors import ConfigurationError
 
-__all__ = ["ModelPrices", "prices_of", "read_prices"]
+__all__ = ["ModelPrices", "UnknownModel", "prices_of", "read_prices", "unpriced"]
 
 _MILLION: Final = 1_000_000
+_TABLE: Final = Path(__file__).with_name("prices.toml")
 
 
 def _no_less_than_nothing(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
@@ -68,6 +68,21 @@ class ModelPrices:
         return (read * self.cached + written * self.write + fresh * self.input + output * self.output) / _MILLION
 
 
+class UnknownModel(ConfigurationError):
+    """No price table has the model."""
+
+
+def unpriced(model: str) -> ModelPrices:
+    """Stand-ins for a model whose prices nobody knows: costs are in input tokens, of which a cached one counts a tenth.
+
+    Shares of what sending everything costs still mean something then; dollars do not.
+
+    >>> unpriced("mine").dollars(read=10_000_000)
+    1.0
+    """
+    return ModelPrices(model=model, input=1.0, cached=0.1, write=1.0, output=0.0, source="no price table has this model")
+
+
 def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices:
     """The prices of a model.
 
@@ -76,41 +91,49 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
         path: A table of one's own, in the shape of the package's; what it does not name is taken from the package's.
 
     Raises:
-        ConfigurationError: If no table has the model; it names those that are there.
+        UnknownModel: If no table has the model; it names those that are there.
 
     >>> prices_of("openai/gpt-5-2025-08-07").model
     'gpt-5'
     """
     if isinstance(model, ModelPrices):
         return model
-    table = {**_packaged(), **({} if path is None else read_prices(path.read_text(encoding="utf-8"), str(path)))}
+    table = {**_packaged(), **({} if path is None else read_prices(_text_of(path), str(path)))}
     name = model.rpartition("/")[2].lower()
     if name in table:
         return table[name]
     fitting = [known for known in table if name.startswith(f"{known}-") and name.removeprefix(f"{known}-")[:1].isdigit()]
     if not fitting:
-        raise ConfigurationError(
+        raise UnknownModel(
             f"model {model!r}: there are no prices for it; name one of {', '.join(table)}, or add it to a table of your own"
         )
     return table[max(fitting, key=len)]
 
 
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: no price table can be read there ({error}); name a TOML file in UTF-8") from error
+
+
 @cache
 def _packaged() -> Mapping[str, ModelPrices]:
-    return read_prices((files(__package__) / "prices.toml").read_text(encoding="utf-8"), "prices.toml")
+    return read_prices(_TABLE.read_text(encoding="utf-8"), "prices.toml")
 
 
 def read_prices(text: str, where: str) -> dict[str, ModelPrices]:
-    """The prices in a table.
+    r"""The prices in a table.
 
     Args:
-        text: TOML: a table for each provider with ``source``, ``date`` and the rules of its cache, and in it one for each model.
+        text: TOML: for each provider a table with ``source``, ``date``, the rules of its cache, and a table for each model.
         where: Its name, for errors.
 
     Raises:
         ConfigurationError: If it is none, or a figure is missing or no number.
 
-    >>> read_prices("[here]\\nblock_tokens = 0\\n[here.models]\\nm = {input = 1, cached = 0, write = 0, output = 2}", "x")["m"].output
+    >>> table = "[here]\nblock_tokens = 0\n[here.models]\nm = {input = 1, cached = 0, write = 0, output = 2}"
+    >>> read_prices(table, "mine.toml")["m"].output
     2
     """
     try:

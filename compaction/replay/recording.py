@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -17,6 +17,20 @@ _TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
 _MILLISECONDS: Final = 1e11
 
 
+def _times_of(recording: Recording) -> tuple[float | None, ...]:
+    return tuple([_time_of(message) for message in recording.messages])
+
+
+def _time_of(message: Any) -> float | None:
+    if not isinstance(message, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", message)
+    return next((seconds for name in _TIME_FIELDS if (seconds := seconds_of(fields.get(name))) is not None), None)
+
+
+_AS_WRITTEN: Any = attrs.Factory(_times_of, takes_self=True)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Recording:
     """One conversation to replay.
@@ -24,7 +38,8 @@ class Recording:
     Args:
         id: Its name in the output; unique within a replay.
         messages: The messages, oldest first, in one wire format.
-        times: When each message was written, in seconds of any one clock; ``None`` where that is not known. Empty: never known.
+        times: When each message was written, in seconds of any one clock; ``None`` where that is not known. By
+            default the times that the messages themselves carry; empty: none is known.
         where: The file, and the line where it holds several.
         notes: What was wrong with the log, in words, for the output.
 
@@ -34,19 +49,9 @@ class Recording:
 
     id: str
     messages: Sequence[Any] = attrs.field(repr=False)
-    times: Sequence[float | None] = attrs.field(repr=False)
+    times: Sequence[float | None] = attrs.field(default=_AS_WRITTEN, repr=False)
     where: str = ""
     notes: tuple[str, ...] = ()
-
-    @times.default
-    def _times_of_messages(self) -> Sequence[float | None]:
-        return tuple([_time_of(message) for message in self.messages])
-
-
-def _time_of(message: Any) -> float | None:
-    if not isinstance(message, Mapping):
-        return None
-    return next((seconds for name in _TIME_FIELDS if (seconds := seconds_of(message.get(name))) is not None), None)
 
 
 def seconds_of(value: Any) -> float | None:
@@ -69,7 +74,7 @@ def seconds_of(value: Any) -> float | None:
 
 
 def readable(recording: Recording, format: MessageFormat | str | None = None) -> Recording:
-    """The recording without the messages that the format cannot read, each of them noted, and with a clock that never goes back.
+    """The recording without what the format cannot read, and with a clock that never goes back; both are noted.
 
     Args:
         recording: As it came from a log.

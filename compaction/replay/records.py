@@ -1,4 +1,4 @@
-"""What a replay finds out: a record for each call, conversation and contender. Plain values, cheap to make and to send about."""
+"""What a replay finds out: a record for each call, conversation and contender; plain values, cheap to make and to send."""
 
 from __future__ import annotations
 

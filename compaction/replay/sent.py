@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Final
 
@@ -47,13 +47,15 @@ class Step:
     Args:
         tokens: Its size, the overhead included.
         shared_messages: How many of its first messages are those of the one before.
-        shared_tokens: How many of its first tokens are.
+        whole_tokens: Tokens of these, the overhead included.
+        shared_tokens: The same, and those that the first different message shares from its start.
         broken: Whether it departs from the one before instead of continuing it.
         lost_tokens: Tokens of the one before from where it departs; 0 if it continues.
     """
 
     tokens: int
     shared_messages: int
+    whole_tokens: int
     shared_tokens: int
     broken: bool
     lost_tokens: int
@@ -98,15 +100,18 @@ class Sent:
         before, previous = self._raws, self._cumulative
         shared = _shared(before, view)
         broken = shared < len(before)
-        shared_tokens = previous[shared]
+        whole_tokens = shared_tokens = previous[shared]
         if broken:
             self._restart(shared, view)
             if shared < len(view):
                 shared_tokens += self._common_start(before[shared], view[shared])
+        count = 0 if broken else len(self._made)
         self._take(view[shared:])
+        if broken or len(self._made) > count:
+            self._made_spans = frozenset().union(*(made.spans for made in self._made))
         self._raws = view
         lost = previous[-1] - shared_tokens if broken else 0
-        return Step(self._cumulative[-1], shared, min(shared_tokens, self._cumulative[-1]), broken, lost)
+        return Step(self._cumulative[-1], shared, whole_tokens, min(shared_tokens, self._cumulative[-1]), broken, lost)
 
     def _restart(self, shared: int, view: list[Any]) -> None:
         """Forget the last request from its first difference on."""
@@ -117,11 +122,8 @@ class Sent:
             self._place(raw)
 
     def _take(self, raws: Sequence[Any]) -> None:
-        count = len(self._made)
         sizes = [self._place(raw) for raw in raws]
         self._cumulative.extend(list(accumulate(sizes, initial=self._cumulative[-1]))[1:])
-        if len(self._made) != count or not count:
-            self._made_spans = frozenset().union(*(made.spans for made in self._made))
 
     def _place(self, raw: Any) -> int:
         """Note what can be read in a message; returns its tokens. One that cannot be read is the format's to complain of."""
@@ -130,9 +132,8 @@ class Sent:
         if ordinal is not None:
             self._visible.add(ordinal)
             return transcript.tokens[ordinal]
-        try:
-            message = self._format.read(raw)
-        except InvalidMessage:
+        message = self._read(raw)
+        if message is None:
             return 0
         key = message.role, spoken(message)
         same = transcript.ordinals_by_content.get(key)
@@ -150,11 +151,8 @@ class Sent:
 
     def _common_start(self, one: Any, other: Any) -> int:
         """Tokens that two different messages share from their start: a provider's cache does not end where a message ends."""
-        try:
-            first, second = self._format.read(one), self._format.read(other)
-        except InvalidMessage:
-            return 0
-        if first.role != second.role:
+        first, second = self._read(one), self._read(other)
+        if first is None or second is None or first.role != second.role:
             return 0
         length = _common_length(spoken(first), spoken(second))
         return self._meter.counter.count_text(spoken(first)[:length]) if length else 0
@@ -198,13 +196,16 @@ class Sent:
     def _last_seam(self) -> int:
         """The place of the last message that answers no call and has another before it."""
         for at in range(len(self._raws) - 1, self._settled, -1):
-            if _role(self._raws[at]) not in ("tool", "function"):
+            message = self._read(self._raws[at])
+            if message is None or message.role not in ("tool", "function"):
                 return at
         return self._settled
 
-
-def _role(raw: Any) -> Any:
-    return raw.get("role") if isinstance(raw, Mapping) else getattr(raw, "role", None)
+    def _read(self, raw: Any) -> Message | None:
+        try:
+            return self._format.read(raw)
+        except InvalidMessage:
+            return None
 
 
 def _shared(before: list[Any], view: list[Any]) -> int:

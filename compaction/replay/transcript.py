@@ -62,15 +62,26 @@ class Needs:
         ordinal: The ordinal of the action among the conversation's messages.
         tokens: Tokens of its whole history.
         facts: The atoms.
-        words: Rare words, with their places.
-        spans: Verbatim spans, with their places.
+        fits: Whether the system messages and the last user message alone fit the window: if not, hardly any policy could help.
+        word_count: How many rare words.
+        span_count: How many verbatim spans.
+        words: The words, with their places; left out of a result.
+        spans: The spans, with their places; left out of a result.
     """
 
     ordinal: int
     tokens: int
     facts: tuple[Fact, ...]
-    words: tuple[tuple[str, Place], ...] = attrs.field(eq=False, repr=False)
-    spans: tuple[tuple[str, Place], ...] = attrs.field(eq=False, repr=False)
+    fits: bool
+    word_count: int
+    span_count: int
+    words: tuple[tuple[str, Place], ...] = attrs.field(default=(), eq=False, repr=False)
+    spans: tuple[tuple[str, Place], ...] = attrs.field(default=(), eq=False, repr=False)
+
+    def without_places(self) -> Needs:
+        """The same without what only a replay needs."""
+        facts = tuple([attrs.evolve(fact, places=()) for fact in self.facts])
+        return attrs.evolve(self, facts=facts, words=(), spans=())
 
 
 class Transcript:
@@ -130,8 +141,8 @@ class Transcript:
         return list(accumulate(self.tokens, initial=self._overhead))
 
     @cached_property
-    def _systems(self) -> list[int]:
-        return [at for at, message in enumerate(self.messages) if message.is_system]
+    def _systems(self) -> set[int]:
+        return {at for at, message in enumerate(self.messages) if message.is_system}
 
     @cached_property
     def spans(self) -> SpanIndex:
@@ -152,12 +163,11 @@ class Transcript:
 
     def _cuts(self) -> Iterator[int]:
         """For each call, the ordinal from which the newest messages fit the window together with the system messages."""
-        cumulative, cut = self.cumulative, 0
+        cumulative, cut, head = self.cumulative, 0, 0
         for at in self.calls:
-            while cut < at:
-                head = sum(self.tokens[system] for system in self._systems if system < cut)
-                if self._overhead + head + cumulative[at] - cumulative[cut] <= self._window:
-                    break
+            while cut < at and self._overhead + head + cumulative[at] - cumulative[cut] > self._window:
+                if cut in self._systems:
+                    head += self.tokens[cut]
                 cut += 1
             yield cut
 
@@ -168,15 +178,25 @@ class Transcript:
             places = occurrences.of(text)
             if (last := self._last_old(places, at)) is not None:
                 facts.append(Fact(kind, text, last, at - last, last < cut, places))
-        words = {word: occurrences.of_word(word) for word in rare_words_of(self.texts[at])}
+        words = [(word, occurrences.of_word(word)) for word in sorted(rare_words_of(self.texts[at]))]
+        words = [(word, places) for word, places in words if self._is_rare(places, at)]
         spans = {span: self.spans.of(span) for span in spans_in(self.texts[at])}
+        copied = [(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]
         return Needs(
             ordinal=at,
             tokens=self.cumulative[at],
             facts=tuple(facts),
-            words=tuple([(word, words[word]) for word in sorted(words) if self._is_rare(words[word], at)]),
-            spans=tuple([(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]),
+            fits=self._least(at) <= self._window,
+            word_count=len(words),
+            span_count=len(copied),
+            words=tuple(words),
+            spans=tuple(copied),
         )
+
+    def _least(self, at: int) -> int:
+        """Tokens of the system messages and the last user message before a place."""
+        last_user = next((place for place in range(at - 1, -1, -1) if self.messages[place].role == "user"), at)
+        return self._overhead + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
 
     def _is_rare(self, places: Place, at: int) -> bool:
         return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES
@@ -189,7 +209,7 @@ class Transcript:
         before = bisect_left(places, at)
         if not before or places[before - 1] >= at - self._recent:
             return None
-        if any((found := bisect_left(places, system)) < before and places[found] == system for system in self._systems):
+        if not self._systems.isdisjoint(places[:before]):
             return None
         return places[before - 1]
 

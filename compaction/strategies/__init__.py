@@ -5,6 +5,8 @@
 `ClearReasoning`         old reasoning taken out
 `ClearMedia`             old images, sounds and files replaced by a note
 `SelectiveToolCall`      old tool calls dropped, with their results
+`Offload`                large tool results, or old groups, moved to a store; stubs stay
+`Lossless`               any strategy, with what it takes out stored first
 `Summarization`          old groups replaced by a summary, which later rounds update
 `SlidingWindow`          old turns dropped
 `Truncation`             the oldest groups dropped until a target holds
@@ -19,6 +21,8 @@ from __future__ import annotations
 
 from .base import CompactionStrategy, Failed, FunctionStrategy, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .media import ClearMedia
+from .offload import Lossless, Offload, OnStoreFailure
+from .offload_styles import OffloadStyle, StubGroups, StubResults
 from .pipeline import Pipeline
 from .reasoning import ClearReasoning
 from .selective_tool_call import SelectiveToolCall
@@ -40,7 +44,11 @@ __all__ = [
     "Failed",
     "FunctionStrategy",
     "HeadTail",
+    "Lossless",
+    "Offload",
+    "OffloadStyle",
     "OnFailure",
+    "OnStoreFailure",
     "Pipeline",
     "SelectiveToolCall",
     "SlidingWindow",
@@ -49,6 +57,8 @@ __all__ = [
     "Steps",
     "Strategy",
     "StrategyLike",
+    "StubGroups",
+    "StubResults",
     "Summarization",
     "SummaryText",
     "TokenBudgetComposed",

@@ -14,10 +14,11 @@ from .constraints import forbids, is_strict, latest_constraints
 from .draft import Draft
 from .record import Record
 from .sections import Section
-from .sentences import one_line
+from .sentences import READ_CHARS, one_line
 
 __all__ = [
     "add_asks",
+    "add_carried",
     "add_constraints",
     "add_facts",
     "add_first_and_latest",
@@ -30,12 +31,26 @@ __all__ = [
 _FIRST: Final = 0.08
 _LATEST: Final = 0.05
 _ASKS: Final = 0.04
-_STATE: Final = 0.06
+_STATE: Final = 0.05
+_NEXT: Final = 0.02
 _DONE: Final = 0.12
 _DECISIONS: Final = 0.04
 _FILES: Final = 0.08
 _SETTINGS: Final = 0.02
-_CARRIED: Final = 0.25
+_CARRIED: Final = 0.5
+_CARRIED_ORDER: Final = (
+    Section.GOAL,
+    Section.IN_PROGRESS,
+    Section.BLOCKED,
+    Section.NEXT,
+    Section.DONE,
+    Section.DECISIONS,
+    Section.CONTEXT,
+    Section.FILES,
+)
+_LINE_TOKENS: Final = 30
+_LINE_SHARE: Final = 0.1
+_STEPS: Final = 2
 _CONSTRAINTS: Final = 0.95
 _LINE_CHARS: Final = 200
 _ASK_CHARS: Final = 160
@@ -45,7 +60,7 @@ _RECENT: Final = 5
 _FOCUS_BONUS: Final = 2.0
 _LEAST_FACT: Final = 2
 _LEAST_LINES: Final = 0.5
-_LINES: Final = _ASKS + _STATE + _DONE + _DECISIONS + _FILES + _SETTINGS
+_LINES: Final = _ASKS + _STATE + _NEXT + _DONE + _DECISIONS + _FILES + _SETTINGS
 
 
 def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> None:
@@ -58,16 +73,22 @@ def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> N
     """
     asks = list(record.asks.values())
     first = opening or (asks[0] if asks else None)
-    if first:
+    if first and not record.lines.get(Section.GOAL):
         room = _FIRST / 4 * draft.limit if opening else max(_ASK_TOKENS, _FIRST * draft.limit)
         draft.add(Section.GOAL, f"First: {draft.shortened(first, room)}", upto=draft.limit, place=-1)
-    if asks and asks[-1] != first:
+    if asks and (asks[-1] != first or record.lines.get(Section.GOAL)):
         latest = draft.shortened(asks[-1], max(_ASK_TOKENS, _LATEST * draft.limit))
         draft.add(Section.GOAL, f"Latest: {latest}", upto=draft.limit, place=len(asks))
 
 
-def add_constraints(draft: Draft, record: Record) -> None:
-    """Every constraint that no later one overrides; if there are too many, the strict ones first, and how many had no room."""
+def add_constraints(draft: Draft, record: Record) -> int:
+    """Every constraint that no later one overrides; if there are too many, the strict ones first, and how many had no room.
+
+    Returns:
+        Tokens of those that the earlier summary did not hold.
+    """
+    new = 0
+    held = set(record.constraints[: record.held_constraints])
     valid = [
         sentence
         for sentence in latest_constraints(record.constraints)
@@ -76,15 +97,24 @@ def add_constraints(draft: Draft, record: Record) -> None:
     for strict in (True, False):
         for place, sentence in enumerate(valid):
             if is_strict(sentence) is strict:
-                fits = draft.add(Section.CONSTRAINTS, sentence, upto=_CONSTRAINTS * draft.limit, place=place)
-                draft.left_out += not fits
+                before = draft.used
+                draft.left_out += not draft.add(Section.CONSTRAINTS, sentence, upto=_CONSTRAINTS * draft.limit, place=place)
+                new += 0 if sentence in held else draft.used - before
+    return new
+
+
+def add_carried(draft: Draft, record: Record) -> None:
+    """The lines of an earlier summary that a model or another program wrote, before any of ours."""
+    upto = draft.used + _CARRIED * draft.rest
+    for section in _CARRIED_ORDER:
+        lines = record.lines.get(section, [])
+        for place, line in enumerate(lines):
+            draft.add(section, line, upto=upto, place=place - len(lines) - 1)
 
 
 def add_asks(draft: Draft, record: Record, opening: str | None) -> None:
-    """What an earlier summary gives as the goal, and of the user's other words what there is room for, the newest first."""
-    upto = draft.used + _ASKS * draft.rest
-    for place, line in enumerate(record.lines.get(Section.GOAL, [])):
-        draft.add(Section.GOAL, line, upto=upto, place=place - len(record.lines[Section.GOAL]) - 1)
+    """What the user said between the first and the latest words, the newest first."""
+    upto = _upto(draft, _ASKS)
     asks = list(enumerate(record.asks.values()))
     for place, ask in reversed(asks[0 if opening else 1 : -1]):
         if len(ask) >= _TELLING_ASK:
@@ -93,22 +123,22 @@ def add_asks(draft: Draft, record: Record, opening: str | None) -> None:
 
 def add_progress(draft: Draft, record: Record) -> None:
     """What is in progress, blocked and next, and what was done: calls that changed something or failed before others."""
-    upto = draft.used + _STATE * draft.rest
-    recent = list(record.actions.values())[-_RECENT:]
+    actions = list(enumerate(record.actions.values()))
+    recent = [action for _, action in actions[-_RECENT:]]
     stuck = [action for action in recent if action.failed]
     waiting = [action for action in recent if action.outcome is None]
-    for section, lines in (
-        (Section.IN_PROGRESS, [f"Waiting: {action.call}" for action in waiting]),
-        (Section.IN_PROGRESS, [f"Now: {one_line(record.now, _LINE_CHARS)}"] if record.now else []),
-        (Section.BLOCKED, [action.line for action in reversed(stuck)]),
-        (Section.NEXT, [f"Announced: {step}" for step in record.next_steps[-2:]]),
-    ):
-        for line in [*record.lines.get(section, []), *lines]:
-            draft.add(section, line, upto=upto)
-    upto = draft.used + _DONE * draft.rest
-    done = list(enumerate(action for action in record.actions.values() if action not in stuck and action not in waiting))
-    for place, line in enumerate(record.lines.get(Section.DONE, [])):
-        draft.add(Section.DONE, line, upto=upto, place=place - len(record.lines[Section.DONE]))
+    upto = _upto(draft, _STATE)
+    for action in reversed(stuck):
+        draft.add(Section.BLOCKED, action.line, upto=upto)
+    for action in waiting:
+        draft.add(Section.IN_PROGRESS, f"Waiting: {action.call}", upto=upto)
+    if record.now:
+        draft.add(Section.IN_PROGRESS, f"Now: {one_line(record.now, _LINE_CHARS)}", upto=upto)
+    upto = _upto(draft, _NEXT)
+    for step in record.next_steps[-_STEPS:]:
+        draft.add(Section.NEXT, f"Announced: {step}", upto=upto)
+    upto = _upto(draft, _DONE)
+    done = [(place, action) for place, action in actions if action not in stuck and action not in waiting]
     for place, action in sorted(done, key=lambda item: (-_weight(item[1], record), -item[0])):
         draft.add(Section.DONE, action.line, upto=upto, place=place)
 
@@ -120,24 +150,28 @@ def _weight(action: Action, record: Record) -> int:
 
 
 def add_lines(draft: Draft, record: Record) -> None:
-    """Decisions, files, settings, and what an earlier summary of another kind says."""
-    upto = draft.used + _DECISIONS * draft.rest
+    """Decisions, files and settings; of decisions and files, those of the earlier summary and the newest."""
+    upto = _upto(draft, _DECISIONS)
     decisions = list(enumerate(record.decisions))
     for place, line in decisions[: record.held_decisions]:
-        draft.add(Section.DECISIONS, line, upto=upto - _DECISIONS / 2 * draft.rest, place=place)
+        draft.add(Section.DECISIONS, line, upto=(draft.used + upto) / 2, place=place)
     for place, line in reversed(decisions[record.held_decisions :]):
         draft.add(Section.DECISIONS, line, upto=upto, place=place)
-    upto = draft.used + _FILES * draft.rest
+    upto = _upto(draft, _FILES)
     files = list(enumerate(record.files.items()))
     for place, (path, effect) in sorted(files, key=lambda item: (item[1][1] is Effect.READS, -item[0])):
         draft.add(Section.FILES, path, upto=upto, label="Read" if effect is Effect.READS else "Changed", place=place)
-    upto = draft.used + _SETTINGS * draft.rest
+    upto = _upto(draft, _SETTINGS)
     for place, (name, value) in reversed(list(enumerate(record.settings.changed()))):
         draft.add(Section.CONTEXT, f"{name}={value}", upto=upto, label="Settings", place=place)
-    upto = draft.used + _CARRIED * draft.rest
-    for section in (Section.FILES, Section.CONTEXT):
-        for line in record.lines.get(section, []):
-            draft.add(section, line, upto=upto)
+    if record.unread:
+        line = f"({record.unread} texts of over {READ_CHARS:,} characters were read at both ends only)"
+        draft.add(Section.CONTEXT, line, upto=draft.limit)
+
+
+def _upto(draft: Draft, share: float) -> float:
+    """Where a section's room ends: its share of what was free, or in a small budget enough for one line."""
+    return draft.used + max(share * draft.rest, min(_LINE_TOKENS, _LINE_SHARE * draft.rest))
 
 
 def yield_to_held_facts(draft: Draft, record: Record) -> None:

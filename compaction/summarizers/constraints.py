@@ -1,8 +1,8 @@
 """What a user laid down: the sentences a summary must never lose, word for word.
 
-A constraint is found by the words that state one, in English, Korean, Chinese and Japanese; a constraint in other words or
-another language is not found, but the user's latest and first words are kept whatever they say. To find one too many costs a
-line; to lose one can cost the work.
+A constraint is found by the words that state one, in English, Korean, Chinese and Japanese. One in other words or another
+language is not found; the user's first and latest words are kept whatever they say. To find one too many costs a line, to lose
+one can cost the work, so the words are many.
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .sentences import clipped, sentences
+from .sentences import CUT, clipped, sentences
 
 __all__ = ["constraints_in", "forbids", "is_strict", "latest_constraints"]
 
 _LONGEST: Final = 400
 _PASTED: Final = 4_000
 _COMPARED: Final = 500
-_ENGLISH: Final = re.compile(
-    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|avoid|make\s+sure|be\s+sure\s+to|do\s+not|don[’']?t|may\s+not|"
-    r"you\s+(?:should|cannot|can[’']?t|have\s+to|need\s+to)|should\s+(?:not|never|always|only|use)|shouldn[’']?t|"
-    r"prefer(?:s|red|ably)?|instead|(?:I|we|it|they)\s+(?:\w+\s+)?need\s+to|needs\s+to|without|unless|no\s+(?:more|less)\s+than|"
-    r"at\s+(?:most|least)|not\s+allowed|forbidden|prohibited|under\s+no\s+circumstances|from\s+now\s+on|stick\s+to|"
-    r"remember\s+to|ensure|please\s+(?:keep|use|write|reply|answer|respond|leave|stay|follow|note|limit|include|exclude|stop|be))\b",
+_STRICT: Final = re.compile(
+    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|without|may\s+not|"
+    r"(?:you|should)\s+(?:cannot|can[’']?t|not|never|always|only)|shouldn[’']?t|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
+    r"forbidden|prohibited|not\s+allowed|under\s+no\s+circumstances)\b"
+    r"|반드시|절대|항상|언제나|금지|지 ?마|말아|말고|말 것|하면 안|안 ?됩|안 ?돼|않도록|없이"
+    r"|必须|必須|务必|務必|一定要|绝|絕|决不|決不|永远|永遠|始终|始終|总是|總是|不要|不能|不可|不得|不许|不許|不应|不應|不准|禁止|切勿|勿|"
+    r"避免|确保|確保|只能|只用|仅限|僅限|必ず|絶対|常に|しないで|ないでください|てはいけ",
     re.IGNORECASE,
 )
 _OTHER: Final = re.compile(
-    r"반드시|절대|항상|언제나|꼭 |금지|지 마|지마|말아|말고|말 것|하면 안|안 됩|안 돼|안됩|안돼|않도록|해야|되어야|여야 |"
-    r"만 사용|만 써|만 쓰|만 수정|대신|선호|피해 ?주|피하|유지해|유지하|없이|이내로|이하로|이상이어야|부터는|"
-    r"必须|必須|务必|務必|一定要|绝对|絕對|绝不|決不|永远|永遠|始终|始終|总是|總是|不要|不能|不可|不得|不许|不許|不应|不應|不准|禁止|切勿|"
-    r"请勿|請勿|请用|請用|请使用|請使用|请保持|請保持|避免|确保|確保|只能|只用|只要求|仅限|僅限|优先|優先|尽量|盡量|改用|而不是|"
-    r"至少|最多|不超过|不超過|以内|如果需要|"
-    r"必ず|絶対|常に|しないで|ないでください|てはいけ|なければ|だけを|のみ|避けて|代わりに|優先して|以下に|以内に"
+    r"\b(?:prefer(?:s|red|ably)?|instead|(?:I|we|it|they|you)\s+(?:\w+\s+)?(?:need|have)\s+to|needs\s+to|you\s+should|should\s+use|"
+    r"unless|from\s+now\s+on|stick\s+to|be\s+sure\s+to|remember\s+to|"
+    r"please\s+(?:keep|use|write|reply|answer|respond|leave|stay|follow|note|limit|include|exclude|stop|be))\b"
+    r"|꼭 |해야|되어야|만 사용|만 써|만 쓰|만 수정|대신|선호|피해 ?주|피하|유지해|유지하|이내로|이하로|이상이어야|부터는"
+    r"|请用|請用|请使用|請使用|请保持|請保持|优先|優先|尽量|盡量|改用|而不是|至少|最多|不超过|不超過|以内"
+    r"|なければ|だけを|のみ|避けて|代わりに|優先して|以下に",
+    re.IGNORECASE,
 )
 _ABOUT_THEMSELVES: Final = re.compile(
     r"\b(?:I|we|they|it|you|that|this)\s+(?:really\s+|still\s+|just\s+)?(?:do\s+not|don[’']?t|can[’']?t|cannot)\s+"
     r"(?:have|know|remember|think|see|understand|recall|mind|believe|get|find|figure|imagine|seem|wait|tell|care)\b"
-    r"|\bdon[’']?t\s+(?:worry|mind)\b|\bI\s+should\s+(?:be|have)\b|\bcan[’']?t\s+(?:remember|find|recall|see|wait)\b",
+    r"|\bdon[’']?t\s+(?:worry|mind)\b|\bcan[’']?t\s+(?:remember|find|recall|see|wait)\b",
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(
@@ -46,17 +48,16 @@ _QUESTION: Final = re.compile(
 _REQUEST: Final = re.compile(
     r"\b(?:please|make\s+sure|ensure|must|never|always|only|avoid|instead|at\s+(?:least|most)|prefer\w*)\b", re.IGNORECASE
 )
-_STRICT: Final = re.compile(
-    r"\b(?:must(?!\s+have\b)|mustn[’']?t|never|always|only|do\s+not|don[’']?t|avoid|make\s+sure|ensure|no\s+(?:more|less)\s+than|at\s+(?:most|least)|"
-    r"without|forbidden|prohibited|not\s+allowed)\b"
-    r"|반드시|절대|항상|금지|지 마|지마|말아|말고|안 됩|안 돼|必须|必須|务必|務必|绝|絕|不要|不能|不可|不得|禁止|只能|确保|確保|必ず|絶対",
+_NEGATIVE: Final = re.compile(
+    r"\b(?:no|not|never|avoid|without|except|unless|forbidden|prohibited|cannot|\w+n[’']?t)\b"
+    r"|절대|금지|마세요|마라|말|않|없이|안 |피|不|勿|禁|别|別|避免|ない|いけ|避け",
     re.IGNORECASE,
+)
+_CODE: Final = re.compile(
+    r"\s*(?:\d+[:|]|[{}<>;]|(?:def|class|import|from|return|raise|assert|self|if|for)\b[^.!?]*[:=()]|[\w.]+\s*=)|.*[;{}]\s*$"
 )
 _NUMBER: Final = re.compile(r"[$€£¥₩]?\d[\d.,:]*")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_CODE: Final = re.compile(
-    r"^\s*(?:\d+[:|]|[{}<>$;@]|def |class |import |from \S+ import|return |raise |assert )|[;{}]\s*$|\w\(\w*\)|==|\w+\.\w+\("
-)
 
 
 def constraints_in(text: str) -> Iterator[str]:
@@ -74,25 +75,23 @@ def constraints_in(text: str) -> Iterator[str]:
 
 
 def _states_one(sentence: str) -> bool:
-    if _CODE.search(sentence[:_LONGEST]):
+    if not is_strict(sentence) and _OTHER.search(sentence) is None:
         return False
-    if _OTHER.search(sentence):
-        return True
-    if _ENGLISH.search(sentence) is None:
+    if _CODE.match(sentence[:_LONGEST]):
         return False
     if sentence.endswith("?") and (_QUESTION.match(sentence) or _REQUEST.search(sentence) is None):
         return False
     rest = _ABOUT_THEMSELVES.sub("", sentence)
-    return _ENGLISH.search(rest) is not None
+    return rest == sentence or is_strict(rest) or _OTHER.search(rest) is not None
 
 
 def _around(sentence: str) -> str:
     """The sentence, or of one too long the part around the words that state the constraint."""
     if len(sentence) <= _LONGEST:
         return sentence
-    match = _OTHER.search(sentence) or _ENGLISH.search(sentence)
+    match = _STRICT.search(sentence) or _OTHER.search(sentence)
     start = max(0, match.start() - _LONGEST // 3) if match else 0
-    return ("..." if start else "") + clipped(sentence[start:], _LONGEST - 3)
+    return (CUT if start else "") + clipped(sentence[start:], _LONGEST)
 
 
 def is_strict(sentence: str) -> bool:
@@ -106,7 +105,7 @@ def forbids(sentence: str) -> bool:
 
 
 def latest_constraints(stated: Iterable[str]) -> list[str]:
-    """Each constraint once, in the order stated: none that another holds word for word, and of two that differ in numbers the later.
+    """Each constraint once, in the order stated; none that another holds whole; of two that differ in numbers the later.
 
     One that forbids something is never taken for a new value of another: both hold.
 
@@ -116,14 +115,13 @@ def latest_constraints(stated: Iterable[str]) -> list[str]:
     known: dict[str, str] = {}
     for sentence in stated:
         key = _key(sentence)
-        if known.get(key) is None or _words(known[key]) != _words(sentence):
+        if key not in known or _words(known[key]) != _words(sentence):
             known.pop(key, None)
             known[key] = sentence
-    sentences = list(known.values())
-    if len(sentences) > _COMPARED:
-        return sentences
-    words = [_words(sentence) for sentence in sentences]
-    return [each for each, own in zip(sentences, words, strict=True) if not any(own in other != own for other in words)]
+    latest = list(known.values())
+    if len(latest) > _COMPARED:
+        return latest
+    return [each for each in latest if not any(each in other and each != other for other in latest)]
 
 
 def _words(sentence: str) -> str:

@@ -20,6 +20,7 @@ from .actions import argument_values
 from .base import SummaryRequest
 from .choice import (
     add_asks,
+    add_carried,
     add_constraints,
     add_facts,
     add_first_and_latest,
@@ -35,7 +36,8 @@ from .sentences import readable
 
 __all__ = ["DigestSummarizer"]
 
-_LEAST: Final = 64
+_LEAST: Final = 160
+_FORESEEN: Final = 3
 
 
 @attrs.frozen(kw_only=True)
@@ -91,15 +93,16 @@ class DigestSummarizer:
         draft = Draft(min(request.budget, before + max(_LEAST, sum(group.tokens for group in request.groups) // 2)), count)
         opening = _opening(request)
         add_first_and_latest(draft, record, opening)
-        add_constraints(draft, record)
+        expected = _FORESEEN * add_constraints(draft, record)
         draft.rest = draft.limit - draft.used
+        new = self.turnover * draft.rest
         yield_to_held_facts(draft, record)
+        add_carried(draft, record)
         add_progress(draft, record)
         add_lines(draft, record)
         add_asks(draft, record, opening)
-        new = self.turnover * draft.rest
         add_held_facts(draft, record, draft.limit - new)
-        filled = before + self.growth * (draft.limit - before)
+        filled = before + self.growth * max(0, draft.limit - before - expected)
         add_facts(draft, record, max(filled, draft.used + new), _visible(request))
         return draft
 

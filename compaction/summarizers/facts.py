@@ -109,9 +109,9 @@ def _keep(token: str, found: dict[str, None]) -> None:
 
 def _pieces(token: str) -> Iterable[str]:
     """The token cut at commas that group no digits, and where the script changes without a joint."""
-    for part in _GROUPED.findall(token) if "," in token else ():
-        yield part
-        token = token.replace(part, ",", 1)
+    if "," in token:
+        yield from _GROUPED.findall(token)
+        token = _GROUPED.sub(",", token)
     for part in token.split(","):
         if part.isascii():
             yield part

@@ -19,7 +19,7 @@ from .actions import Action, Effect, actions_of, argument_values
 from .constraints import constraints_in
 from .facts import FactTable, Source, facts_in
 from .sections import Section, read_sections
-from .sentences import clipped, prose, readable, sentences
+from .sentences import READ_CHARS, clipped, prose, readable, sentences
 from .settings import Settings
 from .statements import decisions_in, finishes, last_sentence, next_steps_in
 
@@ -31,11 +31,15 @@ _LINE_CHARS: Final = 400
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 _VALUE_CHARS: Final = 80
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
+_OUTPUT: Final = re.compile(
+    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
+    re.IGNORECASE,
+)
 _LABELLED: Final = re.compile(r"(Paths and links|Names|Numbers|Phrases|Settings|Changed|Read): (.*)", re.DOTALL)
 _LISTED: Final = re.compile(r"\"([^\"\n]*)\"|(\S+)")
 _BLANK: Final = re.compile(r"\s")
 _ASK: Final = re.compile(r"(?:First|Then|Latest): (.*)", re.DOTALL)
-_TEMPORARY: Final = re.compile(r"(?:Now|Waiting|Announced|Unanswered): |\(\d+ more ")
+_TEMPORARY: Final = re.compile(r"(?:Now|Waiting|Announced): |\(\d+ (?:more|texts) ")
 _OPEN: Final = (Section.IN_PROGRESS, Section.BLOCKED, Section.NEXT)
 
 
@@ -56,8 +60,7 @@ def spoken(message: Message) -> tuple[Source, str]:
     text = "\n".join([part.text for part in message.parts if isinstance(part, Text)])
     if message.role == "assistant":
         return Source.ASSISTANT, text
-    bare = text.strip()
-    machine = (message.name is not None and _MACHINE.search(message.name)) or (bare[:1] in "{[" and bare[-1:] in "]}")
+    machine = _MACHINE.search(message.name or "") or _OUTPUT.match(text)
     return (Source.RESULT if machine or message.role != "user" else Source.USER), text
 
 
@@ -76,12 +79,13 @@ class Record:
         decisions: Sentences that decide something, in order.
         next_steps: What the assistant's last words say comes next.
         now: What the assistant said last.
-        answered: Whether the assistant did or said something after the user spoke.
         settings: The latest value of each name.
         lines: Lines of the earlier summary that stay as they are, by section.
         files: Files that were touched, and how, in the order last touched.
         held: Facts the earlier summary holds.
         held_decisions: How many of the decisions it holds.
+        held_constraints: How many of the constraints it holds.
+        unread: How many texts were so long that only their two ends were read.
         focused: Facts of messages that speak of the focus.
     """
 
@@ -93,12 +97,13 @@ class Record:
         self.decisions: dict[str, None] = {}
         self.next_steps: list[str] = []
         self.now = ""
-        self.answered = True
         self.settings = Settings()
         self.lines: dict[Section, list[str]] = {}
         self.files: dict[str, Effect] = {}
         self.held: dict[str, None] = {}
         self.held_decisions = 0
+        self.held_constraints = 0
+        self.unread = 0
         self.focused: set[str] = set()
         self._redact = redact
         self._focus = tuple({word.casefold() for word in _WORD.findall(focus or "")})
@@ -128,6 +133,7 @@ class Record:
             self._note_ask(ask[1])
         elif section is Section.CONSTRAINTS:
             self.constraints.append(item)
+            self.held_constraints = len(self.constraints)
         elif section is Section.DECISIONS:
             self.decisions[item] = None
             self.held_decisions = len(self.decisions)
@@ -170,12 +176,15 @@ class Record:
         return attrs.evolve(message, parts=tuple([self._cleaned_part(part) for part in message.parts]))
 
     def _cleaned_part(self, part: Part) -> Part:
-        clean = readable if self._redact is None else lambda text: self._redact(readable(text))  # type: ignore[misc]
         if isinstance(part, ToolCall):
-            return attrs.evolve(part, arguments=clean(part.arguments))
-        if isinstance(part, ToolResult):
-            return attrs.evolve(part, text=clean(part.text))
-        return attrs.evolve(part, text=clean(part.text)) if isinstance(part, Text) else part
+            return attrs.evolve(part, arguments=self._cleaned_text(part.arguments))
+        if isinstance(part, Text | ToolResult):
+            return attrs.evolve(part, text=self._cleaned_text(part.text))
+        return part
+
+    def _cleaned_text(self, text: str) -> str:
+        self.unread += len(text) > READ_CHARS
+        return readable(text) if self._redact is None else self._redact(readable(text))
 
     def _read(self, message: Message) -> None:
         source, text = spoken(message)
@@ -203,9 +212,7 @@ class Record:
         if source is Source.USER:
             self._note_ask(clipped(text.strip(), _ASK_CHARS))
             self.constraints.extend(constraints_in(text))
-            self.answered = False
             return
-        self.answered = True
         self.now = last_sentence(text)
         self.next_steps = list(next_steps_in(text)) or self.next_steps
 
@@ -227,7 +234,6 @@ class Record:
     def _note_action(self, action: Action) -> None:
         self.actions.pop(action.call, None)
         self.actions[action.call] = action
-        self.answered = True
         if action.failed:
             return
         for path in action.paths:

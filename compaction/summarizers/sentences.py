@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["CUT", "clipped", "one_line", "prose", "readable", "sentences"]
+__all__ = ["CUT", "READ_CHARS", "clipped", "one_line", "prose", "readable", "sentences"]
 
 CUT: Final = "…"
 """Ends a word that was cut; a whole word before a cut is followed by a blank and three dots."""
 
-_READ_CHARS: Final = 1_000_000
+READ_CHARS: Final = 200_000
+"""A longer text is read at both ends only; so large a result is data, and its middle is the part least spoken of."""
+
 _FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
 _END: Final = re.compile(r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*]*\s+|(?<=[。！？])")
@@ -19,10 +21,10 @@ _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
 def readable(text: str) -> str:
-    """The text, or the first two thirds and the last third of a million characters of it."""
-    if len(text) <= _READ_CHARS:
+    """The text, or the first two thirds and the last third of `READ_CHARS` characters of it."""
+    if len(text) <= READ_CHARS:
         return text
-    return f"{text[: _READ_CHARS * 2 // 3]}\n{text[-(_READ_CHARS // 3) :]}"
+    return f"{text[: READ_CHARS * 2 // 3]}\n{text[-(READ_CHARS // 3) :]}"
 
 
 def sentences(text: str) -> Iterator[str]:

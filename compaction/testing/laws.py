@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..errors import CompactionError
 
@@ -21,7 +21,8 @@ LAWS: Final[Mapping[int, str]] = {
 }
 """The laws that `check_strategy` checks, by their numbers in the project's design."""
 
-_SHOWN_CHARS: Final = 4_000
+_SHOWN_MESSAGES: Final = 20
+_SHOWN_CHARS: Final = 120
 
 
 class LawBroken(CompactionError, AssertionError):
@@ -41,5 +42,15 @@ class LawBroken(CompactionError, AssertionError):
 
     def __str__(self) -> str:
         rule = f"law {self.law}: {LAWS[self.law]}\n" if self.law else ""
-        shown = json.dumps(self.messages, ensure_ascii=True, default=repr, indent=1)
-        return f"{rule}{self.what}\non these {len(self.messages)} messages:\n{shown[:_SHOWN_CHARS]}"
+        shown = [json.dumps(_brief(message), default=repr) for message in self.messages[:_SHOWN_MESSAGES]]
+        more = ["..."] if len(shown) < len(self.messages) else []
+        return "\n".join([f"{rule}{self.what}", f"on these {len(self.messages)} messages:", *shown, *more])
+
+
+def _brief(value: Any) -> Any:
+    """The value with its long texts cut, to be looked at; the error holds the whole."""
+    if isinstance(value, str) and len(value) > _SHOWN_CHARS:
+        return f"{value[:_SHOWN_CHARS]}... ({len(value):,} characters)"
+    if isinstance(value, Mapping):
+        return {key: _brief(each) for key, each in cast("Mapping[str, Any]", value).items()}
+    return [_brief(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -1,0 +1,99 @@
+"""A million stored messages: how long grep and expand take, for rare and common words, at the 95th percentile.
+
+Run: python -m benchmarks.recall_scale [--messages 1000000] [--database /tmp/recall.db]; a database that is there is used again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from compaction.recall import compaction_expand, compaction_grep
+from compaction.stores import Record, SQLiteStore
+
+SESSION = "scale"
+BATCH = 5_000
+WORDS = 60
+VOCABULARY = 50_000
+FREQUENCIES = (0.9, 0.1, 0.01, 0.001, 0.00001)
+
+
+def records(count: int, start: int = 0) -> Iterator[Record]:
+    """Messages of 60 words each, drawn as words are in text (the k-th about 1/k as often), and a word of each frequency."""
+    draw = random.Random(start)
+    vocabulary = [f"w{rank}" for rank in range(1, VOCABULARY + 1)]
+    weights = [1 / rank for rank in range(1, VOCABULARY + 1)]
+    words = iter(draw.choices(vocabulary, weights, k=count * WORDS))
+    for place in range(start, start + count):
+        told = [word_of(share) for share in FREQUENCIES if draw.random() < share]
+        text = " ".join([f"line{place}", *(next(words) for _ in range(WORDS)), *told])
+        about = {"by": "Offload", "reason": "scale", "tokens": 80}
+        yield Record.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+
+
+def word_of(share: float) -> str:
+    """The word that this share of the messages holds."""
+    return f"told{round(share * 100_000)}"
+
+
+def fill(store: SQLiteStore, messages: int) -> None:
+    """Store messages until there are as many as asked for."""
+    stored = sum(tally.messages for tally in store.describe(SESSION).tallies)
+    began = time.perf_counter()
+    for start in range(stored, messages, BATCH):
+        store.put(SESSION, tuple(records(min(BATCH, messages - start), start)))
+    if stored < messages:
+        seconds = time.perf_counter() - began
+        print(f"stored {messages - stored:,} messages in {seconds:.0f} s ({(messages - stored) / seconds:,.0f} a second)")
+
+
+def milliseconds(run: Callable[[int], object], times: int) -> list[float]:
+    """How long each run takes."""
+    taken: list[float] = []
+    for turn in range(times):
+        began = time.perf_counter()
+        run(turn)
+        taken.append((time.perf_counter() - began) * 1_000)
+    return taken
+
+
+def row(name: str, matches: str, taken: Sequence[float]) -> None:
+    """One line of the table."""
+    p95 = statistics.quantiles(taken, n=20)[18]
+    print(f"| {name} | {matches} | {statistics.median(taken):.1f} | {p95:.1f} |")
+
+
+def main() -> None:
+    """Fill the store and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--database", type=Path, default=Path("/tmp/recall.db"))
+    parser.add_argument("--times", type=int, default=40)
+    given = parser.parse_args()
+    store = SQLiteStore(given.database, timeout_seconds=60)
+    fill(store, given.messages)
+    size = given.database.stat().st_size
+    print(f"{given.messages:,} messages, {size / 2**30:.2f} GiB, {size / given.messages:,.0f} bytes a message")
+    print(f"SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, {given.times} runs each\n")
+    print("| call | matches ranked | median ms | 95th percentile ms |\n|---|---:|---:|---:|")
+    for share in FREQUENCIES:
+        answer = compaction_grep(store, SESSION, word_of(share))
+        ranked = f"{answer['matches']:,}{' (newest)' if 'ranked' in answer else ''}"
+        taken = milliseconds(lambda _, share=share: compaction_grep(store, SESSION, word_of(share)), given.times)
+        row(f"grep, a word in {share:.3%} of messages", ranked, taken)
+    both = f"{word_of(0.1)} {word_of(0.01)}"
+    answer = compaction_grep(store, SESSION, both)
+    row("grep, two words", f"{answer['matches']:,}", milliseconds(lambda _: compaction_grep(store, SESSION, both), given.times))
+    places = random.Random(7).choices(range(1, given.messages), k=given.times * 10)
+    ids = [store.range(SESSION, place, 1)[0].id for place in places]
+    row("expand, one id", "", milliseconds(lambda turn: compaction_expand(store, SESSION, ids[turn]), len(ids)))
+
+
+if __name__ == "__main__":
+    main()

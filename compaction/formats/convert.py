@@ -1,0 +1,78 @@
+"""From one wire format to another: what both can say is said again, what the other cannot carry is named.
+
+Nothing is dropped in silence: thoughts signed for one provider, a name, an item of a hosted tool are in ``lost``, each with its
+place. Ids of calls stay, unless a call has none or one that another call has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from .base import MessageFormat, Problem
+from .convert_steps import steps_of
+from .convert_write import written
+from .detect import candidates
+from .resolve import resolve
+
+__all__ = ["Conversion", "convert"]
+
+
+@attrs.frozen
+class Conversion:
+    """A conversation in another wire format.
+
+    Args:
+        messages: The new list.
+        lost: What it does not say, or says otherwise; places are those of the list it was made from.
+    """
+
+    messages: list[Any]
+    lost: tuple[Problem, ...]
+
+
+def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: MessageFormat | str | None = None) -> Conversion:
+    """A conversation in another wire format, and what was lost on the way; O(parts).
+
+    Args:
+        messages: The conversation, oldest first; not changed.
+        to: The format it should be in.
+        format: The format it is in; ``None`` to look. A list that several formats fit reads the same in all of them.
+
+    Returns:
+        The new list, plain dictionaries; the same objects if it is in that format already.
+
+    Raises:
+        UnknownFormat: If a name is none, or the messages are of no format or of several.
+        InvalidMessage: If a message cannot be read.
+
+    >>> thought = {"type": "thinking", "thinking": "A greeting.", "signature": "c2ln"}
+    >>> said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Hello!"}]}
+    >>> conversion = convert([{"role": "user", "content": "hi"}, said], to="openai-chat")
+    >>> conversion.messages
+    [{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': 'Hello!'}]
+    >>> [(problem.where, problem.rule) for problem in conversion.lost]
+    [('messages[1]', 'reasoning')]
+    """
+    given = list(messages)
+    target = resolve(to)
+    possible = candidates(given) if format is None else [resolve(format)]
+    if target in possible:
+        return Conversion(given, ())
+    read = [possible[0].read(raw, position) for position, raw in enumerate(given)]
+    steps = steps_of(read)
+    made, lost = written(steps, target)
+    names = [
+        Problem(
+            f"messages[{index}].name", "name", f"the participant's name {message.name!r} has no place", "say it in the text"
+        )
+        for index, message in enumerate(read)
+        if message.name and message.role != "tool"
+    ]
+    return Conversion(made, tuple(sorted([*names, *lost], key=_place)))
+
+
+def _place(problem: Problem) -> int:
+    return int(problem.where.partition("[")[2].partition("]")[0])

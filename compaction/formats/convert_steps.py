@@ -1,0 +1,125 @@
+"""A conversation taken apart into steps that every wire format has: instructions, the user's words, an answer, results.
+
+What one format writes as several messages is one step here, and what it mixes in one message is two.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from ..messages import Message, Part, Text, ToolCall, ToolResult
+from .gemini_fields import result_body
+from .openai_chat_fields import fields_of
+from .wire import kind_of, string
+
+__all__ = ["Piece", "Step", "Who", "steps_of"]
+
+Who: TypeAlias = Literal["system", "user", "assistant", "results"]
+
+
+@attrs.frozen(eq=False)
+class Piece:
+    """A part and where it stood.
+
+    Args:
+        index: The place of its message.
+        part: The part; a call or result has an id that no other call of the conversation has.
+        custom: Whether it is a call of a custom tool, whose input is plain text, or the result of one.
+        failed: Whether it is a result that says of itself that the tool failed.
+    """
+
+    index: int
+    part: Part
+    custom: bool = False
+    failed: bool = False
+
+
+@attrs.define(eq=False)
+class Step:
+    """What one side says at once.
+
+    Args:
+        who: Who says it.
+        role: The role of the first message it was read from.
+        pieces: What it is made of, in order.
+    """
+
+    who: Who
+    role: str
+    pieces: list[Piece]
+
+    @property
+    def index(self) -> int:
+        """The place of the first message it was read from."""
+        return self.pieces[0].index
+
+
+class _Ids:
+    """Gives every call an id of its own, and every result that of its call. Holds state: the ids so far."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._open: dict[str, deque[tuple[str, bool]]] = {}
+
+    def call(self, index: int, part: ToolCall) -> Piece:
+        given = part.id
+        if not given or given in self._taken or given.startswith("function:"):
+            given = f"call_{index}_{len(self._taken)}"
+        self._taken.add(given)
+        custom = kind_of(part.raw) == "custom"
+        self._open.setdefault(part.id, deque()).append((given, custom))
+        return Piece(index, attrs.evolve(part, id=given), custom)
+
+    def result(self, index: int, part: ToolResult, failed: bool) -> Piece:
+        waiting = self._open.get(part.call_id)
+        given, custom = waiting.popleft() if waiting else (part.call_id, False)
+        return Piece(index, attrs.evolve(part, call_id=given), custom, failed)
+
+
+def steps_of(messages: Iterable[Message]) -> list[Step]:
+    """The steps of a conversation; O(parts)."""
+    ids = _Ids()
+    steps: list[Step] = []
+    for index, message in enumerate(messages):
+        for who, pieces in _taken_apart(index, message, ids):
+            goes_on = steps and steps[-1].who == who and (who == "results" or message.continues)
+            if goes_on:
+                steps[-1].pieces.extend(pieces)
+            else:
+                steps.append(Step(who, message.role, pieces))
+    return steps
+
+
+def _taken_apart(index: int, message: Message, ids: _Ids) -> Iterator[tuple[Who, list[Piece]]]:
+    """The results of a message, and what else it says; an empty message says nothing, but is there."""
+    results = [ids.result(index, part, _failed(part)) for part in message.parts if isinstance(part, ToolResult)]
+    if results:
+        yield "results", results
+    rest = [part for part in message.parts if not isinstance(part, ToolResult)]
+    if rest or not results:
+        pieces = [_piece(index, message, part, ids) for part in rest or [Text("")]]
+        yield _who(message.role), pieces
+
+
+def _piece(index: int, message: Message, part: Part, ids: _Ids) -> Piece:
+    if not isinstance(part, ToolCall):
+        return Piece(index, part)
+    piece = ids.call(index, part)
+    return attrs.evolve(piece, custom=piece.custom or kind_of(message.raw) == "custom_tool_call")
+
+
+def _who(role: str) -> Who:
+    if role in ("system", "developer"):
+        return "system"
+    return "user" if role in ("user", "tool") else "assistant"
+
+
+def _failed(part: ToolResult) -> bool:
+    fields: Any = fields_of(part.raw) or {}
+    body = result_body(part.raw)
+    response = fields_of(body.get("response")) if body is not None else None
+    return fields.get("is_error") is True or (response is not None and bool(string(response.get("error"))))

@@ -1,0 +1,154 @@
+"""Which wire format a list of messages is in, by what only one of them writes.
+
+Many conversations say nothing of it: a role and a text are a message in three formats. Then nothing is guessed, and the error
+says which formats are possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import UnknownFormat
+from .anthropic import anthropic
+from .anthropic_fields import is_server_call, is_server_result
+from .base import MessageFormat
+from .gemini import gemini
+from .openai_chat import openai_chat
+from .openai_chat_fields import fields_of, is_empty, items_of
+from .openai_responses import openai_responses
+from .openai_responses_fields import CALLS, RESULTS
+from .wire import kind_of, string, type_name
+
+__all__ = ["candidates", "detect"]
+
+_ALL: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini)
+_WITH_CONTENT: Final = frozenset({openai_chat, openai_responses, anthropic})
+_ITEMS: Final = frozenset(
+    {
+        "reasoning",
+        "item_reference",
+        "compaction",
+        "compaction_trigger",
+        "file_search_call",
+        "web_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        *CALLS,
+        *RESULTS,
+    }
+)
+_PARTS: Final[Mapping[str, MessageFormat]] = {
+    "image_url": openai_chat,
+    "file": openai_chat,
+    "input_text": openai_responses,
+    "output_text": openai_responses,
+    "input_image": openai_responses,
+    "input_file": openai_responses,
+    "tool_use": anthropic,
+    "tool_result": anthropic,
+    "redacted_thinking": anthropic,
+    "document": anthropic,
+    "search_result": anthropic,
+    "container_upload": anthropic,
+}
+
+
+def detect(messages: Iterable[Any]) -> MessageFormat:
+    """The wire format of a conversation; O(parts).
+
+    Args:
+        messages: The conversation, oldest first; dictionaries, or objects of a provider's package.
+
+    Raises:
+        UnknownFormat: If more than one format is possible, if the messages are of different formats, or of none. The text says
+            which of the three, and where.
+
+    >>> detect([{"role": "user", "parts": [{"text": "hi"}]}])
+    gemini
+    >>> detect([{"role": "user", "content": "hi"}])
+    Traceback (most recent call last):
+    ...
+    compaction.errors.UnknownFormat: these messages fit openai-chat, openai-responses, anthropic alike; say which with format=
+    """
+    possible = candidates(messages)
+    if len(possible) > 1:
+        names = ", ".join(format.name for format in possible)
+        raise UnknownFormat(f"these messages fit {names} alike; say which with format=")
+    return possible[0]
+
+
+def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
+    """Every wire format that a conversation can be in; O(parts).
+
+    Raises:
+        UnknownFormat: If there is none, with the place where that shows.
+    """
+    possible = frozenset(_ALL)
+    where: dict[MessageFormat, int] = {}
+    for index, raw in enumerate(messages):
+        fields = fields_of(raw)
+        if fields is None:
+            raise UnknownFormat(f"messages[{index}]: a message is an object with fields (got {type_name(raw)})")
+        fits = frozenset(_ALL).intersection(*_fits(fields))
+        if not fits:
+            raise UnknownFormat(f"messages[{index}]: no wire format has such a message; see docs/validity.md for what there is")
+        for format in fits if len(fits) == 1 else ():
+            where.setdefault(format, index)
+        if not possible & fits:
+            raise UnknownFormat(_mixed(index, fits, where))
+        possible &= fits
+    return [format for format in _ALL if format in possible]
+
+
+def _mixed(index: int, fits: frozenset[MessageFormat], where: Mapping[MessageFormat, int]) -> str:
+    others = [f"messages[{place}] is {format.name}" for format, place in where.items() if format not in fits]
+    names = " or ".join(format.name for format in _ALL if format in fits)
+    before = ", ".join(others) or "the messages before it are not"
+    return f"messages[{index}] is {names}, {before}: one list has one format; convert what was added"
+
+
+def _fits(fields: Mapping[str, Any]) -> Iterator[frozenset[MessageFormat]]:
+    """What each sign in a message says about its format."""
+    kind, role = string(fields.get("type")), fields.get("role")
+    if kind in _ITEMS:
+        yield frozenset({openai_responses})
+        return
+    if "parts" in fields or role == "model":
+        yield frozenset({gemini})
+        return
+    if "content" not in fields and "tool_calls" not in fields and "function_call" not in fields:
+        yield frozenset()
+    yield _WITH_CONTENT
+    told = any(not is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "refusal"))
+    if told or role in ("tool", "function"):
+        yield frozenset({openai_chat})
+    if role == "developer":
+        yield frozenset({openai_chat, openai_responses})
+    if kind == "message":
+        yield frozenset({anthropic} if "stop_reason" in fields else {openai_responses, anthropic})
+        if isinstance(fields.get("content"), str):
+            yield frozenset({openai_responses})
+    if fields.get("content") is None and "stop_reason" not in fields:
+        yield frozenset({openai_chat, anthropic})
+    for part in items_of(fields.get("content")) or ():
+        yield from _part_fits(part)
+
+
+def _part_fits(part: Any) -> Iterator[frozenset[MessageFormat]]:
+    fields, kind = fields_of(part) or {}, kind_of(part)
+    if kind in _PARTS:
+        yield frozenset({_PARTS[kind]})
+    elif is_server_call(kind) or is_server_result(kind) or _is_of_anthropic(kind, fields):
+        yield frozenset({anthropic})
+    elif kind == "text":
+        yield frozenset({openai_chat, anthropic})
+    elif kind in ("refusal", "input_audio"):
+        yield frozenset({openai_chat, openai_responses})
+
+
+def _is_of_anthropic(kind: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a part whose type others use too has what only this format's has."""
+    return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)

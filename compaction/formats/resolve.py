@@ -1,0 +1,39 @@
+"""What a caller means by ``format=``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import UnknownFormat
+from .anthropic import anthropic
+from .base import MessageFormat
+from .gemini import gemini
+from .openai_chat import openai_chat
+from .openai_responses import openai_responses
+
+__all__ = ["resolve"]
+
+_BY_NAME: Final[dict[str, MessageFormat]] = {
+    format.name: format for format in (openai_chat, openai_responses, anthropic, gemini)
+}
+
+
+def resolve(format: str | MessageFormat | None = None) -> MessageFormat:
+    """The wire format a caller means.
+
+    Args:
+        format: A format's name, a format, or ``None`` for OpenAI chat completions.
+
+    Raises:
+        UnknownFormat: If no format has that name.
+
+    >>> resolve("openai-chat")
+    openai_chat
+    """
+    if format is None:
+        return openai_chat
+    if isinstance(format, MessageFormat):
+        return format
+    if format in _BY_NAME:
+        return _BY_NAME[format]
+    raise UnknownFormat(f"format={format!r}: no such wire format; use one of {', '.join(sorted(_BY_NAME))}, or a MessageFormat")

@@ -1,0 +1,111 @@
+"""Session logs of widely used agents, told apart by what is in them and read as recordings in OpenAI chat form.
+
+What is none of these is read as a file of conversations, as `compaction.files` does it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from ...errors import UnreadableFile
+from ...files import read_conversations
+from ..recording import Recording
+from .atif import is_atif, read_atif
+from .claude_code import is_claude_code, read_claude_code
+from .codex import is_codex, read_codex
+from .swe_agent import is_swe_agent, read_swe_agent
+from .tau_bench import is_tau_bench, read_tau_bench
+
+__all__ = ["recordings_of"]
+
+_LOOKED_AT: Final = 50
+_GZIP: Final = b"\x1f\x8b"
+_LINES: Final = ((is_codex, read_codex), (is_claude_code, read_claude_code))
+_DOCUMENTS: Final = ((is_atif, read_atif), (is_swe_agent, read_swe_agent), (is_tau_bench, read_tau_bench))
+
+
+def recordings_of(source: Path) -> list[Recording]:
+    r"""The conversations in a file: a session log, or a file of conversations; plain or gzip.
+
+    Args:
+        source: The file.
+
+    Raises:
+        UnreadableFile: If it cannot be read, or holds something else.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "results.json")
+    >>> _ = path.write_text('[{"task_id": 3, "trial": 1, "traj": [{"role": "user", "content": "hi"}]}]')
+    >>> [each.id for each in recordings_of(path)]
+    ['task 3, trial 1']
+    """
+    where, data = str(source), _data(source)
+    first = _first_records(data)
+    for recognizes, read in _LINES:
+        if recognizes(first):
+            records, notes = _records(data, where)
+            return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+    document = _document(data)
+    for fits, read_document in _DOCUMENTS:
+        if fits(document):
+            return read_document(document, where)
+    return [Recording(id=each.id, messages=each.messages, where=each.where) for each in read_conversations(source)]
+
+
+def _data(source: Path) -> bytes:
+    try:
+        data = source.read_bytes()
+        return gzip.decompress(data) if data.startswith(_GZIP) else data
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableFile(f"{source}: its gzip data is cut short or damaged ({error}); fetch or pack it again") from error
+    except OSError as error:
+        raise UnreadableFile(f"{source}: it cannot be read ({error.strerror or error}); name a session log") from error
+
+
+def _first_records(data: bytes) -> list[Any]:
+    """The first lines as JSON values, up to one that is none."""
+    found: list[Any] = []
+    for line in islice((line for line in BytesIO(data) if line.strip()), _LOOKED_AT):
+        try:
+            found.append(json.loads(line))
+        except (ValueError, RecursionError):
+            break
+    return found
+
+
+def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
+    """Every line as a JSON value, and what is wrong with them.
+
+    Raises:
+        UnreadableFile: If one but the last is none; a session that still runs may end within a line.
+    """
+    records: list[Any] = []
+    lines = data.splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            if any(rest.strip() for rest in lines[number:]):
+                raise UnreadableFile(f"{where}, line {number}: it is no JSON ({error}); take the line out") from error
+            return records, (f"line {number}, the last, is cut short; it is left out",)
+    return records, ()
+
+
+def _document(data: bytes) -> Any:
+    """The one JSON value in a file; ``None`` if there is none, or more."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        return None
+    except ValueError:
+        return None

@@ -1,0 +1,89 @@
+"""Codex CLI's rollout files: JSON lines of which those of type ``response_item`` are what the model sees.
+
+Read as described at https://github.com/skillsynchq/txcript (docs/formats/codex.md). The other lines repeat the same for
+display. Older releases wrote the items without an envelope. An answer is all that the model produced up to the next result or
+user message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..recording import Recording
+from .chat import Chat, fields_of, text_of
+
+__all__ = ["is_codex", "read_codex"]
+
+_ENVELOPES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+_CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
+_RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+_BARE: Final = frozenset({"message", "reasoning", *_CALLS, *_RESULTS})
+
+
+def is_codex(records: Sequence[Any]) -> bool:
+    """Whether the first records of a file are Codex CLI's."""
+    every = [fields_of(record) for record in records]
+    if any(fields.get("type") in _ENVELOPES and "payload" in fields for fields in every):
+        return True
+    return any(fields.get("type") in _BARE for fields in every[1:]) and "role" not in every[0]
+
+
+def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
+    """The session in a file's records."""
+    reader = _Reader()
+    for fields in map(fields_of, records):
+        kind, payload = fields.get("type"), fields_of(fields.get("payload"))
+        if kind == "response_item":
+            reader.read_item(payload, fields.get("timestamp"))
+        elif kind == "session_meta":
+            reader.read_meta(payload, fields.get("timestamp"))
+        elif kind == "compacted":
+            reader.chat.note("the agent compacted this session itself; its summary is left out")
+        elif kind in _BARE:
+            reader.read_item(fields, fields.get("timestamp"))
+        elif kind is None and "id" in fields:
+            reader.read_meta(fields, fields.get("timestamp"))
+    return [reader.chat.recording(reader.id or where, where)]
+
+
+class _Reader:
+    """Puts items together. Holds state: the conversation, and whether an answer is under way."""
+
+    def __init__(self) -> None:
+        self.chat = Chat()
+        self.id = ""
+        self._answering = False
+
+    def read_meta(self, payload: Mapping[str, Any], time: Any) -> None:
+        self.id = str(payload.get("id") or "")
+        given = payload.get("instructions") or fields_of(payload.get("base_instructions")).get("text")
+        if isinstance(given, str):
+            self.chat.say("system", given, time=time)
+
+    def read_item(self, item: Mapping[str, Any], time: Any) -> None:
+        kind = str(item.get("type"))
+        if kind == "message" and item.get("role") == "assistant":
+            self._answer(text=text_of(item.get("content")), time=time)
+        elif kind == "message":
+            self._answering = False
+            self.chat.say(str(item.get("role") or "user"), text_of(item.get("content")), time=time)
+        elif kind == "reasoning":
+            self._answer(reasoning=text_of(item.get("summary")), time=time)
+        elif kind in _CALLS:
+            name = str(item.get("name") or ("shell" if kind == "local_shell_call" else ""))
+            self._answer(calls=[(str(item.get("call_id") or ""), name, item.get(_CALLS[kind], ""))], time=time)
+        elif kind in _RESULTS:
+            self._answering = False
+            self.chat.result(str(item.get("call_id") or ""), _output(item.get("output")), time=time)
+        else:
+            self.chat.note(f"an item of type {kind} is left out")
+
+    def _answer(self, *, time: Any, **pieces: Any) -> None:
+        self.chat.answer(**pieces, time=time, more=self._answering)
+        self._answering = True
+
+
+def _output(output: Any) -> str:
+    """A result's text: a string, parts, or an object that holds either as ``content``."""
+    return text_of(fields_of(output).get("content", output))

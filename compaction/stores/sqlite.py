@@ -1,0 +1,305 @@
+"""A store in one SQLite file: nothing to run, safe to kill at any moment, searched by full text.
+
+A message's place is ``session number * 2**32 + position``, so a session is a range of places: search, ranges and the newest
+matches of one session never look at another's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from ..checks import above
+from ..errors import StateError
+from .base import RANKED, Description, Found, Hit, NotStored, Record, Tally
+
+__all__ = ["SCHEMA", "SQLiteStore"]
+
+SCHEMA: Final = 1
+"""The version of the tables."""
+
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE IF NOT EXISTS records (
+        place INTEGER PRIMARY KEY, session INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
+        made_by TEXT NOT NULL, reason TEXT NOT NULL, at REAL, tokens INTEGER NOT NULL,
+        text TEXT NOT NULL, data TEXT NOT NULL)""",
+    "CREATE UNIQUE INDEX IF NOT EXISTS records_by_id ON records (id, session)",
+    "CREATE INDEX IF NOT EXISTS summaries ON records (place) WHERE kind = 'summary'",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='records', content_rowid='place', tokenize='unicode61')",
+    """CREATE TABLE IF NOT EXISTS tallies (
+        session INTEGER NOT NULL, made_by TEXT NOT NULL, reason TEXT NOT NULL, messages INTEGER NOT NULL,
+        tokens INTEGER NOT NULL, chars INTEGER NOT NULL, first_at REAL, last_at REAL,
+        PRIMARY KEY (session, made_by, reason))""",
+)
+_COLUMNS: Final = "place, id, kind, role, made_by, reason, at, tokens, text, data"
+_INSERT: Final = f"INSERT INTO records (session, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TALLY: Final = """
+INSERT INTO tallies VALUES (?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    messages = messages + 1, tokens = tokens + excluded.tokens, chars = chars + excluded.chars,
+    first_at = coalesce(first_at, excluded.first_at), last_at = coalesce(excluded.last_at, last_at)
+"""
+_APPLICATION: Final = 0x636D7073  # tells a store's file from any other database
+_SHIFT: Final = 32
+_SUMMARIES: Final = 20
+_IDS_AT_ONCE: Final = 500
+_QUERY_CHARS: Final = 1_000
+_QUERY_WORDS: Final = 32
+_WORDS: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
+
+
+@attrs.frozen
+class SQLiteStore:
+    """Keeps what left the view in a SQLite file that any number of sessions, threads and processes may share.
+
+    Each call opens and closes the file. Storing is one transaction, written through to the disk before it returns; what is read
+    is JSON, nothing is evaluated. The file is readable by its owner alone.
+
+    Args:
+        path: The file; made if it is not there.
+        timeout_seconds: How long to wait for another process that writes, above 0.
+
+    Raises:
+        StateError: If the file cannot be written, is no store, or one of a newer release.
+    """
+
+    path: Path = attrs.field(converter=Path)
+    timeout_seconds: float = attrs.field(default=5.0, validator=above(0), kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        try:
+            self.path.touch(mode=0o600)
+        except OSError as error:
+            raise StateError(
+                f"{self.path}: {error.strerror}; name a file in a folder that exists and may be written to"
+            ) from error
+        with self._open() as database:
+            if _version(database) == (_APPLICATION, SCHEMA):
+                return
+            database.execute("BEGIN IMMEDIATE")
+            application, version = _version(database)
+            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application != _APPLICATION and (application or version or tables):
+                raise StateError(f"{self.path}: it is a database, but no store of this package; name another file")
+            if version > SCHEMA:
+                raise StateError(f"{self.path}: schema {version} is newer than {SCHEMA}, which this release knows; upgrade")
+            for table in _TABLES:
+                database.execute(table)
+            database.execute(f"PRAGMA application_id={_APPLICATION}")
+            database.execute(f"PRAGMA user_version={SCHEMA}")
+        with self._open() as database, contextlib.suppress(sqlite3.OperationalError):
+            # SQLite does not wait for this switch as it does for a write; if another process is at work, it stays as it is.
+            database.execute("PRAGMA journal_mode=WAL")
+
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        """A connection; what was done in a transaction is kept if nothing is raised."""
+        try:
+            database = sqlite3.connect(self.path, timeout=self.timeout_seconds)
+            try:
+                with database:
+                    database.execute("PRAGMA synchronous=FULL")
+                    yield database
+            finally:
+                database.close()
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
+
+    # ---------------------------------------------------------------- writing
+
+    def put(self, session: str, records: Sequence[Record]) -> None:
+        """Keep these records in one transaction; O(records).
+
+        Raises:
+            StateError: If the file cannot be written; then none is kept.
+        """
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
+            number = _number(database, session)
+            start, end = _places(number)
+            (place,) = database.execute("SELECT max(place) FROM records WHERE place BETWEEN ? AND ?", (start, end)).fetchone()
+            place = start if place is None else place
+            for record in records:
+                known = database.execute(
+                    "SELECT place, data FROM records WHERE id = ? AND session = ?", (record.id, number)
+                ).fetchone()
+                if known is None:
+                    place += 1
+                    _insert(database, number, place, record)
+                else:
+                    _merge(database, known, record)
+
+    # ---------------------------------------------------------------- reading
+
+    def get(self, session: str, ids: Sequence[str]) -> list[Record]:
+        """The records with these ids; O(ids).
+
+        Raises:
+            NotStored: If one does not exist or belongs to another session.
+        """
+        with self._open() as database:
+            found = dict(_rows(database, _number(database, session), {_storable(id) for id in ids}))
+            missing = next((id for id in ids if id not in found), None)
+            if missing is None:
+                return [found[id] for id in ids]
+            elsewhere = database.execute("SELECT 1 FROM records WHERE id = ?", (_storable(missing),)).fetchone()
+        if elsewhere:
+            raise NotStored(f"id {missing!r} belongs to another session than {session!r}; a session reads its own records only")
+        raise NotStored(f"id {missing!r} is not stored in session {session!r}; take ids from stubs, summaries or a search")
+
+    def range(self, session: str, first: int, count: int) -> list[Record]:
+        """Messages in the order they were stored; O(count)."""
+        first = min(max(first, 1), 1 << 31)
+        with self._open() as database:
+            start, end = _places(_number(database, session))
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM records WHERE place BETWEEN ? AND ? AND kind = 'message' ORDER BY place LIMIT ?",
+                (start + first, end, max(0, count)),
+            )
+            return [_record(row) for row in rows]
+
+    def search(self, session: str, query: str, *, limit: int) -> Found:
+        """The best of the newest 20,000 matches."""
+        match = _match(query)
+        if not match:
+            return Found(hits=(), matches=0, capped=False)
+        where = "FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
+        with self._open() as database:
+            start, end = _places(_number(database, session))
+            beyond = database.execute(
+                f"SELECT rowid {where} ORDER BY rowid DESC LIMIT 1 OFFSET {RANKED}", (match, start, end)
+            ).fetchone()
+            start = start if beyond is None else beyond[0] + 1
+            matches = RANKED
+            if beyond is None:
+                (matches,) = database.execute(f"SELECT count(*) {where}", (match, start, end)).fetchone()
+            best = database.execute(
+                f"SELECT rowid, rank {where} ORDER BY rank, rowid DESC LIMIT ?", (match, start, end, max(0, limit))
+            ).fetchall()
+            hits = tuple([Hit(record=_at(database, place), score=-rank) for place, rank in best])
+        return Found(hits=hits, matches=matches, capped=beyond is not None)
+
+    def describe(self, session: str) -> Description:
+        """What a session stored, in sums; O(strategies and reasons)."""
+        with self._open() as database:
+            number = _number(database, session)
+            tallies = database.execute(
+                "SELECT made_by, reason, messages, tokens, chars, first_at, last_at FROM tallies WHERE session = ?", (number,)
+            ).fetchall()
+            newest = database.execute(
+                f"SELECT {_COLUMNS} FROM records WHERE kind = 'summary' AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
+                (*_places(number), _SUMMARIES),
+            ).fetchall()
+        names = [field.name for field in attrs.fields(Tally)]
+        return Description(
+            tallies=tuple([Tally(**dict(zip(names, row, strict=True))) for row in tallies]),
+            summaries=tuple([_record(row) for row in newest]),
+        )
+
+
+def _remedy(error: str) -> str:
+    """What to do about an error of SQLite, by its words."""
+    if "locked" in error or "busy" in error:
+        return "another process holds it; nothing was changed, try again"
+    if "full" in error or "I/O" in error:
+        return "free some space; nothing was changed, what was stored before stays"
+    if "readonly" in error:
+        return "make it writable or name another file; nothing was changed"
+    return "it is no store or damaged; move it away or name another file, the conversation itself is not affected"
+
+
+def _version(database: sqlite3.Connection) -> tuple[int, int]:
+    """Whose file it is, and its schema."""
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    return int(application), int(version)
+
+
+def _number(database: sqlite3.Connection, session: str) -> int:
+    """The number of a session; one that no session has if it stored nothing yet."""
+    row = database.execute("SELECT number FROM sessions WHERE name = ?", (_storable(session),)).fetchone()
+    return -1 if row is None else int(row[0])
+
+
+def _places(number: int) -> tuple[int, int]:
+    """The lowest place of a session, which nothing has, and the highest."""
+    return number << _SHIFT, ((number + 1) << _SHIFT) - 1
+
+
+def _storable(text: str) -> str:
+    """The text without what SQLite or its search cannot take in: halves of a sign and zero characters."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+def _insert(database: sqlite3.Connection, number: int, place: int, record: Record) -> None:
+    text = _storable(record.text)
+    data = record.data if record.kind == "message" else json.dumps(record.children)
+    by, reason = _storable(record.by), _storable(record.reason)
+    about = (_storable(record.id), record.kind, _storable(record.role), by, reason, record.at, record.tokens)
+    database.execute(_INSERT, (number, place, *about, text, data))
+    if record.kind == "message":
+        database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
+        database.execute(_TALLY, (number, by, reason, record.tokens, len(data), record.at, record.at))
+
+
+def _merge(database: sqlite3.Connection, known: tuple[int, str], record: Record) -> None:
+    """Keep what is there under a record's id; a summary gains children.
+
+    Raises:
+        StateError: If another message has its id.
+    """
+    place, data = known
+    if record.kind == "message":
+        if data != record.data:
+            raise StateError(f"id {record.id!r} is another message's; this one cannot be stored in the same session")
+        return
+    before: list[str] = json.loads(data)
+    children = before + [child for child in record.children if child not in set(before)]
+    if children != before:
+        database.execute("UPDATE records SET data = ? WHERE place = ?", (json.dumps(children), place))
+
+
+def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    wanted = sorted(ids)
+    for start in range(0, len(wanted), _IDS_AT_ONCE):
+        some = wanted[start : start + _IDS_AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        rows = database.execute(f"SELECT {_COLUMNS} FROM records WHERE session = ? AND id IN ({marks})", (number, *some))
+        yield from ((record.id, record) for record in map(_record, rows))
+
+
+def _at(database: sqlite3.Connection, place: int) -> Record:
+    return _record(database.execute(f"SELECT {_COLUMNS} FROM records WHERE place = ?", (place,)).fetchone())
+
+
+def _record(row: Any) -> Record:
+    place, id, kind, role, by, reason, at, tokens, text, data = row
+    return Record(
+        id=id,
+        kind=kind,
+        role=role,
+        text=text,
+        data=data if kind == "message" else "",
+        children=() if kind == "message" else tuple(json.loads(data)),
+        by=by,
+        reason=reason,
+        at=at,
+        tokens=tokens,
+        position=place & ((1 << _SHIFT) - 1),
+    )
+
+
+def _match(query: str) -> str:
+    """A query as SQLite's search wants it: each word in quotes, so that none is an operator; empty if there is no word."""
+    words = [phrase or word for phrase, word in _WORDS.findall(_storable(query)[:_QUERY_CHARS])]
+    kept = [word for word in words if any(sign.isalnum() for sign in word)]
+    return " ".join([f'"{word}"' for word in kept[:_QUERY_WORDS]])

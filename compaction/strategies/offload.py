@@ -1,0 +1,200 @@
+"""Offload: what leaves the view goes to a store first, and a stub that names its id stays; nothing is ever lost.
+
+The order is the point: a request to store, its answer, then the edit. If the store fails, the conversation stays as it is. A
+process killed between the two finds the messages in both places. `compaction.recall` holds the tools to read them back.
+
+    >>> from compaction import compact_sync, last
+    >>> from compaction.stores import SQLiteStore
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import tokens_exceed
+    >>> def lossless(path):
+    ...     store = SQLiteStore(path)
+    ...     return Offload(store, trigger=tokens_exceed(60_000)) >> Lossless(Truncation(trigger=tokens_exceed(90_000)), store)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from ..edits import Edit, Replace, Rewrite, Together, named, signature
+from ..errors import ConfigurationError, NoProgress, SyncDriverError
+from ..groups import MessageGroup
+from ..index import MessageIndex
+from ..marks import read_mark
+from ..messages import Message
+from ..selectors import Selector, as_selector, last
+from ..stores import Record, Store, StoreRequest
+from ..triggers import always, never
+from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
+from .offload_styles import OffloadStyle, StubResults, stored_as
+
+__all__ = ["Lossless", "Offload", "OnStoreFailure"]
+
+OnStoreFailure: TypeAlias = Literal["keep", "raise"]
+"""What to do if the store fails: keep the view as it is and report it, or raise, which undoes the run."""
+
+_ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
+
+
+@attrs.frozen
+class Offload(CompactionStrategy):
+    """Moves old content to a store and leaves stubs, oldest first, until ``target`` holds.
+
+    It works in steps, each of twice as many groups as the one before, and asks the target before each: at most about twice as
+    many leave as have to, in few writes. Cost: O(messages), and a write for each step.
+
+    Args:
+        store: Where to.
+        session: Whose the messages are in the store; give each conversation its own.
+        style: What leaves and what stays in its place: `StubResults` or `StubGroups`.
+        trigger: When to run.
+        target: When to stop.
+        keep: What it must not touch; by default the last 2 groups, as `ToolResult`.
+        on_failure: What to do if the store fails.
+    """
+
+    store: Store
+    session: str = attrs.field(default="default", kw_only=True)
+    style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True)
+    keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
+    on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return attrs.evolve(self, trigger=always, target=never)
+
+    def edits(self, index: MessageIndex) -> Steps:
+        if index.is_cooling(self.name):
+            return
+        steps = self.style(index, self.candidates(index))
+        while not self.target(index):
+            try:
+                records, edits = next(steps)
+                yield StoreRequest(store=self.store, session=self.session, records=tuple(records))
+            except StopIteration:
+                return
+            except (ConfigurationError, SyncDriverError):
+                raise
+            except Exception as error:
+                index.note_failure(self.name)
+                yield _failed(self.name, error, self.on_failure)
+                return
+            index.note_success(self.name)
+            yield from (edit for edit in edits)
+
+
+@attrs.frozen
+class Lossless(Strategy):
+    """Any strategy, with what it takes out of the view stored first; a summary links to what it stands for.
+
+    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit. What a summary stands for is
+    stored under the id in its first line, where ``compaction_expand`` finds it. What cannot be stored stays: the strategy is
+    told that its edit was refused.
+
+    Args:
+        strategy: What compacts.
+        store: Where the originals go.
+        session: Whose the messages are in the store; give each conversation its own.
+        on_failure: What to do if the store fails.
+    """
+
+    strategy: Strategy = attrs.field(converter=as_strategy)
+    store: Store
+    session: str = attrs.field(default="default", kw_only=True)
+    on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return attrs.evolve(self, strategy=self.strategy.forced(focus))
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        steps = self.strategy(index)
+        running = [self.strategy.name]
+        failed: set[object] = set()
+        answer: Any = None
+        try:
+            item = next(steps)
+            while True:
+                if isinstance(item, Edit):
+                    answer = yield from self._stored(index, item, running[-1], failed)
+                else:
+                    _follow(running, item)
+                    try:
+                        answer = yield item
+                    except Exception as error:
+                        item = steps.throw(error)
+                        continue
+                item = steps.send(answer)
+        except StopIteration:
+            return
+        finally:
+            steps.close()
+
+    def _stored(self, index: MessageIndex, edit: Edit, by: str, failed: set[object]) -> Generator[Any, Any, bool]:
+        """Store what the edit takes out of the view, then ask for it; returns whether it was applied."""
+        if not failed:
+            try:
+                yield StoreRequest(store=self.store, session=self.session, records=_leaving(index, edit, by))
+            except (ConfigurationError, SyncDriverError):
+                raise
+            except Exception as error:
+                yield _failed(by, error, self.on_failure)
+            else:
+                return bool((yield edit))
+        asked = signature(edit)
+        if asked in failed:
+            raise NoProgress(f"{by} asked again for an edit that was refused because the store failed; skip what is refused")
+        failed.add(asked)
+        return False
+
+
+def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
+    """The report of a store that failed.
+
+    Raises:
+        Exception: The failure, if that is the policy.
+    """
+    if policy == "raise":
+        raise error
+    return Failed(name, error, "what could not be stored stays in the view")
+
+
+def _follow(running: list[str], item: object) -> None:
+    """Keep in mind which strategy runs."""
+    if isinstance(item, StepBegan):
+        running.append(item.strategy.name)
+    elif isinstance(item, StepEnded) and len(running) > 1:
+        running.pop()
+
+
+def _leaving(index: MessageIndex, edit: Edit, by: str) -> tuple[Record, ...]:
+    """The records of what an edit takes out of the view, and links from the summaries it puts there."""
+    records: dict[str, Record] = {}
+    for part in edit.edits if isinstance(edit, Together) else (edit,):
+        about = {"by": by, "reason": part.reason, "at": index.context.now}
+        children: list[str] = []
+        groups = [index.group(id) for id in named(part) if index.is_included(id)]
+        for group in groups:
+            sources = index.read_originals(group)
+            if isinstance(part, Rewrite):
+                sources = _rewritten(group, part, sources)
+            for child, record in stored_as(index, group, sources, **about):
+                children.append(child)
+                if record is not None:
+                    records.setdefault(child, record)
+        mark = read_mark(part.messages[0]) if isinstance(part, Replace) and part.messages else None
+        if mark is not None:
+            tokens = sum(group.tokens for group in groups)
+            records[mark.id] = Record.of_summary(children, id=mark.id, tokens=tokens, **about)
+    return tuple(records.values())
+
+
+def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> list[Message]:
+    """The source messages that a rewrite changes; all of the group, if one was changed before."""
+    changed = [old for old, new in zip(group.messages, edit.messages, strict=False) if old is not new]
+    return changed if all(any(old is source for source in sources) for old in changed) else sources

@@ -1,0 +1,251 @@
+"""Anthropic rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be mended."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rulebook import examples, places, rules, table
+from wires import anthropic_conversations, junk
+
+from compaction.formats import anthropic
+from compaction.formats.anthropic_rules import RULES
+from compaction.formats.openai_chat_repair import NOT_RECORDED
+
+PAIRS = {
+    "call-without-id",
+    "duplicate-call-id",
+    "call-without-result",
+    "result-without-id",
+    "result-without-call",
+    "duplicate-result",
+}
+ALWAYS_MENDED = PAIRS | {"empty-content", "empty-text", "unsigned-thinking", "result-after-text", "too-many-breakpoints"}
+
+EXAMPLES = examples(anthropic.name)
+each_rule = pytest.mark.parametrize(("rule", "refused", "accepted"), EXAMPLES, ids=[rule for rule, _, _ in EXAMPLES])
+
+Raw = dict[str, Any]
+
+
+def test_the_page_lists_every_rule_with_its_source() -> None:
+    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
+    assert list(table(anthropic.name)) == list(RULES)
+    assert [rule for rule, _, _ in EXAMPLES] == list(RULES)
+    assert [rule for rule, cells in table(anthropic.name).items() if len(cells) != 3 or not all(cells)] == []
+
+
+@each_rule
+def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A list that breaks one rule is reported under that name, once, with the rule's remedy."""
+    assert [(problem.rule, problem.remedy) for problem in anthropic.validate(refused)] == [(rule, RULES[rule])]
+
+
+@each_rule
+def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """The list beside it breaks no rule and needs no repair."""
+    assert places(anthropic, accepted) == []
+    repaired = anthropic.repair(accepted)
+    assert ([id(each) for each in repaired.messages], repaired.changes) == ([id(each) for each in accepted], ())
+
+
+@each_rule
+def test_repair_does_what_the_page_says(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A rule of which the page says that the repair does nothing stays broken; any other one does not."""
+    assert (rule in rules(anthropic, anthropic.repair(refused).messages)) == (table(anthropic.name)[rule][1] == "Nothing.")
+
+
+TEXT: Raw = {"type": "text", "text": "hi"}
+USER: Raw = {"role": "user", "content": "hi"}
+THOUGHT: Raw = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+
+
+def call(id: Any = "a", **fields: Any) -> Raw:
+    """A block that calls a tool."""
+    return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
+
+
+def result(id: Any = "a", content: Any = "noon") -> Raw:
+    """A block with what a tool answered."""
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def user(*blocks: Any) -> Raw:
+    """A user message of blocks."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> Raw:
+    """An assistant message of blocks."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+PIECES = [TEXT, USER, THOUGHT, call(), result(), user(result()), answer(call()), answer(call(), call()), answer(THOUGHT)]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([answer(TEXT), USER], id="answer first"),
+        pytest.param([USER, USER, answer(TEXT), answer(TEXT)], id="roles that do not alternate"),
+        pytest.param(
+            [USER, answer(THOUGHT, TEXT), answer(call()), user(result())], id="an answer without thoughts after one with"
+        ),
+        pytest.param(
+            [answer(call()), user(result(content=[TEXT, {"type": "image", "source": {"type": "file", "file_id": "f"}}]))],
+            id="nested",
+        ),
+        pytest.param([answer(call()), user(result(content=None))], id="result without content"),
+        pytest.param([answer(call()), user(result(content=""))], id="empty result"),
+        pytest.param([answer({"type": "compaction", "content": "so far"}), USER], id="compaction block"),
+        pytest.param([USER, answer(call(), {"type": "unheard_of"}), user(result())], id="unknown block after a call"),
+        pytest.param([{**USER, "x_trace": 7}, {"role": "system", "content": "be kind"}], id="system at the end, unknown field"),
+        pytest.param(
+            [answer(*[call(str(n)) for n in range(9)]), user(*[result(str(n)) for n in reversed(range(9))])], id="any order"
+        ),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(anthropic, messages) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b")), user(result("a"))],
+            [("messages[0].content[0]", "call-without-result"), ("messages[2].content[0]", "result-without-call")],
+            id="results in two messages",
+        ),
+        pytest.param(
+            [answer(call()), answer(TEXT), user(result())],
+            [("messages[0].content[0]", "call-without-result"), ("messages[2].content[0]", "result-without-call")],
+            id="an answer between",
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("a"))], [("messages[0].content[1]", "pending-call")], id="one waits"
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("a"), TEXT)],
+            [("messages[0].content[1]", "call-without-result")],
+            id="the user went on",
+        ),
+        pytest.param(
+            [user({"type": "tool_result", "tool_use_id": "a", "content": [result()]}), USER],
+            [("messages[0].content[0].content[0]", "block-not-allowed"), ("messages[0].content[0]", "result-without-call")],
+            id="result in a result",
+        ),
+        pytest.param(
+            [user({"type": "text"}, None, {"type": "image"})],
+            [
+                ("messages[0].content[0].text", "malformed-block"),
+                ("messages[0].content[1]", "malformed-block"),
+                ("messages[0].content[2].source", "malformed-block"),
+            ],
+            id="blocks without their fields",
+        ),
+        pytest.param(
+            [{"role": "system", "content": [{"type": "image", "source": {}}]}, USER],
+            [("messages[0].content[0]", "block-not-allowed")],
+            id="image in instructions",
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(anthropic, messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b"), TEXT)],
+            [answer(call("a"), call("b")), user(result("b"), result("a", NOT_RECORDED), TEXT)],
+            id="stub among the results",
+        ),
+        pytest.param(
+            [answer(call()), USER], [answer(call()), user(result(content=NOT_RECORDED)), USER], id="stub before the user"
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b")), user(result("a"), TEXT)],
+            [answer(call("a"), call("b")), user(result("b"), result("a")), user(TEXT)],
+            id="late result, and what came with it",
+        ),
+        pytest.param([answer(call()), USER, user(result())], [answer(call()), user(result()), USER], id="late result alone"),
+        pytest.param(
+            [answer(call()), user(result()), answer(call()), user(result(content="one"))],
+            [answer(call()), user(result()), answer(call("toolu_2_0")), user(result("toolu_2_0", "one"))],
+            id="an id used again",
+        ),
+        pytest.param(
+            [answer(call(None), call(None)), user(result(None, "one"), result(None, "two"))],
+            [answer(call("toolu_0_0"), call("toolu_0_1")), user(result("toolu_0_0", "one"), result("toolu_0_1", "two"))],
+            id="no ids",
+        ),
+        pytest.param([USER, answer(THOUGHT), USER], [USER, USER], id="nothing but thoughts"),
+        pytest.param(
+            [USER, answer(TEXT), answer(THOUGHT, call()), user(result())],
+            [USER, answer(TEXT), answer(call()), user(result())],
+            id="thoughts after an answer",
+        ),
+        pytest.param(
+            [answer(call(input='{"city": "Oslo"}')), user(result())],
+            [answer(call(input={"city": "Oslo"})), user(result())],
+            id="arguments as text",
+        ),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is mended is mended in its place, and what is reported is what was done."""
+    done = anthropic.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[Any]:
+    """A valid conversation to which a few things happened."""
+    messages = copy.deepcopy(draw(anthropic_conversations()))
+    for _ in range(draw(st.integers(0, 4))):
+        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "junk":
+            messages[place] = draw(junk(st.just(messages[place])))
+    return messages
+
+
+SOUP = damaged() | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    problems = anthropic.validate(messages)
+    indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
+    assert [problem.rule for problem in problems if problem.rule not in RULES] == []
+    assert indices == sorted(indices)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
+    before = copy.deepcopy(messages)
+    result = anthropic.repair(messages)
+    assert repr(messages) == repr(before)
+    assert tuple(anthropic.validate(result.messages)) == result.remaining
+    assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
+    again = anthropic.repair(result.messages)
+    assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())

@@ -1,0 +1,214 @@
+"""Gemini rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be mended."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rulebook import examples, places, rules, table
+from wires import gemini_conversations, junk
+
+from compaction.formats import gemini
+from compaction.formats.gemini_rules import RULES
+from compaction.formats.openai_chat_repair import NOT_RECORDED
+
+ALWAYS_MENDED = {"call-without-result", "result-without-call", "empty-part"}
+
+EXAMPLES = examples(gemini.name)
+each_rule = pytest.mark.parametrize(("rule", "refused", "accepted"), EXAMPLES, ids=[rule for rule, _, _ in EXAMPLES])
+
+Raw = dict[str, Any]
+
+
+def test_the_page_lists_every_rule_with_its_source() -> None:
+    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
+    assert list(table(gemini.name)) == list(RULES)
+    assert [rule for rule, _, _ in EXAMPLES] == list(RULES)
+    assert [rule for rule, cells in table(gemini.name).items() if len(cells) != 3 or not all(cells)] == []
+
+
+@each_rule
+def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A list that breaks one rule is reported under that name, once, with the rule's remedy."""
+    assert [(problem.rule, problem.remedy) for problem in gemini.validate(refused)] == [(rule, RULES[rule])]
+
+
+@each_rule
+def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """The list beside it breaks no rule and needs no repair."""
+    assert places(gemini, accepted) == []
+    repaired = gemini.repair(accepted)
+    assert ([id(each) for each in repaired.messages], repaired.changes) == ([id(each) for each in accepted], ())
+
+
+@each_rule
+def test_repair_does_what_the_page_says(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A rule of which the page says that the repair does nothing stays broken; any other one does not."""
+    assert (rule in rules(gemini, gemini.repair(refused).messages)) == (table(gemini.name)[rule][1] == "Nothing.")
+
+
+USER: Raw = {"role": "user", "parts": [{"text": "hi"}]}
+SIGNED: Raw = {"thoughtSignature": "c2ln"}
+
+
+def call(name: Any = "now", **fields: Any) -> Raw:
+    """A part that calls a function."""
+    return {"functionCall": {"name": name, "args": {}}, **fields}
+
+
+def response(name: Any = "now", text: str = "noon") -> Raw:
+    """A part with what a function answered."""
+    return {"functionResponse": {"name": name, "response": {"result": text}}}
+
+
+def model(*parts: Any) -> Raw:
+    """A content of the model."""
+    return {"role": "model", "parts": list(parts)}
+
+
+def user(*parts: Any) -> Raw:
+    """A content of the user."""
+    return {"role": "user", "parts": list(parts)}
+
+
+PIECES = [USER, call(), response(), model(call()), user(response()), model({"text": "hi"}), model(call(), call("date"))]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([USER, USER, model({"text": "hi"}), model({"text": "you"})], id="roles that do not alternate"),
+        pytest.param([USER, model(call(), call()), user(response(text="b"), response())], id="two calls of one function"),
+        pytest.param([USER, model(call()), user(response(), {"text": "and now?"})], id="words beside a response"),
+        pytest.param(
+            [USER, model(call()), {"role": "function", "parts": [response()]}, model(call()), user(response())], id="older role"
+        ),
+        pytest.param(
+            [
+                USER,
+                {"role": "model", "parts": [{"function_call": {"name": "now"}, "thought_signature": b"x"}]},
+                {"role": "user", "parts": [{"function_response": {"name": "now", "response": {}}}]},
+            ],
+            id="snake case",
+        ),
+        pytest.param([USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})], id="code"),
+        pytest.param(
+            [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
+            id="an earlier turn is not signed",
+        ),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(gemini, messages) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [USER, model(call(), call("date")), user(response("date"), response("date"))],
+            [("messages[1].parts[0]", "pending-call"), ("messages[2].parts[1]", "result-without-call")],
+            id="the wrong number of each",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call()), model(call()), user(response())],
+            [("messages[3].parts[0]", "call-without-result"), ("messages[4].parts[0]", "misplaced-call")],
+            id="calls in two contents",
+        ),
+        pytest.param(
+            [USER, model(call(**SIGNED), call()), user(response(), response()), model({"text": "a"}, call(), call(**SIGNED))],
+            [
+                ("messages[3].parts[1]", "unsigned-call"),
+                ("messages[3].parts[1]", "pending-call"),
+                ("messages[3].parts[2]", "pending-call"),
+            ],
+            id="the signature on the second call",
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(gemini, messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [USER, model(call(), call("date")), user(response(), {"text": "?"})],
+            [
+                USER,
+                model(call(), call("date")),
+                user(response(), {"functionResponse": {"name": "date", "response": {"error": NOT_RECORDED}}}, {"text": "?"}),
+            ],
+            id="stub among the responses",
+        ),
+        pytest.param(
+            [USER, model(call()), USER, user(response())], [USER, model(call()), user(response()), USER], id="late response"
+        ),
+        pytest.param(
+            [USER, model(call(), call("date")), user(response()), user(response("date"))],
+            [USER, model(call(), call("date")), user(response(), response("date"))],
+            id="responses in two contents",
+        ),
+        pytest.param(
+            [USER, model({"text": "let me see"}), model(call()), user(response())],
+            [USER, model({"text": "let me see"}, call()), user(response())],
+            id="words and call in two contents",
+        ),
+        pytest.param([USER, model({"text": ""}), USER], [USER, USER], id="nothing said"),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is mended is mended in its place, and what is reported is what was done."""
+    done = gemini.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[Any]:
+    """A valid conversation to which a few things happened."""
+    messages = copy.deepcopy(draw(gemini_conversations()))
+    for _ in range(draw(st.integers(0, 4))):
+        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "junk":
+            messages[place] = draw(junk(st.just(messages[place])))
+    return messages
+
+
+SOUP = damaged() | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    problems = gemini.validate(messages)
+    indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
+    assert [problem.rule for problem in problems if problem.rule not in RULES] == []
+    assert indices == sorted(indices)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
+    before = copy.deepcopy(messages)
+    result = gemini.repair(messages)
+    assert repr(messages) == repr(before)
+    assert tuple(gemini.validate(result.messages)) == result.remaining
+    assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
+    again = gemini.repair(result.messages)
+    assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())

@@ -1,0 +1,31 @@
+"""Every strategy, on generated conversations of this format: what was valid stays valid, and every other law holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wires import STRATEGIES, responses_conversations
+
+from compaction.formats import openai_responses
+from compaction.strategies import Strategy
+from compaction.testing import check_strategy
+
+FINE = {"pending-call"}
+
+
+@given(responses_conversations())
+def test_the_conversations_are_valid(messages: list[Any]) -> None:
+    """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
+    assert {problem.rule for problem in openai_responses.validate(messages)} <= FINE
+    repaired = openai_responses.repair(messages)
+    assert [id(message) for message in repaired.messages] == [id(message) for message in messages]
+    assert repaired.changes == ()
+
+
+@settings(max_examples=max(200, settings.default.max_examples))
+@given(responses_conversations(), st.sampled_from(STRATEGIES))
+def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy) -> None:
+    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset."""
+    check_strategy(strategy, messages=messages, format=openai_responses)

@@ -1,0 +1,213 @@
+"""Responses rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be mended."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rulebook import examples, places, rules, table
+from wires import junk, responses_conversations
+
+from compaction.formats import openai_responses
+from compaction.formats.openai_chat_repair import NOT_RECORDED
+from compaction.formats.openai_responses_rules import RULES
+
+ALWAYS_MENDED = {
+    "call-without-id",
+    "duplicate-call-id",
+    "call-without-result",
+    "result-without-id",
+    "result-without-call",
+    "duplicate-result",
+    "reasoning-without-item",
+    "duplicate-item-id",
+}
+
+EXAMPLES = examples(openai_responses.name)
+each_rule = pytest.mark.parametrize(("rule", "refused", "accepted"), EXAMPLES, ids=[rule for rule, _, _ in EXAMPLES])
+
+Raw = dict[str, Any]
+
+
+def test_the_page_lists_every_rule_with_its_source() -> None:
+    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
+    assert list(table(openai_responses.name)) == list(RULES)
+    assert [rule for rule, _, _ in EXAMPLES] == list(RULES)
+    assert [rule for rule, cells in table(openai_responses.name).items() if len(cells) != 3 or not all(cells)] == []
+
+
+@each_rule
+def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A list that breaks one rule is reported under that name, once, with the rule's remedy."""
+    assert [(problem.rule, problem.remedy) for problem in openai_responses.validate(refused)] == [(rule, RULES[rule])]
+
+
+@each_rule
+def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """The list beside it breaks no rule and needs no repair."""
+    assert places(openai_responses, accepted) == []
+    repaired = openai_responses.repair(accepted)
+    assert ([id(each) for each in repaired.messages], repaired.changes) == ([id(each) for each in accepted], ())
+
+
+@each_rule
+def test_repair_does_what_the_page_says(rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """A rule of which the page says that the repair does nothing stays broken; any other one does not."""
+    assert (rule in rules(openai_responses, openai_responses.repair(refused).messages)) == (
+        table(openai_responses.name)[rule][1] == "Nothing."
+    )
+
+
+USER: Raw = {"role": "user", "content": "hi"}
+REASONING: Raw = {"type": "reasoning", "id": "rs_1", "summary": []}
+SAID: Raw = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+
+
+def call(id: Any = "a", **fields: Any) -> Raw:
+    """A call of a function."""
+    return {"type": "function_call", "call_id": id, "name": "now", "arguments": "{}", **fields}
+
+
+def output(id: Any = "a", **fields: Any) -> Raw:
+    """What a function answered."""
+    return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
+
+
+PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"type": "item_reference", "id": "x"}]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([call(), USER, output()], id="output after the user"),
+        pytest.param([REASONING, call(), SAID, output()], id="words after the call"),
+        pytest.param(
+            [REASONING, {**REASONING, "id": "rs_2"}, call("a"), call("b"), output("b"), output("a")],
+            id="two thoughts, any order",
+        ),
+        pytest.param(
+            [call(arguments="{not json"), output(output=[{"type": "input_text", "text": "x"}])], id="no JSON; output of parts"
+        ),
+        pytest.param(
+            [{"type": "tomorrow", "x": 1}, {"type": "compaction", "encrypted_content": "x"}, USER], id="types nobody knows"
+        ),
+        pytest.param(
+            [{"type": "mcp_approval_request", "id": "m", "name": "x", "arguments": "{}"}, USER], id="approval not given"
+        ),
+        pytest.param(
+            [
+                {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+            ],
+            id="an output that names its call by id",
+        ),
+        pytest.param([{"type": "web_search_call", "id": "ws_1", "status": "completed"}, SAID], id="hosted tool"),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(openai_responses, messages) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [output(), call()], [("messages[0]", "result-without-call"), ("messages[1]", "pending-call")], id="output first"
+        ),
+        pytest.param(
+            [REASONING, output()],
+            [("messages[0]", "reasoning-without-item"), ("messages[1]", "result-without-call")],
+            id="reasoning before an output",
+        ),
+        pytest.param([USER, REASONING], [("messages[1]", "reasoning-without-item")], id="reasoning last"),
+        pytest.param(
+            [call("a"), call("b"), output("b"), None],
+            [("messages[0]", "call-without-result"), ("messages[3]", "unreadable-message")],
+            id="no item at the end",
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(openai_responses, messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [call("a"), call("b"), SAID, output("b"), USER],
+            [call("a"), call("b"), SAID, output("a", output=NOT_RECORDED), output("b"), USER],
+            id="stub after the answer",
+        ),
+        pytest.param(
+            [call(""), output("", output="one"), USER], [call("call_0"), output("call_0", output="one"), USER], id="no id"
+        ),
+        pytest.param(
+            [REASONING, {"type": "computer_call", "id": "c", "call_id": "a", "action": {}}, USER],
+            [USER],
+            id="a call only a machine could answer",
+        ),
+        pytest.param(
+            [{**call(), "id": "fc_1"}, output()] * 2, [{**call(), "id": "fc_1"}, output()], id="the same answer twice"
+        ),
+        pytest.param(
+            [{"type": "message", "role": "assistant", "content": [{"type": "input_text", "text": "hi"}]}],
+            [SAID],
+            id="part of the user",
+        ),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is mended is mended in its place, and what is reported is what was done."""
+    done = openai_responses.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[Any]:
+    """A valid conversation to which a few things happened."""
+    messages = copy.deepcopy(draw(responses_conversations()))
+    for _ in range(draw(st.integers(0, 4))):
+        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "junk":
+            messages[place] = draw(junk(st.just(messages[place])))
+    return messages
+
+
+SOUP = damaged() | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    problems = openai_responses.validate(messages)
+    indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
+    assert [problem.rule for problem in problems if problem.rule not in RULES] == []
+    assert indices == sorted(indices)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
+    before = copy.deepcopy(messages)
+    result = openai_responses.repair(messages)
+    assert repr(messages) == repr(before)
+    assert tuple(openai_responses.validate(result.messages)) == result.remaining
+    assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
+    again = openai_responses.repair(result.messages)
+    assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())
