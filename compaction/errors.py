@@ -8,7 +8,8 @@
     │   ├── UnknownFormat          no wire format fits, or more than one does
     │   ├── UnknownCounter         no token counter of that name, or its vocabulary is not on disk
     │   ├── UnreadableFile         a file of conversations that is not what it should be
-    │   └── StateError             a saved index or session that is corrupt, newer, or of other messages
+    │   └── StateError             a saved index, session or store that is corrupt, newer, or of other messages
+    │       └── NotStored          a store has no message of that id in that session (compaction.stores)
     ├── UnwritableFile             a file cannot be written; what was there before still is
     ├── ConfigurationError         an argument out of range or of the wrong kind (also a ValueError)
     ├── SummaryFailed              a summarizer gave nothing that can stand for the conversation

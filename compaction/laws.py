@@ -100,7 +100,7 @@ def _replacement(projection: Projection, edit: Replace) -> str | None:
 
 
 def _follows_instruction(projection: Projection, id: int) -> bool:
-    """Whether a group of the source comes directly after a system message that something else comes before. O(such messages)."""
+    """Whether a group of the source comes directly after a system message that something comes before. O(such messages)."""
     before = id - 1
     if before < 0 or not projection.read[before].is_system:
         return False

@@ -180,8 +180,8 @@ def test_laws_hold_with_pins(messages: Chat) -> None:
     assert all(id(message.raw) in left for group in wanted for message in group)
 
 
-# Only choices that a cut does not turn around: with keep=~last(groups=2) each run makes other groups the last two, and a thought
-# alone in its message joins the call it comes to stand before, so that it is of another kind when the view is read anew.
+# Only choices that a cut does not turn around: with keep=~last(groups=2) each run makes other groups the last two, and a
+# thought alone in its message joins the call it comes to stand before, and is of another kind when the view is read anew.
 KEEPS = st.recursive(
     st.sampled_from(
         [

@@ -131,6 +131,15 @@ def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
     assert expanded(store, ids_in(answer.messages)[0]) == [json.dumps(chat[2])]
 
 
+def test_a_call_cannot_mislead_its_stub(store: SQLiteStore) -> None:
+    """Arguments that look like a stub's id are words in a stub: what the stub stands for is the id at its end."""
+    decoy = json.dumps({"q": 'compaction_expand(id="ffffffff")'})
+    chat = [user("go"), call("c1", name="f", arguments=decoy), result("c1", "x" * 5_000), *turns(2, words=60)]
+    stubbed = compact_sync(chat, Offload(store), counter="chars/4").messages
+    view = compact_sync(stubbed, Offload(store, style=StubGroups(), keep=last(groups=1)), counter="chars/4").messages
+    assert expanded(store, ids_in(view)[0])[:3] == [json.dumps(message) for message in chat[:3]]
+
+
 def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
     """Below min_chars, in kept groups, pinned, pending or the newest, nothing is offloaded."""
     chat = [

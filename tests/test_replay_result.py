@@ -174,7 +174,7 @@ def test_what_raised_is_in_the_notes_and_out_of_the_frontier() -> None:
 
     found = replayed(chat(20), strategies=[fails])
     assert found.notes == ("1: fails raised ValueError: no, 22 times, first at message 1",)
-    reason = "fails is out: 21 of 22 requests are over the window, and it raised in 1 runs."
+    reason = "fails is out: 18 of 22 requests are over the window, and it raised in 1 runs."
     assert reason in recommend(found).reasons
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from fault_server import Answer, FaultServer, body, closes_early, echo, error_body, raw, reply, slow, status
 from test_session import chat, session
@@ -35,7 +36,7 @@ FAULTS: list[Any] = [
 
 async def at_once(seconds: float) -> None:
     """Wait for nothing, but let others run."""
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
 
 
 def summarizing(server: FaultServer, **options: Any) -> Summarization:

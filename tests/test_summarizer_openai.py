@@ -463,7 +463,7 @@ async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
         {"least_read": 1.5},
         {"options": {"stream": True}},
     ],
-    ids=lambda options: "-".join(options),
+    ids="-".join,
 )
 def test_bad_options(options: dict[str, Any]) -> None:
     """What cannot work fails when it is written down."""

@@ -166,7 +166,7 @@ async def test_longer_than_the_window(wire: Wire, transcript: Chat) -> None:
 
 async def test_the_server_says_it_is_too_long(wire: Wire, transcript: Chat) -> None:
     """With no window given the server answers 400; what is left is read in parts of half the size."""
-    source = beginning(transcript, 6_400)
+    source = beginning(transcript, 5_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
         result = await run(index, summarizing(wire.summarizer(client, SHAPED)))

@@ -97,8 +97,8 @@ def _searchable(part: object, calls: dict[str, ToolCall]) -> str:
 
 def _stub_id(mark: Mark) -> str | None:
     """The id that a stub names; ``None`` for any other mark, and for a text too long to be a stub."""
-    found = _ID.search(mark.body) if mark.by == OFFLOADED_BY and len(mark.body) <= _STUB_CHARS else None
-    return None if found is None else found[1]
+    found = _ID.findall(mark.body) if mark.by == OFFLOADED_BY and len(mark.body) <= _STUB_CHARS else None
+    return str(found[-1]) if found else None  # the last: a call's own arguments, which come first, may look like one
 
 
 def _stub_in(message: Message, result: ToolResult) -> str | None:

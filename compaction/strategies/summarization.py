@@ -107,11 +107,11 @@ class Summarization(CompactionStrategy):
         """What to ask for; ``None`` while there is nothing new, or too little of it."""
         free = self.candidates(index)
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
-        fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.made_by != self.name])
+        fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
         tokens = sum(group.tokens for group in fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
-        gone = {group.id for group in free}
+        gone = {group.id for group in (*mine, *fresh)}
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,

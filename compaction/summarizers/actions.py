@@ -136,9 +136,11 @@ def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
     while left and given < _MOST_VALUES:
         key, value = left.pop()
         if isinstance(value, dict):
-            left.extend(reversed([(str(name), each) for name, each in value.items()]))
+            pairs: dict[Any, Any] = value
+            left.extend(reversed([(str(name), each) for name, each in pairs.items()]))
         elif isinstance(value, list):
-            left.extend(reversed([(key, each) for each in value]))
+            several: list[Any] = value
+            left.extend(reversed([(key, each) for each in several]))
         elif value is not None and value != "":
             given += 1
             yield key, value if isinstance(value, str) else json.dumps(value)

@@ -74,21 +74,15 @@ def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> N
     asks = list(record.asks.values())
     first = opening or (asks[0] if asks else None)
     if first and not record.lines.get(Section.GOAL):
-        room = _FIRST / 4 * draft.limit if opening else max(_ASK_TOKENS, _FIRST * draft.limit)
+        room = _FIRST / 4 * draft.limit if opening else max(min(_ASK_TOKENS, draft.limit / 4), _FIRST * draft.limit)
         draft.add(Section.GOAL, f"First: {draft.shortened(first, room)}", upto=draft.limit, place=-1)
     if asks and (asks[-1] != first or record.lines.get(Section.GOAL)):
-        latest = draft.shortened(asks[-1], max(_ASK_TOKENS, _LATEST * draft.limit))
+        latest = draft.shortened(asks[-1], max(min(_ASK_TOKENS, draft.limit / 4), _LATEST * draft.limit))
         draft.add(Section.GOAL, f"Latest: {latest}", upto=draft.limit, place=len(asks))
 
 
-def add_constraints(draft: Draft, record: Record) -> int:
-    """Every constraint that no later one overrides; if there are too many, the strict ones first, and how many had no room.
-
-    Returns:
-        Tokens of those that the earlier summary did not hold.
-    """
-    new = 0
-    held = set(record.constraints[: record.held_constraints])
+def add_constraints(draft: Draft, record: Record) -> None:
+    """Every constraint that no later one overrides; if there are too many, the strict ones first, and how many had no room."""
     valid = [
         sentence
         for sentence in latest_constraints(record.constraints)
@@ -97,10 +91,8 @@ def add_constraints(draft: Draft, record: Record) -> int:
     for strict in (True, False):
         for place, sentence in enumerate(valid):
             if is_strict(sentence) is strict:
-                before = draft.used
-                draft.left_out += not draft.add(Section.CONSTRAINTS, sentence, upto=_CONSTRAINTS * draft.limit, place=place)
-                new += 0 if sentence in held else draft.used - before
-    return new
+                fits = draft.add(Section.CONSTRAINTS, sentence, upto=_CONSTRAINTS * draft.limit, place=place)
+                draft.left_out += not fits
 
 
 def add_carried(draft: Draft, record: Record) -> None:

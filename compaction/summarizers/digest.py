@@ -37,7 +37,6 @@ from .sentences import readable
 __all__ = ["DigestSummarizer"]
 
 _LEAST: Final = 160
-_FORESEEN: Final = 3
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +92,7 @@ class DigestSummarizer:
         draft = Draft(min(request.budget, before + max(_LEAST, sum(group.tokens for group in request.groups) // 2)), count)
         opening = _opening(request)
         add_first_and_latest(draft, record, opening)
-        expected = _FORESEEN * add_constraints(draft, record)
+        add_constraints(draft, record)
         draft.rest = draft.limit - draft.used
         new = self.turnover * draft.rest
         yield_to_held_facts(draft, record)
@@ -102,7 +101,7 @@ class DigestSummarizer:
         add_lines(draft, record)
         add_asks(draft, record, opening)
         add_held_facts(draft, record, draft.limit - new)
-        filled = before + self.growth * max(0, draft.limit - before - expected)
+        filled = before + self.growth * (draft.limit - before)
         add_facts(draft, record, max(filled, draft.used + new), _visible(request))
         return draft
 

@@ -84,7 +84,6 @@ class Record:
         files: Files that were touched, and how, in the order last touched.
         held: Facts the earlier summary holds.
         held_decisions: How many of the decisions it holds.
-        held_constraints: How many of the constraints it holds.
         unread: How many texts were so long that only their two ends were read.
         focused: Facts of messages that speak of the focus.
     """
@@ -102,7 +101,6 @@ class Record:
         self.files: dict[str, Effect] = {}
         self.held: dict[str, None] = {}
         self.held_decisions = 0
-        self.held_constraints = 0
         self.unread = 0
         self.focused: set[str] = set()
         self._redact = redact
@@ -133,7 +131,6 @@ class Record:
             self._note_ask(ask[1])
         elif section is Section.CONSTRAINTS:
             self.constraints.append(item)
-            self.held_constraints = len(self.constraints)
         elif section is Section.DECISIONS:
             self.decisions[item] = None
             self.held_decisions = len(self.decisions)

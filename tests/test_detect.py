@@ -1,0 +1,117 @@
+"""Which format a list is in: named where one of them alone fits, and never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseReasoningItem
+from wires import anthropic_conversations, gemini_conversations, junk, responses_conversations
+
+from compaction.errors import UnknownFormat
+from compaction.formats import MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses
+from compaction.formats.detect import candidates
+
+Raw = dict[str, Any]
+
+USER: Raw = {"role": "user", "content": "hi"}
+SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "format"),
+    [
+        ([USER, {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}], openai_chat),
+        ([USER, {"role": "tool", "tool_call_id": "a", "content": "x"}], openai_chat),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], openai_chat),
+        ([ChatCompletionMessage(role="assistant", refusal="no")], openai_chat),
+        ([USER, {"type": "function_call_output", "call_id": "a", "output": "x"}], openai_responses),
+        ([{"role": "user", "content": [{"type": "input_text", "text": "x"}]}], openai_responses),
+        ([{"type": "message", "role": "user", "content": "x"}], openai_responses),
+        ([ResponseReasoningItem(type="reasoning", id="rs_1", summary=[]), USER], openai_responses),
+        ([USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}], anthropic),
+        ([{"role": "user", "content": [{"type": "image", "source": {"type": "url"}}]}], anthropic),
+        ([{"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}], anthropic),
+        ([{"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "x"}]}], anthropic),
+        ([{"role": "user", "parts": [{"text": "x"}]}], gemini),
+        ([{"role": "model", "parts": []}], gemini),
+    ],
+)
+def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
+    """What only one format writes names it, wherever in the list it stands."""
+    assert detect(messages) is format
+
+
+@pytest.mark.parametrize(
+    ("messages", "names"),
+    [
+        ([USER], "openai-chat, openai-responses, anthropic"),
+        ([USER, SAID], "openai-chat, anthropic"),
+        ([{"role": "developer", "content": "x"}], "openai-chat, openai-responses"),
+        ([], "openai-chat, openai-responses, anthropic, gemini"),
+    ],
+)
+def test_more_than_one_fits(messages: list[Any], names: str) -> None:
+    """Where several formats fit, none is chosen, and the error names them."""
+    with pytest.raises(UnknownFormat, match=f"these messages fit {names} alike; say which with format="):
+        detect(messages)
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([USER, {"role": "model", "parts": []}], r"messages\[1\] is gemini, the messages before it are not"),
+        (
+            [{"role": "tool", "content": "x"}, USER, {"type": "reasoning", "summary": []}],
+            r"messages\[2\] is openai-responses, messages\[0\] is openai-chat: one list has one format",
+        ),
+        ([USER, "hi"], r"messages\[1\]: a message is an object with fields \(got str\)"),
+        ([{"type": "human", "text": "hi"}], r"messages\[0\]: no wire format has such a message"),
+        ([{"role": "tool", "content": [{"type": "tool_use"}]}], r"messages\[0\]: no wire format has such a message"),
+    ],
+)
+def test_none_fits(messages: list[Any], text: str) -> None:
+    """A list of several formats, or of none, is an error that says where that shows."""
+    with pytest.raises(UnknownFormat, match=text):
+        detect(messages)
+
+
+@given(anthropic_conversations())
+def test_anthropic_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized, or too plain to tell."""
+    assert anthropic in candidates(messages)
+    assert gemini not in candidates(messages)
+
+
+@given(responses_conversations())
+def test_responses_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized."""
+    assert detect(messages) is openai_responses
+
+
+@given(gemini_conversations())
+def test_gemini_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized."""
+    assert detect(messages) is gemini
+
+
+@given(st.lists(junk(st.just(USER)), max_size=4))
+def test_nothing_else_is_raised(messages: list[Any]) -> None:
+    """Whatever the list holds, there is an answer or an `UnknownFormat`."""
+    try:
+        found: object = candidates(messages)
+    except UnknownFormat as error:
+        found = str(error)
+    assert found
+
+
+@pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
+def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
+    """Recorded chat completions are never taken for something else."""
+    assert [
+        conversation["id"] for conversation in corpus(name) if openai_chat not in candidates(conversation["messages"])
+    ] == []

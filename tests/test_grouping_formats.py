@@ -1,0 +1,262 @@
+"""Groups in every wire format: what a provider refuses apart is one group, and laws hold for groups that mix results and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wires import anthropic_conversations, gemini_conversations, indexed, responses_conversations
+
+from compaction import Drop, GroupKind, MessageIndex, Rewrite
+from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.selectors import last
+from compaction.strategies import Clear, ClearReasoning, ToolResult
+from compaction.strategies.base import Steps
+
+Raw = dict[str, Any]
+
+ASKED: Raw = {"role": "user", "content": "hi"}
+SAID: Raw = {"role": "assistant", "content": "hello"}
+THOUGHT: Raw = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+
+
+def call(*ids: str, thinks: bool = False) -> Raw:
+    """An Anthropic answer that calls a tool once for each id."""
+    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ids]
+    return {"role": "assistant", "content": [THOUGHT, *calls] if thinks else calls}
+
+
+def results(*ids: str, words: str = "", text: str = "found") -> Raw:
+    """A user message with results, perhaps with words beside them."""
+    blocks: list[Raw] = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
+    return {"role": "user", "content": [*blocks, {"type": "text", "text": words}] if words else blocks}
+
+
+def shapes(index: MessageIndex) -> list[tuple[GroupKind, int, int | None]]:
+    """Kind, number of messages and turn of every group in the view."""
+    return [(group.kind, len(group.messages), group.turn) for group in index.included_groups]
+
+
+def edits(steps: Steps) -> list[Any]:
+    """What a strategy asks for when nothing is applied."""
+    return [item for item in steps if isinstance(item, Drop | Rewrite)]
+
+
+USER, ASSISTANT, TOOL_CALL = GroupKind.USER, GroupKind.ASSISTANT, GroupKind.TOOL_CALL
+
+
+def test_results_in_user_messages_join_their_call() -> None:
+    """A user message of results belongs to the call's group and starts no turn, however many calls it answers."""
+    index = indexed([ASKED, call("a", "b"), results("b", "a"), SAID], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1)]
+
+
+def test_words_beside_results_start_a_turn() -> None:
+    """Results and words in one message are part of the call's group, which moves to the turn that the words start."""
+    index = indexed([ASKED, call("a"), results("a", words="and now?"), SAID], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
+    assert (index.included.turns, index.total.turns) == (2, 2)
+
+
+def test_words_beside_results_end_the_waiting() -> None:
+    """Once the user went on, a call without a result is open but no more pending."""
+    index = indexed([ASKED, call("a", "b"), results("a", words="never mind")], anthropic)
+    [_, group] = index.included_groups
+    assert (group.open, group.pending) == (True, False)
+
+
+def test_words_beside_an_orphan_result() -> None:
+    """A message of words and a result that answers nothing is a group that starts a turn."""
+    index = indexed([ASKED, SAID, results("gone", words="hm")], anthropic)
+    [_, _, group] = index.included_groups
+    assert (group.kind, group.orphan, group.turn) == (TOOL_CALL, True, 2)
+
+
+def test_the_last_words_are_protected_wherever_they_stand() -> None:
+    """Neither the last user message nor later words beside results may leave, but earlier words may."""
+    index = indexed(
+        [ASKED, call("a"), results("a", words="one"), call("b"), results("b", words="two"), SAID, call("c")], anthropic
+    )
+    groups = index.included_groups
+    assert [index.is_removable(group) for group in groups] == [False, True, False, True, False]
+    assert index.apply(Drop(groups[2], "no")) is False
+    assert index.refused[-1].rule == "the last user message stays"
+
+
+def test_a_new_user_message_ends_that_protection() -> None:
+    """Words beside results are protected only until the user says something else."""
+    index = indexed([ASKED, call("a"), results("a", words="one"), SAID, ASKED, SAID], anthropic)
+    assert [index.is_removable(group) for group in index.included_groups] == [True, True, True, False, False]
+
+
+def test_results_beside_words_can_be_cleared() -> None:
+    """A rewrite shortens the result and leaves the user's words, in the last message too."""
+    long = results("a", words="and now?", text="word " * 100)
+    index = indexed([ASKED, call("a"), long, SAID], anthropic)
+    [edit] = edits(ToolResult(Clear(), keep=last(groups=1))(index))
+    assert index.apply(edit) is True
+    [cleared, words] = index.messages()[2]["content"]
+    assert cleared["content"] == Clear().placeholder
+    assert words is long["content"][1]
+
+
+def test_a_late_result_beside_words_brings_its_group_back() -> None:
+    """A dropped call whose result comes late with the user's words is shown again, in the new turn; undoing all is exact."""
+    index = indexed([ASKED, call("a"), ASKED, SAID], anthropic)
+    assert index.apply(Drop([1], "old")) is True
+    before = index.total
+    index.append([results("a", words="at last")])
+    assert index.group(1).turn == 3
+    assert (index.included.turns, index.total.turns) == (3, before.turns + 1)
+    index.rollback(0)
+    assert index.included == index.total == indexed(list(index.source), anthropic).included
+
+
+def test_thoughts_of_the_current_turn_stay() -> None:
+    """Signed thoughts of the open tool loop may not be taken out or changed; those of earlier turns may."""
+    messages = [
+        ASKED,
+        call("a", thinks=True),
+        results("a"),
+        SAID,
+        ASKED,
+        call("b", thinks=True),
+        results("b"),
+        call("c", thinks=True),
+    ]
+    index = indexed(messages, anthropic)
+    tried = {edit.group: index.apply(edit) for edit in edits(ClearReasoning(keep=last(groups=1))(index))}
+    assert tried == {1: True, 5: False}
+    assert index.refused[-1].rule == "thoughts of the current turn stay as the provider signed them"
+
+
+CALLED: Raw = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
+OTHER: Raw = {**CALLED, "id": "fc_2", "call_id": "b"}
+OUTPUT: Raw = {"type": "function_call_output", "call_id": "a", "output": "found"}
+REASONING: Raw = {"type": "reasoning", "id": "rs_1", "summary": []}
+ANSWER: Raw = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+
+
+@pytest.mark.parametrize(
+    ("items", "sizes"),
+    [
+        pytest.param(
+            [ASKED, REASONING, CALLED, OTHER, OUTPUT, {**OUTPUT, "call_id": "b"}, ANSWER], [1, 5, 1], id="parallel calls"
+        ),
+        pytest.param([ASKED, REASONING, ANSWER, ASKED], [1, 2, 1], id="reasoning and message"),
+        pytest.param(
+            [ASKED, REASONING, ANSWER, CALLED, OUTPUT, REASONING, OTHER, {**OUTPUT, "call_id": "b"}], [1, 4, 3], id="two steps"
+        ),
+        pytest.param([ASKED, CALLED, ANSWER, OUTPUT, ANSWER], [1, 3, 1], id="words after the call"),
+        pytest.param([ASKED, CALLED, OTHER], [1, 2], id="calls that wait"),
+        pytest.param(
+            [{"type": "compaction", "encrypted_content": "x"}, REASONING, CALLED, OUTPUT], [1, 3], id="after a compaction item"
+        ),
+    ],
+)
+def test_one_answer_is_one_group(items: list[Raw], sizes: list[int]) -> None:
+    """In Responses, all items of one answer and the outputs of its calls are one group; the next answer is the next."""
+    index = indexed(items, openai_responses)
+    assert [len(group.messages) for group in index.included_groups] == sizes
+    assert index.included.tool_calls == sum(item.get("type") == "function_call" for item in items)
+
+
+def test_parallel_calls_wait_together() -> None:
+    """Calls that are items of their own wait until all of them are answered."""
+    index = indexed([ASKED, CALLED, OTHER], openai_responses)
+    assert [group.pending for group in index.included_groups] == [False, True]
+    index.append([OUTPUT])
+    assert [group.pending for group in index.included_groups] == [False, True]
+    index.append([{**OUTPUT, "call_id": "b"}])
+    assert [(group.pending, group.tool_calls) for group in index.included_groups] == [(False, 0), (False, 2)]
+
+
+def test_responses_pair_by_name_in_gemini() -> None:
+    """Calls and responses of a Gemini turn are one group, whatever ids they carry."""
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    called = {"role": "model", "parts": [{"functionCall": {"name": "now", "id": str(n)}} for n in range(2)]}
+    answered = {
+        "role": "user",
+        "parts": [{"functionResponse": {"name": "now", "response": {"result": str(n)}}} for n in range(2)],
+    }
+    index = indexed([asked, called, answered, called, answered], gemini)
+    assert [(len(group.messages), group.open) for group in index.included_groups] == [(1, False), (2, False), (2, False)]
+
+
+FORMATS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
+    (anthropic, anthropic_conversations()),
+    (openai_responses, responses_conversations()),
+    (gemini, gemini_conversations()),
+]
+every_format = pytest.mark.parametrize(("format", "conversations"), FORMATS, ids=[format.name for format, _ in FORMATS])
+
+
+def state(index: MessageIndex) -> Iterable[Any]:
+    """All that an index says of its groups and sizes."""
+    groups = [
+        (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
+        for group in index.included_groups
+    ]
+    return groups, index.included, index.total, index.messages()
+
+
+@every_format
+@given(data=st.data())
+def test_however_it_was_appended(
+    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
+) -> None:
+    """An index that grew in slices equals the index built at once (law 8), sums included."""
+    messages = data.draw(conversations)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
+    index = indexed([], format)
+    for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
+        index.append(messages[start:end])
+    assert state(index) == state(indexed(messages, format))
+
+
+@every_format
+@given(data=st.data())
+def test_it_is_saved_and_read_back(
+    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
+) -> None:
+    """An index in any format, edited, survives being saved."""
+    index = indexed(data.draw(conversations), format)
+    for group in index.included_groups[:-1]:
+        if data.draw(st.booleans()) and index.is_removable(group):
+            index.apply(Drop(group, "drawn"))
+    assert state(MessageIndex.from_dict(index.to_dict(), counter="chars/4")) == state(index)
+
+
+@given(responses_conversations(), st.data())
+def test_reasoning_is_never_parted_from_its_items(items: list[Raw], data: st.DataObject) -> None:
+    """Whatever groups are dropped, the items of one answer that carry ids stay with all of its reasoning, or go with it."""
+    answers = answers_of(items)
+    index = indexed(items, openai_responses)
+    for group in index.included_groups:
+        if index.is_removable(group) and data.draw(st.booleans()):
+            index.apply(Drop(group, "drawn"))
+    shown = {id(item) for item in index.messages()}
+    assert [answer for answer in answers if 0 < len([item for item in answer if id(item) in shown]) < len(answer)] == []
+
+
+def answers_of(items: list[Raw]) -> list[list[Raw]]:
+    """The items of each answer that has reasoning: from the reasoning to the next output or somebody else's words."""
+    answers: list[list[Raw]] = []
+    going = False
+    for item in items:
+        kind = str(item.get("type", "message"))
+        mine = (
+            (kind == "message" and item["role"] == "assistant")
+            or kind in ("reasoning", "web_search_call")
+            or kind.endswith("_call")
+        )
+        if kind == "reasoning" and not going:
+            answers.append([])
+            going = True
+        if going and mine:
+            answers[-1].append(item)
+        going = going and mine
+    return answers
