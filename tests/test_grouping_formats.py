@@ -1,4 +1,4 @@
-"""Groups in every wire format: what a provider refuses apart is one group, and laws hold for groups that mix results and words."""
+"""Groups in every wire format: what a provider refuses apart is one group, also where results and words share a message."""
 
 from __future__ import annotations
 

@@ -155,6 +155,10 @@ def _show(result: ReplayResult, wrong: Sequence[str], recommended: bool, note: s
         note or f"tokens counted by {setting.counter.name}",
         *_notes([*wrong, *result.notes]),
     ]
+    if hopeless := sum(not needs.fits for each in result.exceeding for needs in each.needs):
+        lines.insert(
+            2, f"{counted(hopeless, 'call')} cannot fit: system messages and the last user message alone exceed the window"
+        )
     if recommended:
         found = recommend(result)
         lines += [f"recommended: {', '.join(found.names) or 'none of these'}", *(f"- {reason}" for reason in found.reasons)]

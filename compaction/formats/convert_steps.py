@@ -63,7 +63,7 @@ class _Ids:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
-        self._open: dict[str, deque[tuple[str, bool]]] = {}
+        self._open: dict[str, list[tuple[int, deque[tuple[str, bool]]]]] = {}
 
     def call(self, index: int, part: ToolCall) -> Piece:
         given = part.id
@@ -71,12 +71,20 @@ class _Ids:
             given = f"call_{index}_{len(self._taken)}"
         self._taken.add(given)
         custom = kind_of(part.raw) == "custom"
-        self._open.setdefault(part.id, deque()).append((given, custom))
+        waiting = self._open.setdefault(part.id, [])
+        if not waiting or waiting[-1][0] != index:
+            waiting.append((index, deque()))
+        waiting[-1][1].append((given, custom))
         return Piece(index, attrs.evolve(part, id=given), custom)
 
     def result(self, index: int, part: ToolResult, failed: bool) -> Piece:
+        """The result, with the id of the first open call of the latest message that made one of its name."""
         waiting = self._open.get(part.call_id)
-        given, custom = waiting.popleft() if waiting else (part.call_id, False)
+        if not waiting:
+            return Piece(index, part, failed=failed)
+        given, custom = waiting[-1][1].popleft()
+        if not waiting[-1][1]:
+            waiting.pop()
         return Piece(index, attrs.evolve(part, call_id=given), custom, failed)
 
 

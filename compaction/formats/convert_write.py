@@ -27,6 +27,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "failed": "say in the result that the tool failed",
     "empty": "nothing has to be done: it said nothing",
     "orphan": "keep the call with its result",
+    "unanswered": "add its result",
 }
 
 
@@ -35,6 +36,7 @@ def written(steps: Sequence[Step], target: MessageFormat) -> tuple[list[Any], li
     writer = _WRITERS[target.name](target, steps)
     for place, step in enumerate(steps):
         writer.step(place, step)
+    writer.lose_unanswered()
     return writer.messages, writer.lost
 
 
@@ -51,6 +53,15 @@ class _Writer(abc.ABC):
     def lose(self, index: int, rule: str, text: str) -> None:
         """Note that something of the message at that place is not in the new list."""
         self.lost.append(Problem(f"messages[{index}]", rule, text, _REMEDIES[rule]))
+
+    def lose_unanswered(self) -> None:
+        """Note the calls without a result that nothing can answer any more: chat completions take one of the older kind."""
+        answered = {result.call_id for step in self.steps for _, result in _results(step)}
+        last = next((place for place in range(len(self.steps), 0, -1) if self.steps[place - 1].who != "results"), 0)
+        for step in self.steps[: max(0, last - 1)]:
+            for piece, call in _calls(step):
+                if call.id not in answered:
+                    self.lose(piece.index, "unanswered", f"the result of {call.name!r}, which has none and needs one here")
 
     def step(self, place: int, step: Step) -> None:
         """Write one step."""

@@ -23,6 +23,7 @@ from .wire import kind_of, string, type_name
 __all__ = ["candidates", "detect"]
 
 _ALL: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini)
+_SAID: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 _WITH_CONTENT: Final = frozenset({openai_chat, openai_responses, anthropic})
 _ITEMS: Final = frozenset(
     {
@@ -119,7 +120,7 @@ def _fits(fields: Mapping[str, Any]) -> Iterator[frozenset[MessageFormat]]:
     if "parts" in fields or role == "model":
         yield frozenset({gemini})
         return
-    if "content" not in fields and "tool_calls" not in fields and "function_call" not in fields:
+    if not fields.keys() & _SAID:
         yield frozenset()
     yield _WITH_CONTENT
     told = any(not is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "refusal"))

@@ -58,7 +58,7 @@ class KeepNewest:
 
 
 class _KeepNewest:
-    """Holds state: the groups so far, and which of them were dropped."""
+    """Holds state: the groups so far, and what is kept of them. A call costs O(what is kept and what is new)."""
 
     def __init__(self, threshold: int, target: int, setting: Setting) -> None:
         self._threshold = threshold - setting.overhead_tokens
@@ -66,40 +66,43 @@ class _KeepNewest:
         self._format = setting.format
         self._measure = MessageMeter(setting.counter).measure
         self._grouping = Grouping()
-        self._messages: list[Message] = []
-        self._owners: list[GroupRecord] = []
+        self._read = 0
+        self._kept: list[GroupRecord] = []
+        self._shown: list[tuple[Message, GroupRecord]] = []
         self._dropped_now: list[GroupRecord] = []
 
     def view(self, messages: list[Any]) -> list[Any]:
-        for ordinal in range(len(self._messages), len(messages)):
+        for ordinal in range(self._read, len(messages)):
             message = self._format.read(messages[ordinal], ordinal)
             record = self._grouping.add(ordinal, message)
             record.tokens += self._measure(message)[0]
-            self._messages.append(message)
-            self._owners.append(record)
+            if record.id == ordinal:
+                self._kept.append(record)
+            if not record.excluded:
+                self._shown.append((message, record))
+        self._read = len(messages)
         self._dropped_now = []
-        if sum(record.tokens for record in self._grouping.records if not record.excluded) > self._threshold:
+        if sum(record.tokens for record in self._kept) > self._threshold:
             self._cut()
-        return [message.raw for message, record in zip(self._messages, self._owners, strict=True) if not record.excluded]
+        return [message.raw for message, _ in self._shown]
 
     def _cut(self) -> None:
-        kept = [record for record in self._grouping.records if not record.excluded]
-        fixed = [record for record in kept if self._is_fixed(record)]
+        heads = {record.id: message for message, record in reversed(self._shown)}
+        fixed = [record for record in self._kept if record is self._grouping.last_user or heads[record.id].is_system]
+        newest = [record for record in self._kept if record not in fixed]
         room = self._target - sum(record.tokens for record in fixed)
-        newest = [record for record in kept if record not in fixed]
         start = len(newest)
         while start and newest[start - 1].tokens <= room:
             start -= 1
             room -= newest[start].tokens
-        head = self._messages[fixed[-1].id] if fixed else None
-        while start < len(newest) and not self._format.valid_seam(head, self._messages[newest[start].id]):
+        before = heads[fixed[-1].id] if fixed else None
+        while start < len(newest) and not self._format.valid_seam(before, heads[newest[start].id]):
             start += 1
         self._dropped_now = newest[:start]
         for record in self._dropped_now:
             record.excluded = True
-
-    def _is_fixed(self, record: GroupRecord) -> bool:
-        return record is self._grouping.last_user or self._messages[record.id].is_system
+        self._kept = [record for record in self._kept if not record.excluded]
+        self._shown = [(message, record) for message, record in self._shown if not record.excluded]
 
     def deeds(self) -> Sequence[Deed]:
         ordinals = tuple(sorted(at for record in self._dropped_now for at in record.ordinals))

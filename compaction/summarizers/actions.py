@@ -136,10 +136,10 @@ def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
     while left and given < _MOST_VALUES:
         key, value = left.pop()
         if isinstance(value, dict):
-            pairs: dict[Any, Any] = value
+            pairs: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
             left.extend(reversed([(str(name), each) for name, each in pairs.items()]))
         elif isinstance(value, list):
-            several: list[Any] = value
+            several: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
             left.extend(reversed([(key, each) for each in several]))
         elif value is not None and value != "":
             given += 1

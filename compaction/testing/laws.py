@@ -53,7 +53,4 @@ def _brief(value: Any) -> Any:
         return f"{value[:_SHOWN_CHARS]}... ({len(value):,} characters)"
     if isinstance(value, Mapping):
         return {key: _brief(each) for key, each in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, list):
-        several: list[Any] = value
-        return [_brief(each) for each in several]
-    return value
+    return [_brief(each) for each in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
