@@ -1,4 +1,4 @@
-"""Judges nobody here wrote: the providers' own types take what compaction leaves, other converters and validators agree on pairs.
+"""Judges nobody here wrote: the providers' own types take what compaction leaves, other converters agree on pairs.
 
 A judge whose package is not installed is skipped; ``docs/validity.md`` says where they differ.
 """

@@ -71,10 +71,10 @@ def check_strategy(
             raise _smallest(conversation, found, broken)
 
 
-Read = Callable[[Sequence[Any]], MessageIndex]
+_Read = Callable[[Sequence[Any]], MessageIndex]
 
 
-async def _first_broken(strategy: StrategyLike, read: Read, messages: list[Any]) -> tuple[int, str] | None:
+async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]) -> tuple[int, str] | None:
     """The first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
     original = copy.deepcopy(messages)
     index = read(messages)
