@@ -22,6 +22,7 @@ from compaction.strategies import (
     SelectiveToolCall,
     SlidingWindow,
     Strategy,
+    Summarization,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
@@ -53,8 +54,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "dedupe": ToolResult(Dedupe(min_chars=20), keep=nothing),
     "calls": SelectiveToolCall(keep=last(groups=3, of=kinds(GroupKind.TOOL_CALL))),
     "reasoning and media": Pipeline(ClearReasoning(), ClearMedia()),
+    "digest": Summarization(keep=last(groups=4) | first(messages=2), system_note="Some of it was summarized."),
     "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=500)), SlidingWindow()], budget=800),
     "budget, each to its end": TokenBudgetComposed([ToolResult(), SelectiveToolCall()], budget=500, early_stop=False),
+    "hermes": presets.hermes(4_000, protect_last_n=4),
     "context window": presets.context_window(4_000, reserve_output=1_000),
 }
 

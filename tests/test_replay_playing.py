@@ -14,7 +14,7 @@ from compaction.formats import openai_chat
 from compaction.replay import Contender, ConversationRecord, ModelPrices, Recording, Run, contender_of
 from compaction.replay.names import contenders_of
 from compaction.replay.playing import ReplaySetting, play
-from compaction.strategies import SlidingWindow, Truncation
+from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
 from compaction.triggers import idle_for, messages_exceed, tokens_below, tokens_exceed
 
@@ -163,6 +163,26 @@ def test_summaries_are_counted() -> None:
     run = run_of(turns(3, words=20), summarize)
     [call_with_it] = [each for each in run.calls if each.summary_written]
     assert (call_with_it.summary_read, call_with_it.summary_written) == (4 * 30, 7)
+    [deed] = call_with_it.deeds
+    assert (deed.kind, deed.ordinals, deed.texts) == ("summarize", (0, 1, 2, 3), ("all of it",))
+
+
+def test_a_collapsed_tool_call_is_no_summary() -> None:
+    """It is told as what it is, and nobody is charged for it."""
+    run = run_of(tool_turns(4), Pipeline(ToolResult(keep=last(groups=1))), window=1_000)
+    deeds = [deed for each in run.calls for deed in each.deeds]
+    assert {deed.kind for deed in deeds} == {"collapse"}
+    assert sum(each.summary_read for each in run.calls) == 0
+
+
+def test_what_is_nested_too_deeply_is_left_out() -> None:
+    """A hostile message is named, and the rest is played."""
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    record = played([{"role": "user", "content": nested}, *turns(1)], "none")
+    assert record.recording.notes == ("messages[0]: it is nested too deeply to be read; it is left out",)
+    assert len(record.needs) == 1
 
 
 def test_missing_facts_are_named_by_place() -> None:

@@ -156,9 +156,17 @@ def test_below_the_window_not_compacting_is_best() -> None:
 
 def test_below_the_window_what_would_be_cheaper_is_named() -> None:
     """Cutting may still save money; what that loses is said."""
-    long = chat(60)
-    result = replayed(long, strategies=[FIRST], window=20_000, model="gpt-5", counter="bytes/4")
-    assert recommend(result).names[0] == "none"
+    found = recommend(replayed(chat(600), strategies=[FIRST], window=40_000))
+    assert found.names == ("none", "first")
+    assert found.reasons[1].startswith("first would cost 0.")
+    assert found.reasons[1].endswith("keep 100 % of the facts needed.")
+
+
+def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
+    """There is no frontier then."""
+    found = recommend(replayed(chat(20), baselines=False))
+    assert found.names == ()
+    assert found.reasons[0] == "No contender's requests would all be taken; none has the fewest that would not."
 
 
 def test_nothing_to_judge_by_is_said() -> None:

@@ -5,16 +5,17 @@ A contender starts a player for each conversation; a player is asked once for ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import attrs
 
-from ..edits import Drop, Edit, Replace, Rewrite, named
+from ..edits import Edit, Replace, Rewrite, named
 from ..formats import MessageFormat
+from ..marks import COLLAPSED_BY
 from ..run import Step
 from ..session import CompactionSession
-from ..strategies import Strategy, StrategyLike, as_strategy
+from ..strategies import FunctionStrategy, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 
 __all__ = ["Contender", "Deed", "NamedStart", "Player", "Setting"]
@@ -45,9 +46,11 @@ class Deed:
 
     Args:
         by: The strategy's name.
-        kind: ``"drop"``, ``"replace"``, ``"rewrite"`` or ``"restore"``.
+        kind: ``"drop"``, ``"summarize"``, ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (by anything else),
+            ``"rewrite"`` or ``"restore"``.
         reason: Why.
         ordinals: The recorded messages it concerns, from 0.
+        texts: What the messages say that stand there now, if any.
         read_tokens: What a summary stands for, in tokens; 0 for anything else.
         written_tokens: The summary's own.
     """
@@ -56,6 +59,7 @@ class Deed:
     kind: str
     reason: str
     ordinals: tuple[int, ...]
+    texts: tuple[str, ...] = ()
     read_tokens: int = 0
     written_tokens: int = 0
 
@@ -146,13 +150,24 @@ class NamedStart:
         return _SessionPlayer(self.make(setting.window), setting)
 
 
+def _summarizing(strategy: Strategy) -> Iterator[str]:
+    """The names of the strategies within a strategy that write summaries; a plain function may."""
+    if hasattr(strategy, "summarizer") or isinstance(strategy, FunctionStrategy):
+        yield strategy.name
+    inner: Sequence[Strategy] = (*getattr(strategy, "steps", ()), *getattr(strategy, "strategies", ()))
+    for each in inner:
+        yield from _summarizing(each)
+
+
 class _SessionPlayer:
     """A strategy in a session. Holds state: the session, and what the last view did."""
 
     def __init__(self, strategy: StrategyLike, setting: Setting) -> None:
         self._steps: list[Step] = []
+        lifted = as_strategy(strategy)
+        self._summarizing = set(_summarizing(lifted))
         self._session = CompactionSession(
-            strategy,
+            lifted,
             counter=setting.counter,
             format=setting.format,
             window=setting.window,
@@ -181,13 +196,22 @@ class _SessionPlayer:
         found: list[Deed] = []
         for part in parts:
             ordinals = tuple(sorted({at for group in named(part) for at in index.ordinals(group)}))
+            messages = part.messages if isinstance(part, Replace | Rewrite) else ()
+            texts = tuple(["" if message is None else message.text for message in messages])
+            kind = self._kind(part, by)
             read = written = 0
-            if isinstance(part, Replace):
-                read = sum(index.group(group).tokens for group in named(part))
+            if isinstance(part, Replace) and kind == "summarize":
+                read = sum(index.group(group).tokens for group in part.groups)
                 written = sum(index.measure(message)[0] for message in part.messages)
-            kind = type(part).__name__.lower() if isinstance(part, Drop | Replace | Rewrite) else "restore"
-            found.append(Deed(by, kind, edit.reason or part.reason, ordinals, read, written))
+            found.append(Deed(by, kind, edit.reason or part.reason, ordinals, texts, read, written))
         return found
+
+    def _kind(self, edit: Edit, by: str) -> str:
+        if not isinstance(edit, Replace):
+            return type(edit).__name__.lower()
+        if by in self._summarizing:
+            return "summarize"
+        return "collapse" if by == COLLAPSED_BY else "replace"
 
     def unchanged(self) -> list[Any] | None:
         return self._session.index.messages()

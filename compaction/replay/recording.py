@@ -96,6 +96,9 @@ def readable(recording: Recording, format: MessageFormat | str | None = None) ->
         except InvalidMessage as error:
             notes.append(f"{error.where}: {error.rule}; it is left out")
             continue
+        except RecursionError:
+            notes.append(f"messages[{place}]: it is nested too deeply to be read; it is left out")
+            continue
         time = recording.times[place] if place < len(recording.times) else None
         if time is not None and latest is not None and time < latest:
             backwards += 1

@@ -59,7 +59,7 @@ _TELLING_ASK: Final = 12
 _RECENT: Final = 5
 _FOCUS_BONUS: Final = 2.0
 _LEAST_FACT: Final = 2
-_LEAST_LINES: Final = 0.5
+_LEAST_LINES: Final = 0.35
 _LINES: Final = _ASKS + _STATE + _NEXT + _DONE + _DECISIONS + _FILES + _SETTINGS
 
 

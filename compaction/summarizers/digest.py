@@ -66,8 +66,8 @@ class DigestSummarizer:
     >>> print(digest.summarize(request).partition("\n\n")[2])
     """
 
-    growth: float = attrs.field(default=0.5, validator=share)
-    turnover: float = attrs.field(default=0.05, validator=share)
+    growth: float = attrs.field(default=0.45, validator=share)
+    turnover: float = attrs.field(default=0.04, validator=share)
     redact: Callable[[str], str] | None = attrs.field(default=None)
 
     def summarize(self, request: SummaryRequest) -> str:
