@@ -64,6 +64,11 @@ class DigestSummarizer:
     >>> digest = DigestSummarizer()
     >>> request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter)
     >>> print(digest.summarize(request).partition("\n\n")[2])
+    ## Goal
+    - First: Deploy to eu-west-1. Never touch prod.db.
+    <BLANKLINE>
+    ## Constraints & Preferences
+    - Never touch prod.db.
     """
 
     growth: float = attrs.field(default=0.45, validator=share)
