@@ -42,3 +42,9 @@ def corpus(corpus_dir: Path) -> Callable[[str], list[dict[str, Any]]]:
             return [json.loads(line) for line in lines]
 
     return conversations
+
+
+@pytest.fixture(autouse=True)
+def no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test runner may say how wide its own terminal is; reports written by tests go elsewhere."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -59,12 +59,6 @@ def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
         return process.returncode, (output or b"").decode(), complaints.decode()
 
 
-@pytest.fixture(autouse=True)
-def no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test runner may say how wide its own terminal is; the reports here go to a file."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture
 def chat(tmp_path: Path) -> Path:
     """A conversation of 24 messages and some 800 tokens, as an object with an id."""
