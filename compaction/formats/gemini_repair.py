@@ -44,7 +44,7 @@ def repair(raws: Sequence[Any]) -> Repair:
     """
     changes = Changes()
     contents = [(index, each) for index, raw in enumerate(raws) for each in _mended(index, raw, changes)]
-    messages = _Pairing(changes).run(_joined(contents, changes))
+    messages = [raw for _, raw in _joined(_Pairing(changes).run(contents), changes)]
     return Repair(messages, changes.in_order(), tuple(validate(messages)))
 
 
@@ -147,6 +147,7 @@ class _Turn:
 class _Placed:
     """A content that stays, with the responses that stay in it and the turn they answer, if it comes directly after one."""
 
+    index: int
     raw: Any
     results: list[Any]
     others: list[Any]
@@ -160,7 +161,7 @@ class _Pairing:
         self.changes = changes
         self.open: dict[str, list[tuple[_Turn, _Slot]]] = {}
 
-    def run(self, contents: Sequence[tuple[int, Any]]) -> list[Any]:
+    def run(self, contents: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
         placed: list[_Placed | _Turn] = []
         turn: _Turn | None = None
         for place, (index, raw) in enumerate(contents):
@@ -176,7 +177,7 @@ class _Pairing:
                 placed.append(turn)
             self.leave(turn, pending=False)
             turn = _Turn(index, [_Slot(body) for body in calls]) if (calls := _calls(raw)) else None
-            placed.append(_Placed(raw, [], [raw]))
+            placed.append(_Placed(index, raw, [], [raw]))
         if turn is not None:
             turn.pending = True
         return [each for item in placed for each in self.written(item)]
@@ -186,7 +187,7 @@ class _Pairing:
         waiting: dict[str, deque[_Slot]] = {}
         for slot in [] if turn is None else turn.slots:
             waiting.setdefault(call_of(slot.call), deque()).append(slot)
-        item = _Placed(raw, [], [], turn)
+        item = _Placed(index, raw, [], [], turn)
         for position, part in enumerate(parts):
             body = result_body(part)
             if body is None:
@@ -220,16 +221,16 @@ class _Pairing:
             if not slot.answered:
                 self.open.setdefault(call_of(slot.call), []).append((turn, slot))
 
-    def written(self, item: _Placed | _Turn) -> list[Any]:
+    def written(self, item: _Placed | _Turn) -> list[tuple[int, Any]]:
         """The contents that an item has become: none, if all its parts went elsewhere."""
         if isinstance(item, _Turn):
             answers = item.answers(self.changes)
-            return [{"role": "user", "parts": answers}] if answers else []
+            return [(item.index, {"role": "user", "parts": answers})] if answers else []
         if item.others and item.others[0] is item.raw:
-            return [item.raw]
+            return [(item.index, item.raw)]
         fields = fields_of(item.raw) or {}
         late = [] if item.answers is None else item.answers.answers(self.changes)
         parts = [*item.results, *late, *item.others]
         if same(parts, parts_of(fields)) or (not late and len(parts) == len(parts_of(fields))):
-            return [item.raw]
-        return [{**fields, "parts": parts}] if parts else []
+            return [(item.index, item.raw)]
+        return [(item.index, {**fields, "parts": parts})] if parts else []
