@@ -36,8 +36,10 @@ def _id(group: MessageGroup | int) -> int:
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
-    if isinstance(groups, int | MessageGroup):
-        return (_id(groups),)
+    if isinstance(groups, int):
+        return (groups,)
+    if isinstance(groups, MessageGroup):
+        return (groups.id,)
     return tuple([group if isinstance(group, int) else group.id for group in groups])
 
 

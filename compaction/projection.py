@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from .groups import Grouping, GroupKind, GroupRecord, MessageGroup
+from .making import maker
 from .messages import Message
 from .metrics import Tally
 
@@ -18,6 +19,8 @@ __all__ = ["Projection", "Shown"]
 
 Shown: TypeAlias = tuple[Message | None, int, int]
 """What the view shows at an ordinal: the message (``None``: nothing), its tokens and its bytes."""
+
+_group = maker(MessageGroup)
 
 
 class Projection:
@@ -192,7 +195,7 @@ class Projection:
             shown = self._shown
             messages = tuple([message for at in record.ordinals if (message := shown[at][0]) is not None])
         calls = record.call_ids
-        return MessageGroup(
+        return _group(
             record.id,
             record.kind,
             messages,
