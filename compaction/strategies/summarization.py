@@ -44,7 +44,7 @@ be summarized, or raise."""
 class Summarization(CompactionStrategy):
     """Replaces the groups that ``keep`` leaves free by one summary, and updates it in later rounds.
 
-    Cost: O(groups), and one request to the summarizer.
+    Cost: O(groups, and messages that the earlier summary stands for), and one request to the summarizer.
 
     Args:
         summarizer: Who writes it; by default a digest made without a model.
@@ -112,13 +112,16 @@ class Summarization(CompactionStrategy):
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
+        previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
+        originals = tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None])
+        content = tokens + sum(index.measure(each)[0] for each in originals)
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,
-            previous="\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None,
-            originals=tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None]),
+            previous=previous,
+            originals=originals,
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
-            budget=self.budget.tokens(tokens),
+            budget=self.budget.tokens(content, update_of=0 if previous is None else index.counter.count_text(previous)),
             counter=index.counter,
             focus=self.focus,
             template=self.template,
