@@ -25,7 +25,7 @@ from .messages import Message
 from .metrics import Metrics
 from .strategies.base import Failed, Report, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter
-from .triggers import Trigger, never
+from .triggers import Trigger, always, never
 
 __all__ = [
     "CompactionResult",
@@ -108,7 +108,7 @@ class _Watch:
         self.mark = index.mark()
         self.refused = len(index.refused)
         self.failures: list[Failed] = []
-        self.missed: list[Trigger] = []
+        self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
         self._on_step = on_step
         self._clock = clock
@@ -149,9 +149,14 @@ class _Watch:
         if self._open:
             return
         if not ended.reached:
-            self.missed.append(ended.target)
+            self.missed.append((ended.strategy, ended.target))
         elif ended.target != never:
-            self.missed.clear()
+            self.missed = [each for each in self.missed if self._fires(each[0])]
+
+    def _fires(self, strategy: Strategy) -> bool:
+        """Whether a strategy would run again at once: then what a later one reached does not make up for what it missed."""
+        trigger = getattr(strategy, "trigger", always)
+        return trigger != always and trigger(self._index)
 
     def _tell(self, step: Step) -> None:
         sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
@@ -162,7 +167,7 @@ class _Watch:
     def result(self, budget: int | None) -> CompactionResult:
         index = self._index
         edits = index.edits_since(self.mark)
-        over = any(not target(index) for target in self.missed) or (budget is not None and index.tokens > budget)
+        over = any(not target(index) for _, target in self.missed) or (budget is not None and index.tokens > budget)
         return CompactionResult(
             messages=index.messages(),
             before=self.before,

@@ -122,8 +122,8 @@ def squeezed(text: str) -> str:
 def test_five_rounds_keep_facts_and_constraints(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
     """hermes() at a window that forces five rounds, the largest of a ladder.
 
-    Nine tenths of the facts of the first digest are in the fifth (of the conversations of a file together, as some first digests
-    hold only a handful), and every constraint that the user had stated by then is in the view, word for word.
+    Nine tenths of the facts of the first digest are in the fifth (of the conversations of a file together, as some first
+    digests hold only a handful), and every constraint that the user had stated by then is in the view, word for word.
     """
     held = kept = played = 0
     for recorded in corpus(name):
