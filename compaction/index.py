@@ -234,7 +234,7 @@ class MessageIndex(IndexView):
             by: The strategy that asks, for the journal.
 
         Returns:
-            Whether it was applied. A refusal is recorded in ``refused``, with the rule.
+            Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
 
         Raises:
             NoProgress: If this edit was refused before and nothing changed since.
@@ -284,7 +284,8 @@ class MessageIndex(IndexView):
         self._refused_lately.add(asked)
 
     def mark(self) -> int:
-        """A place in the journal to roll back to; also where a run begins, so that refusals of an earlier run do not count."""
+        """A place in the journal to roll back to; also where a run begins: what an earlier run was refused is forgotten."""
+        self._refused.clear()
         self._refused_lately.clear()
         return len(self._journal)
 
@@ -326,7 +327,7 @@ class MessageIndex(IndexView):
             data = state.unbound(self._saved)
         else:
             data = state.to_dict(self._projection.source, self._journal, self.format, pinned, keep_messages=messages)
-        return {**data, "failures": {by: list(failed) for by, failed in self._failures.items()}}
+        return {**data, "failures": {by: list(failed) for by, failed in self._failures.items()}, "seen_at": self._seen_at}
 
     @classmethod
     def from_dict(
@@ -346,6 +347,7 @@ class MessageIndex(IndexView):
         index = cls(counter=counter, format=saved.format, context=context)
         index._pinned_ids.update(saved.pinned)
         index._failures.update(saved.failures)
+        index._seen_at = saved.seen_at
         if saved.messages is None:
             index._saved, index._pin = saved, pin
             return index

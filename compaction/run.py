@@ -106,7 +106,6 @@ class _Watch:
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
         self.before = index.included
         self.mark = index.mark()
-        self.refused = len(index.refused)
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
@@ -173,7 +172,7 @@ class _Watch:
             before=self.before,
             after=index.included,
             edits=edits,
-            refused=index.refused[self.refused :],
+            refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if over else "degraded" if self.failures else "compacted" if edits else "unchanged",
         )

@@ -89,6 +89,7 @@ class Saved:
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
         failures: How often each strategy failed in a row, and when last.
+        seen_at: When messages last came, by the clock of the context; ``None`` without one.
     """
 
     format: MessageFormat
@@ -97,6 +98,7 @@ class Saved:
     journal: tuple[Applied, ...]
     pinned: tuple[int, ...]
     failures: dict[str, tuple[int, float]]
+    seen_at: float | None
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Saved:
@@ -120,6 +122,7 @@ class Saved:
                 journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
                 pinned=tuple(int(id) for id in data.get("pinned", ())),
                 failures={str(by): (int(times), float(at)) for by, (times, at) in data.get("failures", {}).items()},
+                seen_at=None if (seen_at := data.get("seen_at")) is None else float(seen_at),
             )
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error

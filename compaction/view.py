@@ -121,7 +121,7 @@ class IndexView:
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """What was not allowed, in order."""
+        """What was not allowed since the last `mark`, with which a run begins, in order."""
         return tuple(self._refused)
 
     @property

@@ -383,9 +383,10 @@ class TestAskingAgain:
         assert not index.apply(Drop([4]))
         index.append([assistant("a")])
         assert not index.apply(Drop([4]))
+        assert len(index.refused) == 3
         index.mark()
         assert not index.apply(Drop([4]))
-        assert len(index.refused) == 4
+        assert len(index.refused) == 1
 
 
 def test_reasons_are_kept_with_the_edits() -> None:
