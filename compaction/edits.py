@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from .errors import StrategyError
 from .groups import MessageGroup
 from .messages import Message
 
@@ -40,7 +41,10 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         return (groups,)
     if isinstance(groups, MessageGroup):
         return (groups.id,)
-    return tuple([group if isinstance(group, int) else group.id for group in groups])
+    try:
+        return tuple([group if isinstance(group, int) else group.id for group in groups])
+    except (AttributeError, TypeError) as error:
+        raise StrategyError(f"groups={groups!r}: an edit names groups, or their ids") from error
 
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:

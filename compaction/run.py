@@ -164,8 +164,7 @@ class _Watch:
             self._on_step(step)
 
     def result(self, budget: int | None) -> CompactionResult:
-        index = self._index
-        edits = index.edits_since(self.mark)
+        index, edits = self._index, self._index.edits_since(self.mark)
         over = any(not target(index) for _, target in self.missed) or (budget is not None and index.tokens > budget)
         return CompactionResult(
             messages=index.messages(),

@@ -360,6 +360,13 @@ class TestTogether:
         assert index.originals(-2) == index.originals(-1) == [index.source[1]]
 
 
+@pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
+def test_what_names_no_groups(groups: object) -> None:
+    """An edit that could not say what it is about is not made."""
+    with pytest.raises(StrategyError, match="an edit names groups, or their ids"):
+        Drop(groups)  # type: ignore[arg-type]
+
+
 class TestAskingAgain:
     def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
         """A strategy that does so would never end."""

@@ -8,7 +8,7 @@ groups in the request, or raises; it never returns an apology, an error text or 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import attrs
 
@@ -53,7 +53,7 @@ class SummaryBudget:
 
     ratio: float = attrs.field(default=0.20, validator=share)
     floor: int = attrs.field(default=2_000, validator=count(1))
-    ceiling: int | None = attrs.field(default=12_000, validator=attrs.validators.optional(count(1)))
+    ceiling: int | None = attrs.field(default=cast("int | None", 12_000), validator=attrs.validators.optional(count(1)))
 
     def tokens(self, content: int, *, update_of: int = 0) -> int:
         """The budget for summarizing ``content`` tokens.
