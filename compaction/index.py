@@ -300,7 +300,7 @@ class MessageIndex(IndexView):
             )
         while len(self._journal) > mark:
             undo(self._projection, self._journal.pop())
-        self._pinned_ids.intersection_update(self._projection.by_id)
+        self._pinned_ids = {id for id in self._pinned_ids if id in self._projection.by_id}
         self._changed()
 
     def _changed(self) -> None:

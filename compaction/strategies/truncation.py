@@ -54,7 +54,9 @@ class Truncation(CompactionStrategy):
         yield from steps_to_seams(
             index, [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         )
-        yield from ([group.id] for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed)
+        yield from steps_to_seams(
+            index, [group for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed]
+        )
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)
