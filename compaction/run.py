@@ -322,7 +322,7 @@ async def compact(
         messages: The conversation, oldest first; neither the list nor its messages are changed.
         strategy: A strategy, a pipeline, or a plain function.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
         context: What the strategy may know besides: the window, overhead tokens, the time.
         pin: Says of a message whether its group must be kept as it is.
         budget: Tokens the result is judged by: if a request would send more, the outcome is ``over_target``.

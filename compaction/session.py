@@ -69,7 +69,7 @@ class CompactionSession:
     Args:
         strategy: What to run; its trigger decides when.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
         window: Tokens the model takes in, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages, until usage is reported.
         pin: Says of a message whether its group must be kept as it is.

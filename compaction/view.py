@@ -95,6 +95,10 @@ class IndexView:
             self._view = [message.raw for message, _, _ in self._projection.messages()]
         return self._view.copy()
 
+    def placed(self) -> list[tuple[Message, int]]:
+        """Every message of the view with the id of its group, in message order; groups may interleave. O(messages)."""
+        return [(message, record.id) for message, record, _ in self._projection.messages()]
+
     @property
     def source(self) -> Sequence[Any]:
         """Every message ever appended, as it was passed in."""
