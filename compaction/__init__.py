@@ -14,7 +14,7 @@ from __future__ import annotations
 from . import presets, strategies, triggers
 from .context import RunContext
 from .edits import Drop, Edit, Refusal, Replace, Request, Rewrite, Together
-from .errors import CompactionError
+from .errors import BudgetUnsatisfiable, CompactionError
 from .formats import Problem, Repair
 from .groups import GroupKind, MessageGroup
 from .index import MessageIndex
@@ -36,6 +36,7 @@ from .tokens import TokenCounter, counter
 from .validity import repair, validate
 
 __all__ = [
+    "BudgetUnsatisfiable",
     "CompactionError",
     "CompactionResult",
     "Drop",

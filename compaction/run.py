@@ -1,8 +1,8 @@
 """The whole flow: a list of messages becomes an index, a strategy yields edits, a driver applies them, and the view comes out.
 
-There is one piece of logic, `_flow`, a generator; two drivers pump it. It applies each edit before the strategy's next line
-runs, hands requests (what has to be called or awaited) to the driver, and tells an observer what happened. If anything is
-raised that no strategy handles, the index is rolled back to where it was: a failure changes nothing.
+There is one piece of logic, the generator in `compaction.pump`; two drivers pump it. It applies each edit before the strategy's
+next line runs, hands requests (what has to be called or awaited) to the driver, and tells an observer what happened. If
+anything is raised that no strategy handles, the index is rolled back to where it was: a failure changes nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from . import pump
 from .context import RunContext
 from .edits import Edit, Refusal, Request
-from .errors import ConfigurationError, StrategyError, SyncDriverError
+from .errors import BudgetUnsatisfiable, ConfigurationError, SyncDriverError
 from .formats import MessageFormat
+from .holding import holding
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
-from .strategies.base import Failed, Report, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .strategies.base import Failed, Report, StepBegan, StepEnded, StrategyLike, as_strategy
 from .tokens import TokenCounter
 from .triggers import Trigger, never
 
@@ -119,7 +121,7 @@ class _Watch:
         """The name of the strategy that runs now."""
         return self._open[-1][0].strategy.name if self._open else ""
 
-    def note(self, report: StepBegan | StepEnded | Failed) -> None:
+    def note(self, report: Report) -> None:
         if isinstance(report, StepBegan):
             self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
         elif isinstance(report, StepEnded):
@@ -159,10 +161,14 @@ class _Watch:
         if self._on_step is not None:
             self._on_step(step)
 
-    def result(self, budget: int | None) -> CompactionResult:
+    def result(self, budget: int | None, *, hard: bool) -> CompactionResult:
         index = self._index
         edits = index.edits_since(self.mark)
-        over = any(not target(index) for target in self.missed) or (budget is not None and index.tokens > budget)
+        missed = [repr(target) for target in self.missed if not target(index)]
+        if budget is not None and index.tokens > budget:
+            missed.append(f"budget={budget}")
+        if missed and hard:
+            raise BudgetUnsatisfiable(index.tokens, missed, holding(index))
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
@@ -170,51 +176,8 @@ class _Watch:
             edits=edits,
             refused=index.refused[self.refused :],
             failures=tuple(self.failures),
-            outcome="over_target" if over else "degraded" if self.failures else "compacted" if edits else "unchanged",
+            outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
         )
-
-
-def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
-    """Pump a strategy and end it; what it says to being ended does not hide why."""
-    steps = strategy(index)
-    try:
-        yield from _pumped(steps, strategy, index, watch)
-    except BaseException:
-        with contextlib.suppress(BaseException):
-            steps.close()
-        raise
-
-
-def _pumped(steps: Steps, strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
-    """Apply a strategy's edits, note its reports, yield its requests and send it the answers."""
-    running, answer = watch.running, None
-    item = _next(steps.send, None)
-    while item is not _END:
-        if isinstance(item, Edit):
-            answer = index.apply(item, by=running)
-        elif isinstance(item, Report):
-            watch.note(item)
-            running, answer = watch.running, None
-        elif isinstance(item, Request):
-            try:
-                answer = yield item
-            except Exception as error:
-                item = _next(steps.throw, error)
-                continue
-        else:
-            raise StrategyError(f"{watch.running or strategy.name} yielded {item!r}; a strategy yields edits and requests")
-        item = _next(steps.send, answer)
-
-
-_END: Final = object()
-
-
-def _next(resume: Callable[[Any], Any], value: Any) -> Any:
-    """What a strategy yields next, or `_END`; no other ``StopIteration`` passes for its end."""
-    try:
-        return resume(value)
-    except StopIteration:
-        return _END
 
 
 def run_sync(
@@ -222,6 +185,7 @@ def run_sync(
     strategy: StrategyLike,
     *,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
@@ -231,17 +195,19 @@ def run_sync(
         index: The conversation; its edits change.
         strategy: A strategy or a plain function.
         budget: Tokens the view is judged by at the end.
+        hard: Whether to raise where the outcome would be ``over_target``.
         on_step: Called with each step that fired, as it ends.
         clock: Seconds, for the steps' durations only.
 
     Raises:
         SyncDriverError: If the strategy needs something awaited; no strategy's failure policy hides it.
+        BudgetUnsatisfiable: If ``hard``, and the budget is exceeded or a step that fired missed its target.
         ConfigurationError: If the budget is no whole number >= 1.
         Exception: Whatever the strategy raises.
     """
     budget = _checked(budget)
     watch = _Watch(index, on_step, clock)
-    flow = _flow(as_strategy(strategy), index, watch)
+    flow = pump.flow(as_strategy(strategy), index, watch)
     try:
         with contextlib.suppress(StopIteration):
             request = next(flow)
@@ -254,7 +220,7 @@ def run_sync(
                     request = flow.throw(error)
                 else:
                     request = flow.send(answer)
-        return watch.result(budget)
+        return watch.result(budget, hard=hard)
     except BaseException:
         index.rollback(watch.mark)
         flow.close()
@@ -276,6 +242,7 @@ async def run(
     strategy: StrategyLike,
     *,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
@@ -285,7 +252,7 @@ async def run(
     """
     budget = _checked(budget)
     watch = _Watch(index, on_step, clock)
-    flow = _flow(as_strategy(strategy), index, watch)
+    flow = pump.flow(as_strategy(strategy), index, watch)
     try:
         with contextlib.suppress(StopIteration):
             request = next(flow)
@@ -298,7 +265,7 @@ async def run(
                     request = flow.throw(error)
                 else:
                     request = flow.send(answer)
-        return watch.result(budget)
+        return watch.result(budget, hard=hard)
     except BaseException:
         index.rollback(watch.mark)
         flow.close()
@@ -314,6 +281,7 @@ async def compact(
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
     """Compact a list of messages and say what was done.
@@ -326,10 +294,12 @@ async def compact(
         context: What the strategy may know besides: the window, overhead tokens, the time.
         pin: Says of a message whether its group must be kept as it is.
         budget: Tokens the result is judged by: if a request would send more, the outcome is ``over_target``.
+        hard: Whether to raise instead of returning that outcome.
         on_step: Called with each `Step` as it ends.
 
     Raises:
         InputError: If ``messages`` is no list of messages.
+        BudgetUnsatisfiable: If ``hard``, and the outcome would be ``over_target``.
         ConfigurationError: If an argument is out of range.
         Exception: Whatever the strategy raises; nothing is half done then.
 
@@ -342,7 +312,7 @@ async def compact(
     [{'role': 'user', 'content': 'two'}]
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return await run(index, strategy, budget=budget, on_step=on_step)
+    return await run(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
 def compact_sync(
@@ -354,6 +324,7 @@ def compact_sync(
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
     """`compact` without awaiting, for strategies that await nothing; arguments and errors are the same.
@@ -362,7 +333,7 @@ def compact_sync(
         SyncDriverError: If the strategy needs something awaited.
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return run_sync(index, strategy, budget=budget, on_step=on_step)
+    return run_sync(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
 async def apply_compaction(
@@ -373,9 +344,12 @@ async def apply_compaction(
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    hard: bool = False,
 ) -> list[Any]:
     """The compacted list alone; arguments and errors as for `compact`."""
-    return (await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin)).messages
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return (await run(index, strategy, budget=budget, hard=hard)).messages
 
 
 def apply_compaction_sync(
@@ -386,9 +360,12 @@ def apply_compaction_sync(
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    hard: bool = False,
 ) -> list[Any]:
     """The compacted list alone, without awaiting; arguments and errors as for `compact_sync`."""
-    return compact_sync(messages, strategy, counter=counter, format=format, context=context, pin=pin).messages
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return run_sync(index, strategy, budget=budget, hard=hard).messages
 
 
 def _checked(budget: int | None) -> int | None:

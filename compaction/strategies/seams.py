@@ -54,7 +54,9 @@ def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[Mes
         before, ids = None if before is None and first.is_system and not ids else last, set()
     if ids:
         stretches.append((before, None, ids))
-    fits = [ids for before, after, ids in stretches[:-1] if _joins(index, before, after)] + [ids for _, _, ids in stretches[-1:]]
+    fits = [ids for before, after, ids in stretches[:-1] if _joins(index, before, after)] + [
+        ids for _, _, ids in stretches[-1:]
+    ]
     return [group for group in groups if any(group.id in ids for ids in fits)]
 
 
