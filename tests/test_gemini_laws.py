@@ -7,7 +7,7 @@ from typing import Any
 from chats import edits_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wires import STRATEGIES, gemini_conversations, indexed
+from wires import PINS, STRATEGIES, Pin, damaged, gemini_conversations, indexed
 
 from compaction.formats import gemini
 from compaction.marks import marked
@@ -28,10 +28,16 @@ def test_the_conversations_are_valid(messages: list[Any]) -> None:
 
 
 @settings(max_examples=max(200, settings.default.max_examples))
-@given(gemini_conversations(), st.sampled_from(STRATEGIES))
-def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset."""
-    check_strategy(strategy, messages=messages, format=gemini)
+@given(gemini_conversations(), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
+def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
+    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
+    check_strategy(strategy, messages=messages, format=gemini, pin=pin)
+
+
+@given(damaged(gemini_conversations()), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
+def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
+    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
+    check_strategy(strategy, messages=messages, format=gemini, pin=pin)
 
 
 CALLED = [

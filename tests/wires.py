@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from compaction import MessageIndex, presets
 from compaction.formats import MessageFormat
 from compaction.marks import marked
+from compaction.messages import Message
 from compaction.selectors import first, last
+from compaction.stores import Description, Found, Record
 from compaction.strategies import (
     Clear,
     ClearMedia,
@@ -34,12 +36,14 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.stores import Description, Found, Record
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import always, tokens_below, tokens_exceed
 
 __all__ = [
+    "PINS",
     "STRATEGIES",
+    "Pin",
+    "Shelf",
     "anthropic_conversations",
     "damaged",
     "gemini_conversations",
@@ -110,6 +114,11 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
 )
 """Every built-in strategy, set so that it finds something to do in a short conversation."""
 
+Pin: TypeAlias = Callable[[Message], bool] | None
+
+PINS: Final[tuple[Pin, ...]] = (None, None, lambda message: message.role == "assistant" and message.text == "x")
+"""Nothing is pinned, or some answers in the middle are."""
+
 WORDS = st.sampled_from(["hi", "x", "naïve 🌍 ́", "日本語のテキスト", "\u2028line", "a longer sentence about things"])
 LONG = st.sampled_from(["ok", "word " * 80 + "end", "ligne é\n" * 60 + "fin", "same output " * 20])
 PENDING = st.sampled_from(["whole", "whole", "no results", "one result"])
@@ -145,7 +154,7 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
         elif harm == "repeat":
             messages.insert(other, copy.deepcopy(messages[place]))
         elif harm == "hollow":
-            name = next((name for name in ("content", "parts", "output") if name in messages[place]), "type")
+            name = next((name for name in ("content", "parts", "output") if name in messages[place]), "hollow")
             messages[place][name] = draw(st.sampled_from([None, "", [], 5]))
         else:
             messages[place], messages[other] = messages[other], messages[place]
