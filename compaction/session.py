@@ -26,7 +26,8 @@ from .formats import MessageFormat
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
-from .run import CompactionResult, Observer, Outcome, run, run_sync
+from .outcome import CompactionResult, Observer, Outcome
+from .run import run, run_sync
 from .session_store import SessionStore
 from .strategies import Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
@@ -69,12 +70,13 @@ class CompactionSession:
     Args:
         strategy: What to run; its trigger decides when.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
         window: Tokens the model takes in, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages, until usage is reported.
         pin: Says of a message whether its group must be kept as it is.
         clock: Seconds; for `idle_for` and cooldowns. Pass a clock of your own to replay.
         on_step: Called with each step that fired.
+        hard: Whether to raise `BudgetUnsatisfiable` where a step that fired missed its target; the session is as it was then.
         store: Where to save, if anywhere.
         id: The session's name in the store.
         verify: Whether to notice messages changed in place, at O(contents) a turn.
@@ -91,6 +93,7 @@ class CompactionSession:
         pin: Callable[[Message], bool] | None = None,
         clock: Callable[[], float] = time.time,
         on_step: Observer | None = None,
+        hard: bool = False,
         store: SessionStore | None = None,
         id: str = "default",
         verify: bool = False,
@@ -100,6 +103,7 @@ class CompactionSession:
         self._clock = clock
         self._pin = pin
         self._on_step = on_step
+        self._hard = hard
         self._store = store
         self._id = id
         self._verify = verify
@@ -135,13 +139,13 @@ class CompactionSession:
         """
         async with self._lock:
             self._follow(messages)
-            return self._noted(await run(self._index, self._strategy, on_step=self._on_step)).messages
+            return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
         with self._thread_lock:
             self._follow(messages)
-            return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step)).messages
+            return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """Compact now, whatever the triggers say: what is gentle in the strategy runs, the rest by its own trigger.
@@ -152,13 +156,13 @@ class CompactionSession:
         """
         async with self._lock:
             self._follow(messages)
-            return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step))
+            return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that await nothing."""
         with self._thread_lock:
             self._follow(messages)
-            return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step))
+            return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def _follow(self, messages: Iterable[Any] | None) -> None:
         self._index.context = self._context()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,7 +19,7 @@ from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "to_dict", "unbound"]
+__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "in_format", "to_dict", "unbound"]
 
 VERSION: Final = 1
 
@@ -127,12 +127,23 @@ class Saved:
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
 
+    def in_format(self, other: MessageFormat) -> Saved:
+        """The same, of messages that turn out to be in another format."""
+        if other is self.format:
+            return self
+        return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
+
     def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
         """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
         for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
             if known != fingerprint(raw, format):
                 return place
         return min(len(self.fingerprints), len(given))
+
+
+def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:
+    """Journaled edits with the messages they show read in another format, of the same wire data."""
+    return [_read_applied(applied_to_dict(applied, format), other) for applied in journal]
 
 
 def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:

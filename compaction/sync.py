@@ -60,12 +60,13 @@ def follow(
     """
     source = projection.source
     matched = common_prefix(source, given, format)
-    shown = 0 if view is None else common_prefix(view, given, format)
     if verify:
         matched = _unchanged(projection.read, given, matched, format)
-        shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if matched == len(source):
         return Departure(matched)
+    shown = 0 if view is None else common_prefix(view, given, format)
+    if verify:
+        shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if view is not None and shown == len(view):
         return Departure(shown, fed_back=True)
     if shown > matched:

@@ -207,6 +207,7 @@ class TestRefusals:
             (CHAT, Drop([6]), "the newest group stays"),
             ([user(), call("1")], Drop([1]), "a call whose result may still come stays"),
             ([user(), call("1"), result("9")], Drop([1]), "a call whose result may still come stays"),
+            ([user(), call("1"), result("8"), result("9")], Drop([2]), "what follows a call whose result may still come stays"),
             ([system("a"), system("b")], Drop([0, 1], allow_system=True), "something is left to send"),
             (CHAT, Restore([1]), "only the index restores groups, when a late result arrives"),
         ],

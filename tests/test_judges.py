@@ -26,7 +26,7 @@ Raw = dict[str, Any]
 CONVERSATIONS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
     (anthropic, anthropic_conversations()),
     (openai_responses, responses_conversations()),
-    (gemini, gemini_conversations(summaries=False)),
+    (gemini, gemini_conversations()),
 ]
 every_format = pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[format.name for format, _ in CONVERSATIONS])
 

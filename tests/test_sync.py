@@ -150,6 +150,24 @@ class TestFedBack:
         assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "another q3"]
         assert index.edits == (Drop([1, 2], "old"),)
 
+    def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
+        """If the rest of the view cannot be had from the source, it is read anew as it is."""
+        messages = [system("s"), *turns(2), user("q3")]
+        index = indexed(messages)
+        index.apply(Drop([1, 3]))
+        index.pin([2])
+        given = index.messages()[:3]
+        index.sync(given)
+        assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
+        assert index.to_dict()["pinned"] == []
+
+    def test_a_late_result_after_a_cut(self) -> None:
+        """It brings its call back, although the view that was fed back did not show it."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
+        index.apply(Drop([1]))
+        index.sync([*index.messages()[:3], user("another s"), result("1")])
+        assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
+
     def test_the_view_with_its_summary_edited(self) -> None:
         """Who edits a summary takes it over: what it stood for is gone, and the text is an ordinary message."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])

@@ -99,7 +99,7 @@ class Anthropic(MessageFormat):
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
         """One message of the user, which any other may follow; after a system message, two, for an answer has to follow it."""
-        if before is None or not before.is_system or after is None or after.role != "assistant":
+        if before is None or not before.is_system:
             return (self.new("user", text),)
         return (self.new("assistant", text), self.new("user", _GO_ON))
 

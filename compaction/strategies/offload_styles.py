@@ -23,6 +23,7 @@ from ..marks import Mark, marked, read_mark
 from ..messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ..recall import TOOLS
 from ..stores import Record
+from .seams import neighbours, replaceable
 from .tool_styles import brief_call
 
 __all__ = ["OFFLOADED_BY", "Leaving", "OffloadStyle", "StubGroups", "StubResults", "stored_as"]
@@ -206,6 +207,7 @@ class StubGroups:
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
         size = 1
+        groups = replaceable(index, groups)
         mine = [group.id for group in groups if _is_mine(group)]
         free = [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         waiting: list[MessageGroup] = []
@@ -237,7 +239,7 @@ class StubGroups:
         link = Record.of_summary(children, tokens=sum(group.tokens for group in fresh), **about)
         replaced = [*(group for group, _ in stubs), *fresh]
         text = _group_stub(link.id, [mark for _, mark in stubs], sum(len(group.messages) for group in fresh))
-        messages = index.format.summary(text, *_neighbours(index.included_groups, {group.id for group in replaced}))
+        messages = index.format.summary(text, *neighbours(index, {group.id for group in replaced}))
         if sum(index.measure(message)[0] for message in messages) >= sum(group.tokens for group in replaced):
             return None
         replace = Replace([group.id for group in replaced], messages, "old messages, stored")
@@ -256,11 +258,3 @@ def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
         f'{messages + sum(counts):,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'
     )
     return marked(body, by=OFFLOADED_BY, round=max([mark.round for mark in stubs], default=0) + 1)
-
-
-def _neighbours(groups: Sequence[MessageGroup], gone: set[int]) -> tuple[Message | None, Message | None]:
-    """The messages between which a stub will stand: where the last of the groups that go stood."""
-    place = max(at for at, group in enumerate(groups) if group.id in gone)
-    before = next((group.messages[-1] for group in reversed(groups[:place]) if group.id not in gone), None)
-    after = groups[place + 1].messages[0] if place + 1 < len(groups) else None
-    return before, after
