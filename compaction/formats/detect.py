@@ -126,7 +126,8 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
     chat = format is openai_chat
     for raw in messages:
         if chat and type(raw) is dict and "type" not in raw and "parts" not in raw:
-            content: Any = raw.get("content")  # pyright: ignore[reportUnknownMemberType]
+            plain: dict[str, Any] = raw
+            content = plain.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
                 continue
         fields = fields_of(raw)
