@@ -70,7 +70,7 @@ def test_compact(pipeline: Path, tmp_path: Path) -> None:
     context = RunContext(window=400)
     expected = compact_sync(tool_turns(6), load(pipeline), counter="chars/4", context=context).messages
     assert json.loads((tmp_path / "out.json").read_text()) == expected
-    assert run(*arguments, "--window", "10").exit_code == 1
+    assert run(*arguments, "--window", "1").exit_code == 1
     assert run(*arguments, "--window", "400", "--budget", "1").exit_code == 1
 
 
