@@ -187,6 +187,20 @@ class CompactionSession:
         if self._store is not None and not self._store.save_anchor(self._id, self._anchor.offset):
             self._store.save(self._id, self.to_dict())
 
+    def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
+        """Go on with another strategy and window, as after a switch of models; what was done stays done.
+
+        Args:
+            strategy: What to run from now on.
+            window: Tokens the model takes in, if known.
+
+        Raises:
+            ConfigurationError: If the strategy is no callable, or the window is not above 0; then nothing changes.
+        """
+        lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
+        self._strategy, self._base = lifted, base
+        self._index.context = self._context()
+
     def status(self) -> SessionStatus:
         """Where the session stands. O(1)."""
         last = self._last
