@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -226,7 +227,8 @@ class CompactionEngine(ContextEngine):
         self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
         self.compression_count += bool(result.edits)
         self._unproven = True
-        return result.messages if result.edits else messages
+        changed = len(result.messages) != len(messages) or any(map(operator.is_not, result.messages, messages))
+        return list(result.messages) if changed else messages
 
     def _note_tokens(self, current_tokens: int | None) -> None:
         """If a request takes more tokens than the messages have, count the rest as sent with every request."""

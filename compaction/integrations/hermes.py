@@ -41,7 +41,7 @@ class HermesFlags(CompactionEngine):
         self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
     ) -> list[Any]:
         compressed = await super().compress_async(messages, current_tokens, focus_topic, force)
-        changed = self.last_result is not None and bool(self.last_result.edits)
+        changed = compressed is not messages
         self._last_compression_made_progress = changed
         self._last_compress_aborted = not changed and self.last_error is not None
         self._last_summary_fallback_used = changed and self.last_error is not None
@@ -72,7 +72,7 @@ def engine_class() -> type[HermesFlags]:
             f"Hermes Agent is not in this environment, or too old for context engines ({error}); "
             "install compaction-toolkit where hermes-agent is"
         ) from error
-    made: Any = type("HermesEngine", (HermesFlags, base), {"__doc__": HermesFlags.__doc__})
+    made: Any = type("HermesEngine", (HermesFlags, base), {"__doc__": HermesFlags.__doc__, "__module__": __name__})
     if made.__abstractmethods__:
         missing = ", ".join(sorted(made.__abstractmethods__))
         raise ConfigurationError(f"this version of Hermes Agent asks engines for {missing}, which is not known here; upgrade")
