@@ -103,7 +103,7 @@ class CompactionSession:
         self._store = store
         self._id = id
         self._verify = verify
-        self._lock = anyio.Lock()
+        self._locks: dict[type[BaseException], anyio.Lock] = {}
         self._thread_lock = threading.Lock()
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
@@ -133,9 +133,13 @@ class CompactionSession:
             The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
             it was, and the next call tries again.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
             return self._noted(await run(self._index, self._strategy, on_step=self._on_step)).messages
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """The lock of the running backend: a lock belongs to the one it was made on, a session to none."""
+        return self._locks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
@@ -150,7 +154,7 @@ class CompactionSession:
             messages: The whole conversation, if it changed since the last view.
             focus: What a summary should give room to.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
             return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step))
 

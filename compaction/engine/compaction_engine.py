@@ -305,8 +305,8 @@ class CompactionEngine(ContextEngine):
 
 
 def _reported(usage: Mapping[str, Any], name: str) -> int:
-    value: Any = usage.get(name) if isinstance(usage, Mapping) else usage
-    if value is None:
+    value: Any = usage.get(name, 0) if isinstance(usage, Mapping) else None
+    if value is None and isinstance(usage, Mapping):
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
