@@ -462,8 +462,23 @@ class TestSettings:
         assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:9/v1'" in repr(made._strategy())
         assert "on_failure='digest'" in repr(made._strategy())
         made = engine(EngineSettings(summary_model="small"))
-        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1")
-        assert "base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1", api_key="sk-secret")
+        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        assert "sk-secret" not in repr(made._strategy())
+
+    def test_whose_model(self) -> None:
+        """``main`` is the main model itself, ``openrouter`` has a server and a key of its own, others need a server."""
+        made = engine(EngineSettings(summary_provider="main"))
+        assert "DigestSummarizer" in repr(made._strategy())
+        made.update_model("big", 64_000, base_url="http://127.0.0.1:8/v1")
+        assert "OpenAISummarizer(model='big', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        made = engine(EngineSettings(summary_provider="openrouter", summary_model="small"))
+        assert "api_key_env='OPENROUTER_API_KEY'" in repr(made._strategy())
+        elsewhere = {"model": "m", "provider": "elsewhere"}
+        with pytest.raises(ConfigurationError, match="name its base_url"):
+            EngineSettings.from_config({"auxiliary": {"compression": elsewhere}})
+        named = {**elsewhere, "base_url": "http://127.0.0.1:7/v1"}
+        assert EngineSettings.from_config({"auxiliary": {"compression": named}}).summary_base_url == "http://127.0.0.1:7/v1"
 
     def test_any_pipeline(self, tmp_path: Path) -> None:
         """A file of a pipeline takes the place of the default one; a wrong file is refused when the engine is made."""

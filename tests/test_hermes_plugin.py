@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,33 @@ def test_hermes_is_not_here() -> None:
         engine_class()
     with pytest.raises(ConfigurationError, match="Hermes Agent is not in this environment"):
         register(None)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("", "too old for context engines"),
+        (
+            "import abc\nclass ContextEngine(abc.ABC):\n    @abc.abstractmethod\n    def foresee(self): ...\n",
+            "asks engines for foresee, which is not known here",
+        ),
+    ],
+    ids=["older", "newer"],
+)
+def test_another_version_of_hermes(source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release without context engines, or one that asks for more than is known, is a typed error."""
+    (tmp_path / "site" / "agent").mkdir(parents=True)
+    (tmp_path / "site" / "agent" / "__init__.py").write_text("")
+    (tmp_path / "site" / "agent" / "context_engine.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    for name in ("agent", "agent.context_engine"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    try:
+        with pytest.raises(ConfigurationError, match=told):
+            engine_class()
+    finally:
+        for name in ("agent", "agent.context_engine"):
+            sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(

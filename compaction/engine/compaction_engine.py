@@ -28,6 +28,16 @@ from .settings import EngineSettings
 __all__ = ["CompactionEngine"]
 
 _STRIKES: Final = 2
+_OPENROUTER: Final = "https://openrouter.ai/api/v1"
+
+
+@attrs.frozen
+class _Main:
+    """The main model, as the host named it last."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = attrs.field(default="", repr=False)
 
 
 class CompactionEngine(ContextEngine):
@@ -89,7 +99,7 @@ class CompactionEngine(ContextEngine):
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._pressure = pressure
-        self._main_url: str | None = None
+        self._main = _Main()
         self._strikes = 0
         self._unproven = False
         self._one_at_a_time = threading.Lock()
@@ -146,11 +156,16 @@ class CompactionEngine(ContextEngine):
         )
 
     def _model(self) -> Summarizer | None:
-        settings = self.settings
-        if settings.summary_model is None:
+        settings, main = self.settings, self._main
+        model = settings.summary_model or (main.model if settings.summary_provider == "main" else "")
+        if not model:
             return None
-        url = settings.summary_base_url or self._main_url
-        return OpenAISummarizer(settings.summary_model, base_url=url, api_key_env=settings.summary_key_env)
+        url, key_env, key = settings.summary_base_url, settings.summary_key_env, None
+        if url is None and settings.summary_provider == "openrouter":
+            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
+        elif url is None:
+            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
 
     def _new_session(self) -> CompactionSession:
         return CompactionSession(
@@ -267,13 +282,13 @@ class CompactionEngine(ContextEngine):
         Raises:
             ConfigurationError: If the window is not above 0; then nothing changes.
         """
-        before = self.context_length, self._main_url
-        self.context_length, self._main_url = context_length, base_url or None
+        before = self.context_length, self._main
+        self.context_length, self._main = context_length, _Main(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
             self._session.reconfigure(self._strategy(), window=context_length)
         except Exception:
-            self.context_length, self._main_url = before
+            self.context_length, self._main = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
