@@ -6,7 +6,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 from anyio.from_thread import start_blocking_portal
@@ -18,7 +18,17 @@ from ..recall import TOOLS, handle_tool_call, tool_schemas
 from ..run import CompactionResult
 from ..session import CompactionSession
 from ..stores import SQLiteStore, Store
-from ..strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, TokenBudgetComposed, as_strategy
+from ..strategies import (
+    Lossless,
+    Offload,
+    Pipeline,
+    Strategy,
+    StrategyLike,
+    StubResults,
+    TokenBudgetComposed,
+    ToolResult,
+    as_strategy,
+)
 from ..summarizers import OpenAISummarizer, Summarizer
 from ..tokens import TokenCounter
 from .contract import ContextEngine
@@ -28,6 +38,7 @@ from .settings import EngineSettings
 __all__ = ["CompactionEngine"]
 
 _STRIKES: Final = 2
+_RESULT_CHARS: Final = 200
 _OPENROUTER: Final = "https://openrouter.ai/api/v1"
 
 
@@ -48,7 +59,8 @@ class CompactionEngine(ContextEngine):
     switched, or a person asks.
 
     With a store (``settings.store``, or one in the pipeline), what leaves the conversation can be read back by the tools of
-    `compaction.recall`, which the engine offers.
+    `compaction.recall`, which the engine offers; the documented compressor then leaves stubs, which name what they stand for,
+    in place of its placeholder.
 
     Args:
         settings: How it works; by default as documented.
@@ -138,12 +150,12 @@ class CompactionEngine(ContextEngine):
     def _strategy(self) -> Strategy:
         """What compacts, for the present model and conversation."""
         given: Strategy | None = self._given["strategy"]
-        strategy = self._preset() if given is None else given
-        if self._store is not None and not list(_stores(strategy)):
-            strategy = Lossless(strategy, self._store)
+        strategy: Strategy = self._preset() if given is None else given
+        if self._store is not None and not _stores(strategy):
+            strategy = _lossless(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
         return _of_conversation(strategy, self._conversation)
 
-    def _preset(self) -> Strategy:
+    def _preset(self) -> Pipeline:
         summarizer = self._given["summarizer"] or self._model()
         return presets.hermes(
             self.context_length,
@@ -201,8 +213,16 @@ class CompactionEngine(ContextEngine):
         return self.settings.enabled and tokens >= self.threshold_tokens > 0 and self._strikes < _STRIKES
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
-        """Whether a rough estimate, four characters a token, reaches the threshold; O(characters)."""
-        return self.should_compress(MessageIndex(messages, counter="chars/4").tokens)
+        """Whether a rough estimate, four characters a token, reaches the threshold; O(characters).
+
+        What cannot be read cannot be compacted: then not, and ``last_error`` says why.
+        """
+        try:
+            tokens = MessageIndex(messages, counter="chars/4").tokens
+        except InputError as error:
+            self.last_error = f"{type(error).__name__}: {error}"
+            return False
+        return self.should_compress(tokens)
 
     def should_defer_preflight_to_real_usage(self, rough_tokens: int) -> bool:
         """Whether a compaction was done and no usage has been reported since."""
@@ -326,6 +346,14 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
+
+
+def _lossless(preset: Pipeline, store: Store) -> Pipeline:
+    """The documented compressor with stubs in place of its placeholder: each names the stored result, in any process."""
+    results, summary = preset.steps
+    keep = cast("ToolResult", results).keep
+    stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
+    return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
 
 
 def _stores(strategy: Strategy) -> list[Store]:

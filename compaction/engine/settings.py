@@ -14,7 +14,7 @@ from ..errors import ConfigurationError
 
 __all__ = ["EngineSettings", "SummaryProvider"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
 """Whose server a summary model runs on, where no base URL is given."""
@@ -61,7 +61,8 @@ class EngineSettings:
             else what the ``openai`` package takes.
         cache_ttl: How long a provider is to keep a prompt.
         pipeline: A file of a pipeline to run instead; see `compaction.config`.
-        store: A file for what leaves the conversation, so that nothing is lost; ``None`` for no lossless mode.
+        store: A file for what leaves the conversation, so that nothing is lost; ``None`` for no lossless mode. A pipeline that
+            has a store of its own goes by that one.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -142,11 +143,11 @@ def _text(block: Mapping[str, Any], name: str, where: str) -> str | None:
     return _value(block, name, str, where) or None
 
 
-def _value(block: Mapping[str, Any], name: str, kind: type[T], where: str) -> T | None:
+def _value(block: Mapping[str, Any], name: str, kind: type[_T], where: str) -> _T | None:
     value: Any = block.get(name)
     if value is None:
         return None
     allowed = (int, float) if kind is float else (kind,)
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise ConfigurationError(f"config.yaml: {where}.{name} must be {_WORDS[kind]} (got {value!r})")
-    return cast("T", value)
+    return cast("_T", value)
