@@ -54,6 +54,7 @@ from compaction.triggers import (
     turns_exceed,
 )
 
+ROOT = Path(__file__).resolve().parent.parent
 TRIGGERS: list[Trigger] = [
     always,
     never,

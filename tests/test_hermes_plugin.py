@@ -133,6 +133,12 @@ def test_configuration(config: str | None, enabled: bool | None, engine: str | N
     assert (status.enabled, status.engine, status.active) == (enabled, engine, False)
 
 
+def test_hermes_own_folder_needs_no_enabling(home: Path, tmp_path: Path) -> None:
+    """A plugin among Hermes' own context engines is loaded by its name alone."""
+    assert hermes_status(tmp_path / "plugins" / "context_engine").enabled is True
+    assert hermes_status(tmp_path / "plugins").enabled is False
+
+
 def test_what_is_left_to_do(tmp_path: Path) -> None:
     """Each line says what is missing; with nothing missing it is active; another version is named as untested."""
     ready = HermesStatus(hermes="0.19.0", folder=tmp_path, installed=True, entry_point=False, enabled=True, engine="compaction")
