@@ -94,10 +94,9 @@ def _without_key(part: Any) -> Any:
 
 def _carries(message: Mapping[str, Any], native: bool) -> bool:
     """Whether the provider heeds a mark on this message."""
-    content = message.get("content")
-    if isinstance(content, list) and content and not _is_marked_whole(message, native):
-        last: object = _parts(message)[-1]
-        return isinstance(last, Mapping)
+    parts = _parts(message)
+    if parts and not _is_marked_whole(message, native):
+        return isinstance(parts[-1], Mapping)
     return native or bool(message.get("content"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -134,6 +135,8 @@ class TestWhen:
         """A rough estimate before a request; after a compaction, a report is waited for."""
         made = engine()
         assert (made.should_compress_preflight(CHAT), made.should_compress_preflight(CHAT[:2])) == (True, False)
+        assert made.should_compress_preflight([*CHAT, 5]) is False
+        assert "InvalidMessage" in str(made.last_error)
         assert made.should_defer_preflight_to_real_usage(9_000) is False
         made.awaiting_real_usage_after_compression = True
         assert made.should_defer_preflight_to_real_usage(9_000) is True
@@ -345,7 +348,17 @@ class TestLossless:
     """With a store nothing is lost, and the agent has tools."""
 
     def ids(self, view: list[Any]) -> str:
-        return str(next(message["content"] for message in view if "[compaction " in str(message["content"]))).split()[1]
+        return str(next(message["content"] for message in view if "by Summarization" in str(message["content"]))).split()[1]
+
+    def expanded(self, made: CompactionEngine, id: str) -> list[str]:
+        """All that an id stands for, page by page, a line of JSON for each message."""
+        pages, offset = [""], 0
+        while offset is not None:
+            arguments = {"id": id, "form": "json", "offset": offset, "limit": 50_000}
+            answer = json.loads(made.handle_tool_call("compaction_expand", arguments))
+            pages.append(answer["content"])
+            offset = answer.get("next_offset")
+        return "".join(pages).split("\n")
 
     def test_tools(self, tmp_path: Path) -> None:
         """They are offered bare, as a host wraps them, and answered from the conversation's own part of the store."""
@@ -362,6 +375,19 @@ class TestLossless:
         made.on_session_start("lee")
         assert "error" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] == 0
+
+    def test_restarts(self, tmp_path: Path) -> None:
+        """A new process in every round, which knows the last view alone: every original comes back from the last one's ids."""
+        view: list[Any] = []
+        for start in range(0, 200, 40):
+            made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
+            made.on_session_start("kim")
+            view = json.loads(json.dumps(made.compress([*view, *CHAT[start : start + 40]])))
+        named = [self.ids(view), *re.findall(r'compaction_expand\(id=\\?"(\w+)', json.dumps(view))]
+        found = {*map(json.dumps, view), *(line for id in named for line in self.expanded(made, id))}
+        assert [place for place, message in enumerate(CHAT) if json.dumps(message, ensure_ascii=False) not in found] == [0]
+        hits = json.loads(made.handle_tool_call("compaction_grep", {"query": "fix bugs"}))["results"]
+        assert [hit["role"] for hit in hits] == ["system"]
 
     def test_no_store(self) -> None:
         """Without a store there are no tools."""
@@ -462,8 +488,23 @@ class TestSettings:
         assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:9/v1'" in repr(made._strategy())
         assert "on_failure='digest'" in repr(made._strategy())
         made = engine(EngineSettings(summary_model="small"))
-        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1")
-        assert "base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1", api_key="sk-secret")
+        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        assert "sk-secret" not in repr(made._strategy())
+
+    def test_whose_model(self) -> None:
+        """``main`` is the main model itself, ``openrouter`` has a server and a key of its own, others need a server."""
+        made = engine(EngineSettings(summary_provider="main"))
+        assert "DigestSummarizer" in repr(made._strategy())
+        made.update_model("big", 64_000, base_url="http://127.0.0.1:8/v1")
+        assert "OpenAISummarizer(model='big', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        made = engine(EngineSettings(summary_provider="openrouter", summary_model="small"))
+        assert "api_key_env='OPENROUTER_API_KEY'" in repr(made._strategy())
+        elsewhere = {"model": "m", "provider": "elsewhere"}
+        with pytest.raises(ConfigurationError, match="name its base_url"):
+            EngineSettings.from_config({"auxiliary": {"compression": elsewhere}})
+        named = {**elsewhere, "base_url": "http://127.0.0.1:7/v1"}
+        assert EngineSettings.from_config({"auxiliary": {"compression": named}}).summary_base_url == "http://127.0.0.1:7/v1"
 
     def test_any_pipeline(self, tmp_path: Path) -> None:
         """A file of a pipeline takes the place of the default one; a wrong file is refused when the engine is made."""

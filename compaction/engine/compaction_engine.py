@@ -6,7 +6,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 from anyio.from_thread import start_blocking_portal
@@ -18,7 +18,17 @@ from ..outcome import CompactionResult
 from ..recall import TOOLS, handle_tool_call, tool_schemas
 from ..session import CompactionSession
 from ..stores import SQLiteStore, Store
-from ..strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, TokenBudgetComposed, as_strategy
+from ..strategies import (
+    Lossless,
+    Offload,
+    Pipeline,
+    Strategy,
+    StrategyLike,
+    StubResults,
+    TokenBudgetComposed,
+    ToolResult,
+    as_strategy,
+)
 from ..summarizers import OpenAISummarizer, Summarizer
 from ..tokens import TokenCounter
 from .contract import ContextEngine
@@ -28,6 +38,17 @@ from .settings import EngineSettings
 __all__ = ["CompactionEngine"]
 
 _STRIKES: Final = 2
+_RESULT_CHARS: Final = 200
+_OPENROUTER: Final = "https://openrouter.ai/api/v1"
+
+
+@attrs.frozen
+class _Main:
+    """The main model, as the host named it last."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = attrs.field(default="", repr=False)
 
 
 class CompactionEngine(ContextEngine):
@@ -38,7 +59,8 @@ class CompactionEngine(ContextEngine):
     switched, or a person asks.
 
     With a store (``settings.store``, or one in the pipeline), what leaves the conversation can be read back by the tools of
-    `compaction.recall`, which the engine offers.
+    `compaction.recall`, which the engine offers; the documented compressor then leaves stubs, which name what they stand for,
+    in place of its placeholder.
 
     Args:
         settings: How it works; by default as documented.
@@ -89,7 +111,7 @@ class CompactionEngine(ContextEngine):
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._pressure = pressure
-        self._main_url: str | None = None
+        self._main = _Main()
         self._strikes = 0
         self._unproven = False
         self._one_at_a_time = threading.Lock()
@@ -128,12 +150,12 @@ class CompactionEngine(ContextEngine):
     def _strategy(self) -> Strategy:
         """What compacts, for the present model and conversation."""
         given: Strategy | None = self._given["strategy"]
-        strategy = self._preset() if given is None else given
-        if self._store is not None and not list(_stores(strategy)):
-            strategy = Lossless(strategy, self._store)
+        strategy: Strategy = self._preset() if given is None else given
+        if self._store is not None and not _stores(strategy):
+            strategy = _lossless(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
         return _of_conversation(strategy, self._conversation)
 
-    def _preset(self) -> Strategy:
+    def _preset(self) -> Pipeline:
         summarizer = self._given["summarizer"] or self._model()
         return presets.hermes(
             self.context_length,
@@ -146,11 +168,16 @@ class CompactionEngine(ContextEngine):
         )
 
     def _model(self) -> Summarizer | None:
-        settings = self.settings
-        if settings.summary_model is None:
+        settings, main = self.settings, self._main
+        model = settings.summary_model or (main.model if settings.summary_provider == "main" else "")
+        if not model:
             return None
-        url = settings.summary_base_url or self._main_url
-        return OpenAISummarizer(settings.summary_model, base_url=url, api_key_env=settings.summary_key_env)
+        url, key_env, key = settings.summary_base_url, settings.summary_key_env, None
+        if url is None and settings.summary_provider == "openrouter":
+            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
+        elif url is None:
+            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
 
     def _new_session(self) -> CompactionSession:
         return CompactionSession(
@@ -186,8 +213,16 @@ class CompactionEngine(ContextEngine):
         return self.settings.enabled and tokens >= self.threshold_tokens > 0 and self._strikes < _STRIKES
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
-        """Whether a rough estimate, four characters a token, reaches the threshold; O(characters)."""
-        return self.should_compress(MessageIndex(messages, counter="chars/4").tokens)
+        """Whether a rough estimate, four characters a token, reaches the threshold; O(characters).
+
+        What cannot be read cannot be compacted: then not, and ``last_error`` says why.
+        """
+        try:
+            tokens = MessageIndex(messages, counter="chars/4").tokens
+        except InputError as error:
+            self.last_error = f"{type(error).__name__}: {error}"
+            return False
+        return self.should_compress(tokens)
 
     def should_defer_preflight_to_real_usage(self, rough_tokens: int) -> bool:
         """Whether a compaction was done and no usage has been reported since."""
@@ -267,13 +302,13 @@ class CompactionEngine(ContextEngine):
         Raises:
             ConfigurationError: If the window is not above 0; then nothing changes.
         """
-        before = self.context_length, self._main_url
-        self.context_length, self._main_url = context_length, base_url or None
+        before = self.context_length, self._main
+        self.context_length, self._main = context_length, _Main(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
             self._session.reconfigure(self._strategy(), window=context_length)
         except Exception:
-            self.context_length, self._main_url = before
+            self.context_length, self._main = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
@@ -311,6 +346,14 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
+
+
+def _lossless(preset: Pipeline, store: Store) -> Pipeline:
+    """The documented compressor with stubs in place of its placeholder: each names the stored result, in any process."""
+    results, summary = preset.steps
+    keep = cast("ToolResult", results).keep
+    stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
+    return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
 
 
 def _stores(strategy: Strategy) -> list[Store]:

@@ -89,7 +89,8 @@ def register(ctx: Any) -> None:
     Raises:
         ConfigurationError: If ``config.yaml`` holds a value that cannot be used; Hermes then says so and uses its own engine.
     """
-    ctx.register_context_engine(engine_class()(EngineSettings.from_config(_config())))
+    engine = engine_class()(EngineSettings.from_config(_config()))
+    ctx.register_context_engine(engine)
 
 
 def _config() -> Mapping[str, Any]:

@@ -103,7 +103,8 @@ class HermesStatus:
         folder: Where the plugin's folder belongs.
         installed: Whether it is there.
         entry_point: Whether the entry point is there.
-        enabled: Whether ``config.yaml`` lists it under ``plugins.enabled``; ``None`` if that file cannot be read.
+        enabled: Whether ``config.yaml`` lists it under ``plugins.enabled``, which a plugin in Hermes' own ``context_engine``
+            folder does not need; ``None`` if that file cannot be read.
         engine: What ``config.yaml`` names as ``context.engine``; ``None`` if it names none.
     """
 
@@ -154,12 +155,13 @@ def hermes_status(path: Path | None = None) -> HermesStatus:
     listed = plugins.get("enabled")
     points = entry_points(group="hermes_agent.plugins", name=PLUGIN)
     engine = context.get("engine")
+    enabled = isinstance(listed, list) and PLUGIN in listed
     return HermesStatus(
         hermes=_version("hermes-agent"),
         folder=folder,
         installed=(folder / "__init__.py").is_file(),
         entry_point=bool(points),
-        enabled=None if config is None else isinstance(listed, list) and PLUGIN in listed,
+        enabled=True if folder.parent.name == "context_engine" else None if config is None else enabled,
         engine=engine if isinstance(engine, str) else None,
     )
 
