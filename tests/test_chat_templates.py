@@ -1,4 +1,4 @@
-"""Local servers write prompts with a chat template, which raises where it does not like a list; it takes what compaction leaves.
+"""Local servers write prompts with chat templates, which raise where they do not like a list; they take what compaction leaves.
 
 The templates are written for these tests after what those of three families of models do and refuse.
 """

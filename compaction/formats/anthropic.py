@@ -84,6 +84,9 @@ class Anthropic(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
+    def key(self, raw: Any) -> Any:
+        return raw if type(raw) is dict or fields_of(raw) is None else self.to_wire(raw)
+
     def to_wire(self, raw: Any) -> Any:
         return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
 
@@ -94,7 +97,7 @@ class Anthropic(MessageFormat):
         if after.role == "assistant":
             return before is not None and before.role != "assistant"
         if after.is_system:
-            return before is None or before.is_system or before.role != "assistant"
+            return before is None or not (before.is_system or before.role == "assistant")
         return before is None or not before.is_system
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:

@@ -81,6 +81,9 @@ class Gemini(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
+    def key(self, raw: Any) -> Any:
+        return raw if type(raw) is dict or fields_of(raw) is None else self.to_wire(raw)
+
     def to_wire(self, raw: Any) -> Any:
         dump = getattr(raw, "to_json_dict", None)
         return dump() if callable(dump) else plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
