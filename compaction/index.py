@@ -22,9 +22,10 @@ import attrs
 
 from . import state, sync
 from .context import RunContext
-from .edits import Edit, Refusal, Restore, Together, brief, named, renamed, signature
+from .edits import Drop, Edit, Refusal, Restore, Together, brief, named, renamed, signature
 from .errors import InputError, NoProgress, StateError
 from .formats import MessageFormat, fits, resolve
+from .groups import GroupRecord
 from .journal import Applied, inserted, perform, undo
 from .laws import refusal
 from .messages import Message
@@ -94,7 +95,7 @@ class MessageIndex(IndexView):
         self._extend(self._measured(given, len(self._projection.source)))
 
     def _turn_to(self, format: MessageFormat) -> None:
-        """Read everything anew in a format that shows only now: until one does, a conversation is read as chat completions."""
+        """Read everything anew in a format that shows only now."""
         known = self._judged([format.read(raw, place) for place, raw in enumerate(self._projection.source)])
         journal = state.in_format(self._journal, self.format, format)
         self.format = format
@@ -126,16 +127,17 @@ class MessageIndex(IndexView):
             if pinned:
                 record.pinned = True
             if record.excluded:
-                late = Restore((record.id,), reason="a late result came for its call")
-                self._journal.append(perform(projection, late, self.measure))
+                self._restore(record)
                 self._view = view = None
 
-    def _note_time(self) -> None:
-        now = self.context.now
-        if now is None or now == self._seen_at:
-            return
-        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
-        self._seen_at = now
+    def _restore(self, record: GroupRecord) -> None:
+        """Bring back a group that a late result came for; a line that stood for it alone goes."""
+        late = Restore((record.id,), reason="a late result came for its call")
+        self._journal.append(perform(self._projection, late, self.measure))
+        line = self._projection.line_for(record)
+        if line is not None:
+            gone = perform(self._projection, Drop((line.id,), reason="the call it stood for came back"), self.measure)
+            self._journal.append(attrs.evolve(gone, turn=self._journal[-2].turn))
 
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Follow the full list a framework passes on each call: append what is new, take back what is gone.

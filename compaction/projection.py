@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from .groups import Grouping, GroupKind, GroupRecord, MessageGroup
 from .making import maker
+from .marks import COLLAPSED_BY
 from .messages import Message
 from .metrics import Tally
 
@@ -125,6 +126,13 @@ class Projection:
         self._anchored.setdefault(anchor, []).append(record)
         self.included.add(record)
         return record
+
+    def line_for(self, record: GroupRecord) -> GroupRecord | None:
+        """The collapsed tool call that the view shows for this group alone; ``None`` if there is none."""
+        for line in self._anchored.get(record.anchor, ()):
+            if not line.excluded and line.made_by == COLLAPSED_BY and line.replaces == (record.id,):
+                return line
+        return None
 
     def withdraw(self, record: GroupRecord) -> None:
         """Undo the newest insertion."""

@@ -94,8 +94,7 @@ def _ordinal_of(projection: Projection, place: int) -> int:
 def common_prefix(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int:
     """How many first messages two lists share; O(shared), by identity first, then by the format's key."""
     shortest = min(len(known), len(given))
-    plain = type(format).key is MessageFormat.key
-    if plain and known[:shortest] == given[:shortest]:
+    if known[:shortest] == given[:shortest]:
         return shortest
     key = format.key
     for place in range(shortest):

@@ -42,6 +42,13 @@ class IndexView:
         self._view: list[Any] | None = []
         self._groups: tuple[MessageGroup, ...] | None = None
 
+    def _note_time(self) -> None:
+        now = self.context.now
+        if now is None or now == self._seen_at:
+            return
+        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
+        self._seen_at = now
+
     @property
     def included(self) -> Metrics:
         """Sizes of what the view shows."""

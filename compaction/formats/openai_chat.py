@@ -18,7 +18,7 @@ from ..errors import ConfigurationError, InvalidMessage
 from ..making import maker
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of, key_of
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
 
@@ -92,6 +92,9 @@ class OpenAIChat(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
+
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
 
     def to_wire(self, raw: Any) -> Any:
         return _plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
