@@ -376,6 +376,14 @@ class TestLossless:
         assert "error" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] == 0
 
+    def test_a_pipelines_own_store_wins(self, tmp_path: Path) -> None:
+        """With a store in the pipeline and one in the settings, the tools read where the pipeline stores."""
+        own = SQLiteStore(tmp_path / "own.db")
+        made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
+        made.compress(CHAT)
+        assert made.store == own
+        assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
+
     def test_restarts(self, tmp_path: Path) -> None:
         """A new process in every round, which knows the last view alone: every original comes back from the last one's ids."""
         view: list[Any] = []

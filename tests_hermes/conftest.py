@@ -68,17 +68,12 @@ def agent(loaded: Callable[[], Any]) -> Callable[..., Any]:
     """Makes a real agent, which chooses its engine by ``config.yaml``; nothing is sent anywhere."""
     from run_agent import AIAgent
 
-    def make(*, fresh: bool = True) -> Any:
+    def make(*, fresh: bool = True, **options: Any) -> Any:
         if fresh:
             loaded()
-        return AIAgent(
-            model="anthropic/claude-sonnet-4",
-            api_key="none",
-            base_url="http://127.0.0.1:9/v1",
-            quiet_mode=True,
-            skip_memory=True,
-            skip_context_files=True,
-        )
+        quiet = {"quiet_mode": True, "skip_memory": True, "skip_context_files": True}
+        model = {"model": "anthropic/claude-sonnet-4", "api_key": "none", "base_url": "http://127.0.0.1:9/v1"}
+        return AIAgent(**{**model, **quiet, **options})
 
     return make
 

@@ -94,9 +94,7 @@ def converter() -> Converter:
         from cattrs import Converter
         from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
     except ImportError as error:
-        raise ConfigurationError(
-            f"files of pipelines need cattrs ({error}): pip install 'compaction-toolkit[config]'"
-        ) from error
+        raise missing("cattrs", error) from error
     made = Converter(unstruct_collection_overrides={tuple: list})
 
     def omitted(cls: type) -> dict[str, Any]:

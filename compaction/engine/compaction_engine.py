@@ -6,7 +6,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 from anyio.from_thread import start_blocking_portal
@@ -18,27 +18,17 @@ from ..outcome import CompactionResult
 from ..recall import TOOLS, handle_tool_call, tool_schemas
 from ..session import CompactionSession
 from ..stores import SQLiteStore, Store
-from ..strategies import (
-    Lossless,
-    Offload,
-    Pipeline,
-    Strategy,
-    StrategyLike,
-    StubResults,
-    TokenBudgetComposed,
-    ToolResult,
-    as_strategy,
-)
+from ..strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ..summarizers import OpenAISummarizer, Summarizer
 from ..tokens import TokenCounter
 from .contract import ContextEngine
+from .lossless import lossless_compressor, of_conversation, stores_in
 from .pressure import ContextPressure, PressureNotice
 from .settings import EngineSettings
 
 __all__ = ["CompactionEngine"]
 
 _STRIKES: Final = 2
-_RESULT_CHARS: Final = 200
 _OPENROUTER: Final = "https://openrouter.ai/api/v1"
 
 
@@ -136,7 +126,7 @@ class CompactionEngine(ContextEngine):
     @property
     def store(self) -> Store | None:
         """Where what leaves the conversation goes, if anywhere."""
-        return self._store or next(iter(_stores(self._strategy())), None)
+        return next(iter(stores_in(self._strategy())), None)
 
     # ---------------------------------------------------------------- what compacts
 
@@ -151,9 +141,9 @@ class CompactionEngine(ContextEngine):
         """What compacts, for the present model and conversation."""
         given: Strategy | None = self._given["strategy"]
         strategy: Strategy = self._preset() if given is None else given
-        if self._store is not None and not _stores(strategy):
-            strategy = _lossless(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
-        return _of_conversation(strategy, self._conversation)
+        if self._store is not None and not stores_in(strategy):
+            strategy = lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
+        return of_conversation(strategy, self._conversation)
 
     def _preset(self) -> Pipeline:
         summarizer = self._given["summarizer"] or self._model()
@@ -302,13 +292,13 @@ class CompactionEngine(ContextEngine):
         Raises:
             ConfigurationError: If the window is not above 0; then nothing changes.
         """
-        before = self.context_length, self._main
+        before = self.context_length, self._main, self.threshold_percent
         self.context_length, self._main = context_length, _Main(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
             self._session.reconfigure(self._strategy(), window=context_length)
         except Exception:
-            self.context_length, self._main = before
+            self.context_length, self._main, self.threshold_percent = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
@@ -346,38 +336,3 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
-
-
-def _lossless(preset: Pipeline, store: Store) -> Pipeline:
-    """The documented compressor with stubs in place of its placeholder: each names the stored result, in any process."""
-    results, summary = preset.steps
-    keep = cast("ToolResult", results).keep
-    stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
-    return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
-
-
-def _stores(strategy: Strategy) -> list[Store]:
-    """The stores in a strategy, outermost first."""
-    if isinstance(strategy, Offload):
-        return [strategy.store]
-    if isinstance(strategy, Lossless):
-        return [strategy.store, *_stores(strategy.strategy)]
-    return [store for part in _parts(strategy) for store in _stores(part)]
-
-
-def _parts(strategy: Strategy) -> tuple[Strategy, ...]:
-    if isinstance(strategy, Pipeline):
-        return strategy.steps
-    return strategy.strategies if isinstance(strategy, TokenBudgetComposed) else ()
-
-
-def _of_conversation(strategy: Strategy, conversation: str) -> Strategy:
-    """The strategy with all that it stores under the conversation's name."""
-    if isinstance(strategy, Offload):
-        return attrs.evolve(strategy, session=conversation)
-    if isinstance(strategy, Lossless):
-        return attrs.evolve(strategy, session=conversation, strategy=_of_conversation(strategy.strategy, conversation))
-    parts = [_of_conversation(part, conversation) for part in _parts(strategy)]
-    if isinstance(strategy, Pipeline):
-        return Pipeline(*parts, trigger=strategy.trigger, target=strategy.target)
-    return attrs.evolve(strategy, strategies=parts) if isinstance(strategy, TokenBudgetComposed) else strategy
