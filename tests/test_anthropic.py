@@ -262,7 +262,7 @@ def test_seams() -> None:
         (said, None),
         (asked, told),
     ]
-    refused = [(None, said), (said, said), (told, asked), (said, told)]
+    refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]
     assert [pair for pair in allowed if not anthropic.valid_seam(*pair)] == []
     assert [pair for pair in refused if anthropic.valid_seam(*pair)] == []
 
