@@ -33,8 +33,8 @@ FLOORS = (
     ("selectors", "triggers"),
     ("summarizers", "stores", "recall", "strategies"),
     ("run", "presets", "caching"),
-    ("session_store", "session", "files"),
-    ("engine", "integrations", "batch", "replay", "config", "testing"),
+    ("session_store", "session", "files", "config"),
+    ("engine", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )
 PLACES = {unit: place for place, unit in enumerate(unit for floor in FLOORS for unit in floor)}
@@ -53,6 +53,7 @@ HEAVY = {
     "ray",
     "rich",
     "tiktoken",
+    "tomli_w",
     "toktok",
     "typer",
     "yaml",

@@ -1,4 +1,4 @@
-"""The command line: ``compaction compact``, ``inspect``, ``validate`` and ``repair``.
+"""The command line: ``compaction compact``, ``inspect``, ``validate``, ``repair`` and others.
 
 It needs the extra ``cli``; without it, `main` says so in one line.
 """

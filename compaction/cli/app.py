@@ -9,6 +9,7 @@ import typer
 
 from .check import repair, validate
 from .compact import compact
+from .config import config
 from .exits import CommandGroup
 from .inspect import inspect
 from .replay import replay
@@ -52,3 +53,4 @@ def _commands(
 
 for command in (compact, inspect, validate, repair, replay):
     app.command()(command)
+app.add_typer(config)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Final
 
+import anyio
 import attrs
 import typer
 
-from .. import presets
+from .. import config, presets
+from ..context import RunContext
 from ..errors import ConfigurationError
 from ..files import Conversation, write_text
-from ..run import Step, compact_sync
+from ..run import Step
+from ..run import compact as compact_async
 from ..strategies import Strategy
 from ..tokens import TokenCounter
 from ..validity import validate
@@ -35,11 +40,13 @@ class Plan:
 
     Args:
         strategy: What does it.
-        budget: Tokens by which the result is judged.
+        budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
+        window: Tokens of the model's window, if known.
     """
 
     strategy: Strategy
-    budget: int
+    budget: int | None
+    window: int | None = None
 
 
 def compact(
@@ -49,6 +56,15 @@ def compact(
     preset: Annotated[
         str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(_PRESETS)}.", show_default=True)
     ] = "context_window",
+    pipeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="In place of --preset: a pipeline in TOML or YAML. --window then says what the model takes in, --budget or "
+            "--window what the result is judged by.",
+        ),
+    ] = None,
     window: Annotated[
         int | None,
         typer.Option(
@@ -74,7 +90,7 @@ def compact(
     What is not changed is written byte for byte as it was read. Exit code 1: a conversation is still too large, or breaks a
     rule of its format that it did not break before; the output is written all the same.
     """
-    plan = _plan(preset, window, budget, reserve_output)
+    plan = _plan(preset, window, budget, reserve_output, pipeline)
     counting, note = counter_named(counter)
     target, stream = output_of(output)
     compacted: list[Compacted] = []
@@ -92,7 +108,11 @@ def compact(
     return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
 
 
-def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int | None) -> Plan:
+def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None) -> Plan:
+    if pipeline is not None:
+        if reserve_output is not None:
+            raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
+        return Plan(config.load(pipeline), window if budget is None else budget, window)
     if preset not in _PRESETS:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(_PRESETS)}")
     if window is not None and budget is None:
@@ -108,6 +128,15 @@ def _plan(preset: str, window: int | None, budget: int | None, reserve_output: i
 def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter) -> tuple[str, Compacted]:
     """The conversation's new text, and what there is to say about it."""
     steps: list[Step] = []
-    result = compact_sync(conversation.messages, plan.strategy, counter=counter, budget=plan.budget, on_step=steps.append)
+    run = partial(
+        compact_async,
+        conversation.messages,
+        plan.strategy,
+        counter=counter,
+        context=RunContext(window=plan.window),
+        budget=plan.budget,
+        on_step=steps.append,
+    )
+    result = anyio.run(run)
     done = Compacted.of(conversation, result, steps, budget=plan.budget, known=validate(conversation.messages))
     return conversation.with_messages(result.messages), done

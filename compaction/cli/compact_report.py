@@ -98,7 +98,7 @@ class Compacted:
         where: Its file, and its line where the file holds several.
         id: Its id.
         outcome: How the run ended, in the library's words: ``over_target`` also if a step fell short of its own target.
-        fits: Whether the result is within the budget.
+        fits: Whether the result is within the budget, or reached the strategy's targets if there is none.
         before: Sizes before.
         after: Sizes after.
         steps: What was done, in the order in which steps ended.
@@ -122,7 +122,13 @@ class Compacted:
 
     @classmethod
     def of(
-        cls, conversation: Conversation, result: CompactionResult, steps: Sequence[Step], *, budget: int, known: list[Problem]
+        cls,
+        conversation: Conversation,
+        result: CompactionResult,
+        steps: Sequence[Step],
+        *,
+        budget: int | None,
+        known: list[Problem],
     ) -> Compacted:
         """What there is to say about a run.
 
@@ -130,7 +136,7 @@ class Compacted:
             conversation: What was compacted.
             result: What came of it.
             steps: What was done.
-            budget: Tokens by which the result is judged.
+            budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
             known: The problems the conversation had before.
         """
         problems = validate(result.messages)
@@ -139,7 +145,7 @@ class Compacted:
             where=conversation.where,
             id=conversation.id,
             outcome=result.outcome,
-            fits=result.after.tokens <= budget,
+            fits=result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
             before=result.before,
             after=result.after,
             steps=StepTaken.all_of(steps),
@@ -178,7 +184,7 @@ class CompactReport:
         exact: Whether its counts are those of its encoding.
         note: What has to be said about it, if anything.
         strategy: The strategy, as the expression that builds it.
-        budget: Tokens by which each result was judged.
+        budget: Tokens by which each result was judged, if there is a budget.
         conversations: What became of each.
     """
 
@@ -187,7 +193,7 @@ class CompactReport:
     exact: bool
     note: str | None
     strategy: str
-    budget: int
+    budget: int | None
     conversations: list[Compacted]
 
     def totals(self) -> dict[str, Any]:
@@ -214,7 +220,8 @@ class CompactReport:
             else:
                 self._show_all(console)
             precision = "" if self.exact else ", an estimate"
-            console.print(safe(f"budget {self.budget:,} tokens, counted by {self.counter}{precision}"))
+            judged = "no budget, tokens" if self.budget is None else f"budget {self.budget:,} tokens,"
+            console.print(safe(f"{judged} counted by {self.counter}{precision}"))
             if self.note:
                 console.print(safe(self.note))
 

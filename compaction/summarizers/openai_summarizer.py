@@ -7,6 +7,7 @@ and `Sending` sends.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -30,7 +31,7 @@ _optional = attrs.validators.optional
 
 def _a_name(instance: object, attribute: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be the name of a model (got {value!r})")
+        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a name (got {value!r})")
 
 
 def _from_0_to_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
@@ -58,6 +59,18 @@ def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str
         )
 
 
+def _key_in(variable: str) -> str:
+    """The key that an environment variable holds.
+
+    Raises:
+        ConfigurationError: If it is not set.
+    """
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigurationError(f"OpenAISummarizer: {variable} is not set; put the server's key into that variable")
+    return key
+
+
 @attrs.frozen
 class OpenAISummarizer:
     """Has a model write the summary.
@@ -74,6 +87,8 @@ class OpenAISummarizer:
             for each summary, and closed.
         base_url: The server, if there is no client; by default what the ``openai`` package takes.
         api_key: Its key, if there is no client; by default ``OPENAI_API_KEY``. A server that asks for none takes any text.
+        api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
+            file and no pickle holds it.
         timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte.
         max_retries: How often a request is sent again after a fault that may pass: 408, 409, 429, 5xx, no connection, a body
             that cannot be read.
@@ -108,6 +123,7 @@ class OpenAISummarizer:
     client: Any = attrs.field(default=None, repr=False, kw_only=True)
     base_url: str | None = attrs.field(default=None, kw_only=True)
     api_key: str | None = attrs.field(default=None, repr=False, kw_only=True)
+    api_key_env: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
     timeout: float = attrs.field(default=120.0, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
     backoff_seconds: float = attrs.field(default=1.0, validator=above(0), kw_only=True)
@@ -132,6 +148,8 @@ class OpenAISummarizer:
     random: Callable[[], float] | None = attrs.field(default=None, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        if self.api_key_env is not None and (self.client is not None or self.api_key is not None):
+            raise ConfigurationError("OpenAISummarizer: 'api_key_env' stands in place of a client and of 'api_key'; pass one")
         if self.client is None:
             return
         sync = is_sync(self.client)
@@ -161,7 +179,7 @@ class OpenAISummarizer:
         sending = Sending(
             client=self.client,
             base_url=self.base_url,
-            api_key=self.api_key,
+            api_key=self.api_key if self.api_key_env is None else _key_in(self.api_key_env),
             timeout=self.timeout,
             max_tokens_field=self.max_tokens_field,
             options=self.options,

@@ -1,0 +1,36 @@
+"""Keys stay out of files: a file names the environment variable that holds one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..errors import ConfigurationError
+from ..summarizers import redact
+
+__all__ = ["NO_KEY", "check_no_secrets"]
+
+NO_KEY: Final = ("none", "unused")
+"""What may stand for the key of a server that asks for none."""
+
+
+def check_no_secrets(options: Mapping[str, Any]) -> None:
+    """See that a summarizer's options hold no key.
+
+    Args:
+        options: As they stand in a file.
+
+    Raises:
+        ConfigurationError: If they hold one; does not repeat it.
+
+    >>> check_no_secrets({"api_key_env": "OPENAI_API_KEY", "base_url": "http://127.0.0.1:8080/v1"})
+    """
+    if options.get("api_key", "none") not in NO_KEY:
+        raise ConfigurationError(
+            "'api_key' does not belong in a file; name the environment variable that holds it: api_key_env = \"OPENAI_API_KEY\""
+        )
+    for name in ("base_url", "options"):
+        text = json.dumps(options.get(name, ""), default=str)
+        if redact(text) != text:
+            raise ConfigurationError(f"{name!r} holds what looks like a key or password; it does not belong in a file")
