@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import attrs
@@ -67,7 +68,9 @@ class Lines:
         ]
         names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
         columns = {name: [record.get(name) for record in records] for name in names}
-        arrays = [arrow.array(values if _is_plain(values) else [_json(value) for value in values]) for values in columns.values()]
+        arrays = [
+            arrow.array(values if _is_plain(values) else [_json(value) for value in values]) for values in columns.values()
+        ]
         return arrow.table(arrays, names=names)
 
     def original(self, place: int) -> dict[str, Any]:
@@ -124,6 +127,11 @@ class Rows:
         field = self.batch.schema.field(place)
         return kept.set_column(place, field, self.column.array([written[each] for each in good]))
 
+    def stood(self, place: int) -> Any:
+        """What stands in a row, as `table` takes it."""
+        value = self.batch.column(self.column.name)[place].as_py()
+        return value.encode() if isinstance(value, str) else value
+
     def original(self, place: int) -> dict[str, Any]:
         [fields] = self.batch.slice(place, 1).to_pylist()
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
@@ -132,7 +140,7 @@ class Rows:
 def _line(fields: dict[str, Any], messages: Any) -> bytes:
     """A row as a line: its columns, and its messages under their usual name."""
     if isinstance(messages, list):
-        text = dump(Nested(cast("list[Any]", messages), None).read())
+        text = dump(Nested(messages, None).read())
     else:
         text = messages if b"\n" not in messages else dump(parse(messages))
     try:
@@ -175,7 +183,7 @@ def _lines_of(slice: Slice, most: int) -> Iterator[bytes | Oversized]:
     elif slice.text is not None:
         yield from slice.text.splitlines(keepends=True) if b"\r" not in slice.text else _split(slice.text)
     else:
-        with open(slice.source.path, "rb") as stream:
+        with Path(slice.source.path).open("rb") as stream:
             stream.seek(slice.start)
             left = slice.end - slice.start
             for line in bounded_lines(stream, most):
@@ -201,6 +209,10 @@ def _chunks_of_table(slice: Slice, column: str, most_rows: int) -> Iterator[Chun
             found = Column.of(table.schema_arrow, column)
         except ConfigurationError as error:
             raise UnreadableFile(f"{slice.source.path}: {error}") from error
+        if not table.metadata.num_rows:
+            empty = table.schema_arrow.empty_table()
+            yield Rows(empty, found, [])
+            return
         for batch in table.iter_batches(most_rows, row_groups=range(slice.start, slice.end), use_threads=False):
             rows = arrow.Table.from_batches([batch])
             yield Rows(rows, found, found.rows(rows.column(found.name)))

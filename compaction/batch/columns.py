@@ -89,7 +89,7 @@ def _without_nulls(value: Any) -> Any:
         fields = cast("dict[str, Any]", value).items()
         return {name: _without_nulls(inner) for name, inner in fields if inner is not None}
     if isinstance(value, list):
-        return [_without_nulls(inner) for inner in cast("list[Any]", value)]
+        return [_without_nulls(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
     return value
 
 
@@ -133,12 +133,12 @@ class Column:
         """The conversations in a column's values."""
         if self.kind == "nested":
             return [Nested(value, self.type) for value in values.to_pylist()]
-        return [Line(b"null" if value is None else value.encode("utf-8", "surrogatepass")) for value in values.to_pylist()]
+        return [Line(b"null" if value is None else value.encode()) for value in values.to_pylist()]
 
     def array(self, written: Sequence[Any]) -> Any:
         """What rows wrote, as a column of the same type."""
         arrow = arrow_module()
         if self.kind == "nested":
             return arrow.array(list(written), type=self.type)
-        text = arrow.array([each.decode() for each in written], type=arrow.large_string())
+        text = arrow.array([None if each is None else each.decode() for each in written], type=arrow.large_string())
         return text.cast(self.type)

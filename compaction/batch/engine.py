@@ -41,6 +41,7 @@ def compact_files(
     counter: Any = "auto",
     format: Any = None,
     budget: int | None = None,
+    window: int | None = None,
     column: str = "messages",
     to: str | None = None,
     workers: int | MakeWorkers | None = None,
@@ -67,6 +68,7 @@ def compact_files(
         counter: Counts tokens: a name, or an object that can be sent to another process.
         format: The wire format; ``None`` for OpenAI chat completions.
         budget: Tokens a result is judged by.
+        window: Tokens of the model's window, for triggers that ask.
         column: The column of a Parquet file that holds the messages.
         to: How to store the output: ``"jsonl"``, ``"jsonl.gz"``, ``"jsonl.zst"`` or ``"parquet"``; by default what the output's
             name says, else as the input is stored.
@@ -92,7 +94,14 @@ def compact_files(
     """
     given = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     job = Job.of(
-        strategy, counter=counter, format=format, budget=budget, column=column, max_bytes=max_bytes, strict=strict
+        strategy,
+        counter=counter,
+        format=format,
+        budget=budget,
+        window=window,
+        column=column,
+        max_bytes=max_bytes,
+        strict=strict,
     )
     batch = Batch(
         inputs=[Path(path) for path in given],
@@ -142,7 +151,17 @@ class Batch:
         manifest = Manifest(path, parts, plan, restart=restart)
         try:
             made, gate = self._workers(workers, limits, parts)
-            running = Running(self, manifest, sources, targets, parts, gate, on_progress, stop, clock)
+            running = Running(
+                batch=self,
+                manifest=manifest,
+                sources=sources,
+                targets=targets,
+                parts=parts,
+                gate=gate,
+                on_progress=on_progress,
+                stop=stop,
+                clock=clock,
+            )
             return running.report(running.run(made), foreign, made)
         except OSError as error:
             raise UnwritableFile(f"{self.output}: it cannot be written ({error.strerror or error}); see to it") from error
@@ -156,16 +175,17 @@ class Batch:
             raise ConfigurationError(f"workers={workers!r}: a whole number of processes >= 1")
         if summarizers_in(self.job.strategy):
             gate = Gate(limits)
-            return Awaiting(Order(gated(self.job, gate, parts), parts), gate), gate
+            return Awaiting(Order(gated(self.job, gate, parts / "summaries.sqlite"), parts), gate), gate
         processes = os.cpu_count() or 1 if workers is None else workers
-        return (Here if processes == 1 else lambda order: Processes(order, processes))(Order(self.job, parts)), None
+        order = Order(self.job, parts)
+        return Here(order) if processes == 1 else Processes(order, processes), None
 
 
-def gated(job: Job, gate: Gate, parts: Path) -> Job:
-    """The job with its summarizers asked through a gate, and their answers kept beside the parts until all is done."""
+def gated(job: Job, gate: Gate, cache: Path) -> Job:
+    """The job with its summarizers asked through a gate, and their answers kept in a file until all is done."""
 
     def limited(summarizer: Summarizer) -> Summarizer:
-        return CachedSummarizer(LimitedSummarizer(summarizer, gate), parts / "summaries.sqlite")
+        return CachedSummarizer(LimitedSummarizer(summarizer, gate), cache)
 
     return attrs.evolve(job, strategy=with_summarizers(job.strategy, limited))
 
@@ -173,4 +193,6 @@ def gated(job: Job, gate: Gate, parts: Path) -> Job:
 def _refuse_existing(targets: Sequence[Target]) -> None:
     for target in targets:
         if Path(target.path).exists():
-            raise UnwritableFile(f"{target.path}: it is there already; name another output, or restart to replace it (--restart)")
+            raise UnwritableFile(
+                f"{target.path}: it is there already; name another output, or restart to replace it (--restart)"
+            )

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import attrs
 
 from ..checks import count
+from ..context import RunContext
 from ..errors import ConfigurationError, InputError, StateError, SyncDriverError
 from ..formats import MessageFormat
 from ..formats.resolve import resolve as resolve_format
@@ -41,6 +42,7 @@ class Job:
         counter: Counts tokens: a name, or an object that can be sent to another process.
         format: The wire format; ``None`` for OpenAI chat completions.
         budget: Tokens a result is judged by; ``None`` for the strategy's own targets alone.
+        window: Tokens of the model's window, for triggers that ask; ``None`` if not known.
         column: The column of a table that holds the messages.
         max_bytes: The longest conversation that is read, in bytes of its text, >= 1: a longer one is bad.
         strict: Whether a conversation that breaks a rule of its format, comes out degraded, or is over its target is bad too.
@@ -54,6 +56,7 @@ class Job:
     counter: str | TokenCounter = attrs.field(default="auto", converter=_counter)
     format: MessageFormat | None = attrs.field(default=None, converter=resolve_format)
     budget: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     column: str = "messages"
     max_bytes: int = attrs.field(default=256_000_000, validator=count(1))
     strict: bool = False
@@ -63,6 +66,12 @@ class Job:
         """A job for anything that can be a strategy; the options are the other arguments."""
         return cls(strategy=as_strategy(strategy), **options)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `compaction.compact` is told besides the messages and the strategy."""
+        context = None if self.window is None else RunContext(window=self.window)
+        return {"counter": self.counter, "format": self.format, "budget": self.budget, "context": context}
+
     def described(self) -> dict[str, Any]:
         """All that the result depends on, as JSON data. Of a plain function that is its name alone."""
         return {
@@ -70,6 +79,7 @@ class Job:
             "counter": resolve_counter(self.counter).name,
             "format": resolve_format(self.format).name,
             "budget": self.budget,
+            "window": self.window,
             "column": self.column,
             "max_bytes": self.max_bytes,
             "strict": self.strict,
@@ -128,7 +138,7 @@ def handle(job: Job, row: Row, tally: Tally) -> Any:
     tally.conversations += 1
     try:
         messages = row.read()
-        result = compact_sync(messages, job.strategy, counter=job.counter, format=job.format, budget=job.budget)
+        result = compact_sync(messages, job.strategy, **job.options)
         return _settled(job, row, messages, result, tally)
     except Exception as error:
         return _bad(error, tally)
@@ -141,7 +151,7 @@ async def handle_async(job: Job, row: Row, tally: Tally) -> Any:
     tally.conversations += 1
     try:
         messages = row.read()
-        result = await compact(messages, job.strategy, counter=job.counter, format=job.format, budget=job.budget)
+        result = await compact(messages, job.strategy, **job.options)
         return _settled(job, row, messages, result, tally)
     except Exception as error:
         return _bad(error, tally)

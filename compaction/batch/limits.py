@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 import anyio
@@ -39,8 +40,8 @@ class Limits:
     Args:
         concurrency: Conversations under way at a time, >= 1.
         requests_per_minute: Requests, > 0; ``None`` for no bound. A summary that is read in parts counts one for each.
-        tokens_per_minute: Tokens sent and received, > 0; ``None`` for no bound. Estimated before a request, and put right by the
-            usage that the server reports.
+        tokens_per_minute: Tokens sent and received, > 0; ``None`` for no bound. Estimated before a request, put right by the
+            usage that is reported.
         give_up_after: Failed summaries in a row, with none between that succeeded, after which the batch stops, >= 1: what is
             finished stays, and a later run goes on there.
 
@@ -148,8 +149,8 @@ class Gate:
         self._failures += 1
         if self._failures >= self.limits.give_up_after:
             raise SummarizerDown(
-                f"the summarizer failed {self._failures} times in a row, at last: {error}; when it is well, run the same again: "
-                "what is finished is kept, and what was answered is not asked again"
+                f"the summarizer failed {self._failures} times in a row, at last: {error}; when it is well, run the same again:"
+                " what is finished is kept, and what was answered is not asked again"
             ) from error
 
 
@@ -257,31 +258,37 @@ def summarizers_in(strategy: Strategy) -> list[Summarizer]:
     return found
 
 
-def with_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
-    """A strategy with each summarizer, but the digest, changed; within a cache the one that is cached."""
+def with_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer], *, digests: bool = False) -> Strategy:
+    """A strategy with each summarizer changed; within a cache the one that is cached.
+
+    Args:
+        strategy: The strategy.
+        change: What makes the new one.
+        digests: Whether digests, which ask nobody, are changed too.
+    """
     if isinstance(strategy, Pipeline):
-        steps = [with_summarizers(step, change) for step in strategy.steps]
+        steps = [with_summarizers(step, change, digests=digests) for step in strategy.steps]
         same = all(new is old for new, old in zip(steps, strategy.steps, strict=True))
         return strategy if same else Pipeline(*steps, trigger=strategy.trigger, target=strategy.target)
     if not attrs.has(type(strategy)):
         return strategy
     changes: dict[str, Any] = {}
-    for field in attrs.fields(type(strategy)):
+    for field in attrs.fields(cast("Any", type(strategy))):
         value = getattr(strategy, field.name)
-        new = _changed(value, change)
+        new = _changed(value, change, digests)
         if new is not value and field.init:
             changes[field.name.lstrip("_")] = new
-    return attrs.evolve(strategy, **changes) if changes else strategy
+    return cast("Strategy", attrs.evolve(cast("Any", strategy), **changes)) if changes else strategy
 
 
-def _changed(value: Any, change: Callable[[Summarizer], Summarizer]) -> Any:
+def _changed(value: Any, change: Callable[[Summarizer], Summarizer], digests: bool) -> Any:
     if isinstance(value, Strategy):
-        return with_summarizers(value, change)
-    if isinstance(value, tuple | list):
-        items = cast("list[Any]", value)
-        new = [_changed(item, change) for item in items]
-        return value if all(one is other for one, other in zip(new, items, strict=True)) else type(value)(new)
-    if isinstance(value, DigestSummarizer) or not isinstance(value, Summarizer):
+        return with_summarizers(value, change, digests=digests)
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        new = [_changed(item, change, digests) for item in items]
+        return items if all(map(is_, new, items)) else tuple(new)
+    if not isinstance(value, Summarizer) or (isinstance(value, DigestSummarizer) and not digests):
         return value
     if isinstance(value, CachedSummarizer):
         inner = change(value.inner)

@@ -132,7 +132,7 @@ class Line:
         if isinstance(value, dict) and self.text.count(_FIELD) == 1:
             value = cast("dict[str, Any]", value).get("messages")
         if isinstance(value, list):
-            return cast("list[Any]", value)
+            return value  # pyright: ignore[reportUnknownVariableType]
         return _careful(self.text).messages
 
     def write(self, messages: list[Any]) -> bytes:

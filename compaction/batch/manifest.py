@@ -1,7 +1,7 @@
 """What a batch has finished, on disk: one line for each slice and each output, synced as it is written.
 
-The first line says what the batch is: its job, its inputs with sizes and times, its outputs. A run that finds a manifest goes on
-with it if that line is still true, and refuses if not. A line that was cut short by a crash counts as not written.
+The first line says what the batch is: its job, its inputs with sizes and times, its outputs. A run that finds a manifest goes
+on with it if that line is still true, and refuses if not. A line that was cut short by a crash counts as not written.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class Manifest:
         self.failed: dict[int, str] = {}
         self.finished = False
         self.resumed = path.exists() and not restart
+        self._parts = parts
         self._lock = _locked(path, parts)
         try:
             if self.resumed:
@@ -106,7 +107,7 @@ class Manifest:
                     stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
             self._out = path.open("ab")
         except BaseException:
-            self._lock.close()
+            self._unlock()
             raise
 
     def _read(self, plan: Plan) -> None:
@@ -123,7 +124,7 @@ class Manifest:
         changed = plan.differences(first, set(self.failed))
         if changed:
             raise StateError(
-                f"{self.path}: what was begun was another batch: {'; '.join(changed[:5])}; put that back, or restart (--restart)"
+                f"{self.path}: what was begun was another batch: {'; '.join(changed[:5])}; put it back, or restart (--restart)"
             )
         if self.failed:
             self._forget_failed(plan)
@@ -184,6 +185,14 @@ class Manifest:
         """Let another process have it."""
         with contextlib.suppress(OSError):
             self._out.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        """Give up the lock, and the folder of parts if there are none."""
+        with contextlib.suppress(OSError):
+            if all(path.name == _LOCK for path in self._parts.iterdir()):
+                (self._parts / _LOCK).unlink()
+                self._parts.rmdir()
         self._lock.close()
 
 

@@ -171,7 +171,8 @@ def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
     arrow, parquet = arrow_module(), cast("Any", import_module("pyarrow.parquet"))
     filled = [part for part in parts if part.stat().st_size]
     try:
-        schema = arrow.unify_schemas([_schema(part) for part in filled], promote_options="permissive")
+        schemas = [_schema(part) for part in filled] or [arrow.schema({"messages": arrow.string()})]
+        schema = arrow.unify_schemas(schemas, promote_options="permissive")
         with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
             for part in filled:
                 with arrow.OSFile(str(part)) as read, arrow.ipc.open_stream(read) as tables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -49,6 +49,7 @@ class Running:
 
     def __init__(
         self,
+        *,
         batch: Batch,
         manifest: Manifest,
         sources: Sequence[Source],
@@ -90,8 +91,8 @@ class Running:
                     self._collect()
         except BrokenProcessPool as error:
             raise ConfigurationError(
-                "a worker process died; what is finished is kept. Give it more memory or fewer workers and run the same again. In a "
-                "script, call compact_files under: if __name__ == '__main__'"
+                "a worker process died; what is finished is kept. Give it more memory or fewer workers and run the same again."
+                " In a script, call compact_files under: if __name__ == '__main__'"
             ) from error
         if self._is_over:
             outcome = "too many errors" if self._too_many else "interrupted"
@@ -108,7 +109,7 @@ class Running:
             shutil.rmtree(self._parts, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _tidied(self) -> Iterator[None]:
+    def _tidied(self) -> Generator[None]:
         """After an error, what is under way is written down as far as it gets done."""
         try:
             yield
@@ -143,7 +144,9 @@ class Running:
         self._left[source.number] = 0
         number = -1
         try:
-            for slice in self._known(source) if finished else slices_of(source, self._batch.slice_bytes, self._batch.job.max_bytes):
+            for slice in (
+                self._known(source) if finished else slices_of(source, self._batch.slice_bytes, self._batch.job.max_bytes)
+            ):
                 number = slice.number
                 done = self._manifest.done.get(slice.key)
                 if done is not None and (finished or PartFiles(self._parts, slice.key).stand(done.size, done.errors)):

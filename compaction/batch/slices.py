@@ -11,6 +11,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import IO, Any, Final
 
 import attrs
@@ -93,7 +94,7 @@ def reading(path: str) -> Generator[None]:
 
 
 def _of_file(source: Source, size: int) -> Iterator[Slice]:
-    with open(source.path, "rb", buffering=0) as stream:
+    with Path(source.path).open("rb", buffering=0) as stream:
         start = number = 0
         while start < source.size:
             end = min(_line_end(stream, start + size), source.size)
@@ -145,10 +146,10 @@ def _of_packed(source: Source, size: int, most: int) -> Iterator[Slice]:
 @contextlib.contextmanager
 def _unpacked(source: Source) -> Generator[tuple[IO[bytes], Any]]:
     """The text of a packed file, and a function that says how much of the file has been read."""
-    with open(source.path, "rb") as packed:
+    with Path(source.path).open("rb") as packed:
         if source.kind == "jsonl.gz":
             with gzip.GzipFile(fileobj=packed) as text:
-                yield io.BufferedReader(text, _BUFFER), packed.tell  # type: ignore[arg-type]
+                yield io.BufferedReader(text, _BUFFER), packed.tell
             return
         arrow = arrow_module()
         with arrow.CompressedInputStream(arrow.PythonFile(packed, "r"), "zstd") as text:
@@ -159,12 +160,12 @@ def _of_table(source: Source, size: int) -> Iterator[Slice]:
     """Runs of whole row groups: smaller ones together, a larger one alone."""
     with opened_table(source.path) as table:
         groups = table.metadata
-        start = number = held = packed = 0
+        start = number = held = read = 0
+        if not groups.num_row_groups:
+            yield Slice(source, 0, 0, 0, source.size)
         for group in range(groups.num_row_groups):
-            about = groups.row_group(group)
-            columns = [about.column(place) for place in range(about.num_columns)]
-            held += about.total_byte_size
-            packed += sum(column.total_compressed_size for column in columns)
+            held += groups.row_group(group).total_byte_size
             if held >= size or group == groups.num_row_groups - 1:
-                yield Slice(source, number, start, group + 1, packed)
-                start, number, held, packed = group + 1, number + 1, 0, 0
+                position = source.size * (group + 1) // groups.num_row_groups
+                yield Slice(source, number, start, group + 1, position - read)
+                start, number, held, read = group + 1, number + 1, 0, position

@@ -1,4 +1,4 @@
-"""Who does the slices: this process, other processes, or tasks that await a summarizer. Ray's actors are in `compaction.batch.ray`.
+"""Who does the slices: this process, other processes, or tasks that await a summarizer. Ray's are in `ray.py`.
 
 All of them take a slice and give a future, so that the engine knows nothing of them.
 """
@@ -14,7 +14,7 @@ import pickle
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -49,7 +49,7 @@ class Workers(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, *raised: Any) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 
 MakeWorkers: TypeAlias = Callable[[Order], Workers]
@@ -93,7 +93,8 @@ class Processes(contextlib.AbstractContextManager["Processes"]):
             pickle.dumps(order)
         except Exception as error:
             raise ConfigurationError(
-                f"the strategy or the counter cannot be sent to another process ({error}); define it in a module, or use workers=1"
+                f"the strategy or the counter cannot be sent to another process ({error}); define it in a"
+                " module, or take one worker"
             ) from error
         self.most = count + 2
         self.count = count
@@ -132,7 +133,7 @@ def _work(slice: Slice, kind: Kind, ended: bool) -> Done:
 
 
 @contextlib.contextmanager
-def _rarely_collecting() -> Iterator[None]:
+def _rarely_collecting() -> Generator[None]:
     """No garbage collection within a slice: a conversation makes no cycles to speak of, and is walked by each collection."""
     gc.disable()
     try:
@@ -158,7 +159,7 @@ class Awaiting(contextlib.AbstractContextManager["Awaiting"]):
         self._gate = gate
         self._opened = contextlib.ExitStack()
 
-    def __enter__(self) -> Awaiting:
+    def __enter__(self) -> Self:
         self._portal = self._opened.enter_context(anyio.from_thread.start_blocking_portal())
         self._limiter = self._portal.call(anyio.CapacityLimiter, self._gate.limits.concurrency)
         return self
@@ -167,5 +168,5 @@ class Awaiting(contextlib.AbstractContextManager["Awaiting"]):
         task: Callable[..., Any] = work_async
         return self._portal.start_task_soon(task, self._order, slice, kind, ended, self._limiter)
 
-    def __exit__(self, *raised: Any) -> None:
-        self._opened.__exit__(*raised)
+    def __exit__(self, *raised: object) -> None:
+        self._opened.close()

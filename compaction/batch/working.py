@@ -6,7 +6,8 @@ import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import anyio
 import attrs
@@ -19,7 +20,7 @@ from .slices import Slice, reading
 from .sources import Kind
 from .tally import Tally
 
-__all__ = ["Done", "Order", "work", "work_async"]
+__all__ = ["Done", "Order", "handled_async", "work", "work_async"]
 
 _ROWS: Final = 128
 
@@ -85,11 +86,12 @@ async def work_async(order: Order, slice: Slice, kind: Kind, ended: bool, limite
     job, tally = order.job, Tally()
     with _Part(order, slice, kind) as part, reading(slice.source.path):
         for chunk in chunks_of(slice, job.column, 1 << 20, job.max_bytes, ended=ended):
-            part.put(chunk, await _handled(job, chunk, tally, limiter), tally)
+            part.put(chunk, await handled_async(job, chunk, tally, limiter), tally)
     return part.done(tally)
 
 
-async def _handled(job: Job, chunk: Chunk, tally: Tally, limiter: anyio.CapacityLimiter) -> list[Any]:
+async def handled_async(job: Job, chunk: Chunk, tally: Tally, limiter: anyio.CapacityLimiter) -> list[Any]:
+    """The conversations of a chunk, as many at a time as the limiter has room for, in their order."""
     handled: list[Any] = [_oddity(row, job, tally) for row in chunk.rows]
 
     async def one(place: int, row: Any, ticket: object) -> None:
@@ -116,7 +118,7 @@ def _first_of_group() -> Any:
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]  # type: ignore[unknown]
+            error = error.exceptions[0]
         raise error from None
 
 
@@ -142,12 +144,12 @@ class _Part:
         self._errors: list[bytes] = []
         self._lines = 0
 
-    def __enter__(self) -> _Part:
+    def __enter__(self) -> Self:
         self._out = self._opened.enter_context(self._files.writing(self._kind))
         return self
 
-    def __exit__(self, *raised: Any) -> None:
-        self._opened.__exit__(*raised)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._opened.__exit__(kind, error, traceback)
 
     def put(self, chunk: Chunk, handled: Sequence[Any], tally: Tally) -> None:
         """Write what became of a chunk."""
