@@ -11,9 +11,13 @@ from typing import Any
 from chats import tool_turns, turns
 
 from compaction import compact_sync, presets
+from compaction.batch import BatchReport, compact_files
 
-__all__ = ["BUDGET", "CHATS", "STRATEGY", "expected", "lines", "read_rows", "store"]
+__all__ = ["BAD", "BUDGET", "CHATS", "KINDS", "STRATEGY", "errors_of", "expected", "lines", "read_rows", "run", "store"]
 
+KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+SMALL = 3_000  # bytes of a slice: several slices in every file of these tests
+BAD = [b"{broken\n", b'{"messages": 3}\n', b"[{}]\n", b'"text"\n', b"\xff\xfe\n"]
 BUDGET = 300
 STRATEGY = presets.token_budget(BUDGET)
 CHATS: list[dict[str, Any]] = [
@@ -69,3 +73,15 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
     else:
         text = gzip.decompress(path.read_bytes()) if kind == "jsonl.gz" else path.read_bytes()
     return [json.loads(line) for line in text.splitlines()]
+
+
+def run(inputs: Any, output: Path, **options: Any) -> BatchReport:
+    """A batch in this process, in small slices."""
+    settings = {"strategy": STRATEGY, "counter": "chars/4", "budget": BUDGET, "workers": 1, "slice_bytes": SMALL, **options}
+    return compact_files(inputs, output, **settings)
+
+
+def errors_of(report: BatchReport) -> list[dict[str, Any]]:
+    """The entries of a batch's file of bad conversations."""
+    assert report.errors is not None
+    return [json.loads(line) for line in Path(report.errors).read_text("utf-8").splitlines()]

@@ -10,29 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chats import tool_turns, turns, user
-from corpora import BUDGET, CHATS, STRATEGY, expected, lines, read_rows, store
+from corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
 
 from compaction import presets
-from compaction.batch import BatchReport, Progress, compact_files, estimate
+from compaction.batch import Progress, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
-
-KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-SMALL = 3_000  # bytes of a slice: several slices in every file of these tests
-
-
-def run(inputs: Any, output: Path, **options: Any) -> BatchReport:
-    """A batch in this process, in small slices."""
-    settings = {"strategy": STRATEGY, "counter": "chars/4", "budget": BUDGET, "workers": 1, "slice_bytes": SMALL, **options}
-    return compact_files(inputs, output, **settings)
-
-
-def errors_of(report: BatchReport) -> list[dict[str, Any]]:
-    """The entries of a batch's file of bad conversations."""
-    assert report.errors is not None
-    return [json.loads(line) for line in Path(report.errors).read_text("utf-8").splitlines()]
-
 
 # -------------------------------------------------------------------- what is read and written
 
@@ -117,7 +101,11 @@ def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     """A table's other columns and all types stay, metadata too, and so does the text of messages that did not change."""
     texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(tool_turns(6))]
     table = pa.table(
-        {"when": pa.array([1, None], pa.timestamp("ms")), "chat": pa.array(texts, pa.string()).cast(type_), "raw": [b"\xff", b""]}
+        {
+            "when": pa.array([1, None], pa.timestamp("ms")),
+            "chat": pa.array(texts, pa.string()).cast(type_),
+            "raw": [b"\xff", b""],
+        }
     ).replace_schema_metadata({"made": "here"})
     pq.write_table(table, tmp_path / "in.parquet")
     run(tmp_path / "in.parquet", tmp_path / "out.parquet", column="chat")
@@ -157,9 +145,6 @@ def test_processes_write_the_same(tmp_path: Path) -> None:
 
 
 # -------------------------------------------------------------------- bad conversations
-
-
-BAD = [b"{broken\n", b'{"messages": 3}\n', b"[{}]\n", b'"text"\n', b"\xff\xfe\n"]
 
 
 def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
