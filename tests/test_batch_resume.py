@@ -193,11 +193,9 @@ def test_an_input_that_is_cut_short(kind: str, tmp_path: Path) -> None:
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:-40])
     report = run(tmp_path / "in", tmp_path / "out")
-    assert (
-        (list(report.failed) == [str(damaged)]
-        and "whole" in report.failed[str(damaged)])
-        or "cut short" in report.failed[str(damaged)]
-    )
+    assert (list(report.failed) == [str(damaged)] and "whole" in report.failed[str(damaged)]) or "cut short" in report.failed[
+        str(damaged)
+    ]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.jsonl"]
     assert (report.outcome, report.is_well) == ("finished", False)
     damaged.write_bytes(whole)

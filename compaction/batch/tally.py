@@ -55,7 +55,7 @@ class Tally:
     def note(self, result: CompactionResult) -> None:
         """Count a conversation that was compacted."""
         self.changed += bool(result.edits)
-        self.degraded += result.outcome == "degraded"
+        self.degraded += bool(result.failures)
         self.over_target += result.outcome == "over_target"
         self.messages_before += result.before.messages
         self.messages_after += result.after.messages
