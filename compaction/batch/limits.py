@@ -285,9 +285,8 @@ def _changed(value: Any, change: Callable[[Summarizer], Summarizer], digests: bo
     if isinstance(value, Strategy):
         return with_summarizers(value, change, digests=digests)
     if isinstance(value, tuple):
-        items = cast("tuple[Any, ...]", value)
-        new = [_changed(item, change, digests) for item in items]
-        return items if all(map(is_, new, items)) else tuple(new)
+        new = [_changed(item, change, digests) for item in cast("Any", value)]
+        return cast("Any", value) if all(map(is_, new, cast("Any", value))) else tuple(new)
     if not isinstance(value, Summarizer) or (isinstance(value, DigestSummarizer) and not digests):
         return value
     if isinstance(value, CachedSummarizer):

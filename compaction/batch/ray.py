@@ -105,6 +105,13 @@ class _Actors(contextlib.AbstractContextManager["_Actors"]):
         else:
             future.set_result(answer.result())
 
+    def _reason(self, lost: BaseException) -> BaseException:
+        if not isinstance(lost, self._ray.exceptions.RayActorError):
+            return lost
+        return ConfigurationError(
+            f"an actor was lost {_RETRIES + 1} times ({type(lost).__name__}); what is finished is kept: run the same again"
+        )
+
     def __exit__(self, *raised: object) -> None:
         for actor in self._actors:
             self._ray.kill(actor)
@@ -115,7 +122,6 @@ class _Actor:
 
     def __init__(self, order: Order, limits: Limits) -> None:
         self._order = order
-        self._limits = limits
         self._gate = Gate(limits) if summarizers_in(order.job.strategy) else None
 
     def work(self, slice: Slice, kind: Kind, ended: bool) -> Done | CompactionError:
@@ -123,20 +129,22 @@ class _Actor:
         try:
             if self._gate is None:
                 return work(self._order, slice, kind, ended)
-            return anyio.run(self._awaiting, self._gate, slice, kind, ended)
+            return anyio.run(_awaiting, self._order, self._gate, slice, kind, ended)
         except CompactionError as error:
             return error
 
-    async def _awaiting(self, gate: Gate, slice: Slice, kind: Kind, ended: bool) -> Done:
-        before = gate.requests, gate.prompt_tokens, gate.completion_tokens
-        cache = self._order.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
-        order = attrs.evolve(self._order, job=gated(self._order.job, gate, cache))
-        done = await work_async(order, slice, kind, ended, anyio.CapacityLimiter(self._limits.concurrency))
-        requests, prompt, completion = gate.requests, gate.prompt_tokens, gate.completion_tokens
-        done.tally.add(
-            Tally(requests=requests - before[0], prompt_tokens=prompt - before[1], completion_tokens=completion - before[2])
-        )
-        return done
+
+async def _awaiting(order: Order, gate: Gate, slice: Slice, kind: Kind, ended: bool) -> Done:
+    """A slice whose conversations wait for summaries. No method: Ray would run all of such a class in a loop of its own."""
+    before = gate.requests, gate.prompt_tokens, gate.completion_tokens
+    cache = order.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
+    gated_order = attrs.evolve(order, job=gated(order.job, gate, cache))
+    done = await work_async(gated_order, slice, kind, ended, anyio.CapacityLimiter(gate.limits.concurrency))
+    requests, prompt, completion = gate.requests, gate.prompt_tokens, gate.completion_tokens
+    done.tally.add(
+        Tally(requests=requests - before[0], prompt_tokens=prompt - before[1], completion_tokens=completion - before[2])
+    )
+    return done
 
 
 def compact_dataset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -97,7 +97,9 @@ def find_sources(inputs: Sequence[str | Path]) -> tuple[list[Source], list[str]]
     sources: list[Source] = []
     foreign: list[str] = []
     for given in map(Path, inputs):
-        found = _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+        found: Iterable[tuple[Path, str, Kind]] = (
+            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+        )
         for path, name, kind in found:
             stat = path.stat()
             sources.append(Source(len(sources), str(path), name, kind, stat.st_size, stat.st_mtime_ns))
@@ -128,8 +130,9 @@ def _kind_of_named(path: Path) -> Kind:
             start = stream.read(4)
     except OSError as error:
         raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); name a file or directory that is there") from error
-    told = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
-    kind = kind_of(path.name) or told or ("jsonl" if start[:1] in (b"", b"{", b"[", b"\n", b" ") else None)
+    told: Kind | None = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    text: Kind | None = "jsonl" if start[:1] in (b"", b"{", b"[", b"\n", b" ") else None
+    kind = kind_of(path.name) or told or text
     if path.suffix == ".json" or kind is None:
         raise UnreadableFile(
             f"{path}: it is no file of conversations, one a line or a row; their names end in {_KNOWN}. "

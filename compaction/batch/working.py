@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import anyio
 import attrs
@@ -111,14 +111,14 @@ async def handled_async(job: Job, chunk: Chunk, tally: Tally, limiter: anyio.Cap
 
 
 @contextlib.contextmanager
-def _first_of_group() -> Any:
+def _first_of_group() -> Generator[None]:
     """The first error of a task group, by itself."""
     try:
         yield
     except BaseExceptionGroup as group:
-        error: BaseException = group
+        error: Any = group
         while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+            error = cast("Any", error).exceptions[0]
         raise error from None
 
 
@@ -139,7 +139,7 @@ class _Part:
     def __init__(self, order: Order, slice: Slice, kind: Kind) -> None:
         self._files = PartFiles(order.parts, slice.key)
         self._slice = slice
-        self._kind = kind
+        self._kind: Kind = kind
         self._opened = contextlib.ExitStack()
         self._errors: list[bytes] = []
         self._lines = 0
