@@ -3,7 +3,8 @@
     python -m benchmarks.million --corpus FOLDER --work FOLDER --count 1000000
 
 The conversations are recorded ones, drawn so that their mean is some 5 kB, each with a number of its own. ``--work`` needs room
-for three times their size. Memory is that of the process and its workers together, what they share counted once, looked at
+for three times their size. With ``--engine ray`` the run that is killed is one of actors on a Ray cluster of this
+machine. Memory is that of the process and its workers together, what they share counted once, looked at
 twice a second.
 """
 
@@ -31,7 +32,11 @@ import sys
 from compaction import presets
 from compaction.batch import compact_files
 if __name__ == "__main__":
-    done = compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=int(sys.argv[4]))
+    workers = int(sys.argv[4])
+    if sys.argv[5] == "ray":
+        from compaction.batch.ray import ray_workers
+        workers = ray_workers(workers)
+    done = compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=workers)
     tally = done.tally
     print(done.outcome, f"{tally.conversations:,} conversations, {tally.changed:,} changed, {tally.bad} bad,",
           f"{tally.messages_before:,} messages, {tally.tokens_before:,} to {tally.tokens_after:,} tokens,",
@@ -87,11 +92,11 @@ def memory(root: int) -> int:
     return total
 
 
-def run(source: Path, output: Path, arguments: argparse.Namespace, kill_at: float | None) -> tuple[float, int]:
+def run(source: Path, output: Path, arguments: argparse.Namespace, engine: str, kill_at: float | None) -> tuple[float, int]:
     """Run the batch, or kill it when this share of its slices is done; seconds, and the peak of memory."""
     manifest = output.with_name(f"{output.name}.manifest.jsonl")
     slices = source.stat().st_size / 8_000_000
-    command = [sys.executable, "-c", PROGRAM, str(source), str(output), arguments.counter, str(arguments.workers)]
+    command = [sys.executable, "-c", PROGRAM, str(source), str(output), arguments.counter, str(arguments.workers), engine]
     start, peak = time.monotonic(), 0
     with subprocess.Popen(command, start_new_session=True) as process:
         while process.poll() is None:
@@ -122,6 +127,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for the files; made, and emptied first")
     parser.add_argument("--count", type=int, default=1_000_000, help="how many conversations")
     parser.add_argument("--counter", default="chars/4", help="what counts tokens")
+    parser.add_argument("--engine", choices=["local", "ray"], default="local", help="what does the run that is killed")
     parser.add_argument("--workers", type=int, default=2, help="how many processes")
     arguments = parser.parse_args()
     shutil.rmtree(arguments.work, ignore_errors=True)
@@ -131,13 +137,13 @@ def main() -> None:
     generate(arguments.corpus, source, arguments.count)
     size = source.stat().st_size
     say(f"{arguments.count:,} conversations, {size:,} bytes, written in {time.monotonic() - start:.0f} s")
-    seconds, peak = run(source, arguments.work / "once.jsonl", arguments, None)
+    seconds, peak = run(source, arguments.work / "once.jsonl", arguments, "local", None)
     say(f"undisturbed: {seconds:.0f} s, {size / seconds / 1e6:.1f} MB/s, peak {peak / 1e6:.0f} MB")
     first = digest(arguments.work / "once.jsonl")
     for share in (0.2, 0.5, 0.8):
-        seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, share)
+        seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, arguments.engine, share)
         say(f"killed after {seconds:.0f} s, peak {peak / 1e6:.0f} MB")
-    seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, None)
+    seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, arguments.engine, None)
     say(f"gone on with: {seconds:.0f} s, peak {peak / 1e6:.0f} MB")
     second = digest(arguments.work / "killed.jsonl")
     say(f"sha256 {first[:16]}... and {second[:16]}...: {'the same' if first == second else 'DIFFERENT'}")

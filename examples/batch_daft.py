@@ -30,6 +30,7 @@ def compacted(messages: daft.Series) -> Any:
 
 
 def main(source: str, target: str) -> None:
+    """Compact a file of conversations into a table."""
     rows = [json.loads(line) for line in Path(source).read_text("utf-8").splitlines()]
     chats = daft.from_pydict({"id": [row["id"] for row in rows], "messages": [json.dumps(row["messages"]) for row in rows]})
     done = chats.with_column("messages", compacted(daft.col("messages"))).to_arrow()

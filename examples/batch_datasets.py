@@ -29,6 +29,7 @@ def compacted(dataset: Any) -> Any:
 
 
 def main(source: str, target: str) -> None:
+    """Compact a file of conversations into a table."""
     rows = [json.loads(line) for line in Path(source).read_text("utf-8").splitlines()]
     chats = [{"id": row["id"], "messages": json.dumps(row["messages"])} for row in rows]
     compacted(datasets.Dataset.from_list(chats)).to_parquet(target)

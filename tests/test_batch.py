@@ -24,7 +24,7 @@ from compaction.triggers import tokens_exceed
 @pytest.mark.parametrize("to", KINDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> None:
-    """Whatever the input is stored as, the output holds what each conversation compacts to, in order, beside its other fields."""
+    """Whatever the input is stored as, the output holds what each conversation compacts to, in order, beside its fields."""
     source = store(tmp_path / f"in.{kind}", kind)
     report = run(source, tmp_path / f"out.{to}")
     rows = read_rows(tmp_path / f"out.{to}", to)
@@ -42,7 +42,8 @@ def test_untouched_bytes_stay(tmp_path: Path) -> None:
     run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     first, blank, second, last = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
     assert (first, blank, last) == (odd, b"\n", b"[]")
-    assert second.startswith(b'{"n":1.00, "messages": [') and second.endswith(b'], "t": "\\u00e9"}\n')
+    assert second.startswith(b'{"n":1.00, "messages": [')
+    assert second.endswith(b'], "t": "\\u00e9"}\n')
     assert len(second) < len(changed)
 
 
@@ -55,7 +56,7 @@ def test_what_orjson_does_not_read_is_read(tmp_path: Path) -> None:
 
 
 def test_directories_keep_their_shape(tmp_path: Path) -> None:
-    """Each file of a directory becomes one of that name below the output; what is no conversation file is left alone and named."""
+    """Each file of a directory becomes one of that name below the output; what is no conversation file is left alone."""
     (tmp_path / "in" / "deep").mkdir(parents=True)
     store(tmp_path / "in" / "a.jsonl", "jsonl")
     store(tmp_path / "in" / "deep" / "b.parquet", "parquet")
@@ -113,7 +114,8 @@ def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     assert back.schema.equals(pq.read_table(tmp_path / "in.parquet").schema, check_metadata=True)
     assert back.drop_columns(["chat"]).equals(table.drop_columns(["chat"]))
     first, second = back.column("chat").to_pylist()
-    assert first == texts[0] and json.loads(second) == expected([{"messages": tool_turns(6)}])[0]
+    assert first == texts[0]
+    assert json.loads(second) == expected([{"messages": tool_turns(6)}])[0]
 
 
 def test_nested_messages_stay_nested(tmp_path: Path) -> None:
@@ -157,9 +159,12 @@ def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
     assert [entry["line"] for entry in entries] == [21, 22, 23, 24, 25, 46]
     assert {entry["file"] for entry in entries} == {str(tmp_path / "in.jsonl")}
     assert [entry["original"] for entry in entries[:2]] == ["{broken", '{"messages": 3}']
-    assert "no list (got int)" in entries[1]["reason"] and "messages[0]" in entries[2]["reason"]
-    assert entries[4]["original"] is None and entries[4]["original_base64"] == "//4K"
-    assert report.tally.bad == 6 and not report.is_well
+    assert "no list (got int)" in entries[1]["reason"]
+    assert "messages[0]" in entries[2]["reason"]
+    assert entries[4]["original"] is None
+    assert entries[4]["original_base64"] == "//4K"
+    assert report.tally.bad == 6
+    assert not report.is_well
 
 
 def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
@@ -204,7 +209,8 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     rule = run(tmp_path / "rule.jsonl", tmp_path / "a.jsonl", strict=True)
     size = run(tmp_path / "size.jsonl", tmp_path / "b.jsonl", strict=True)
     assert (rule.outcome, size.outcome) == ("too many errors", "too many errors")
-    assert "messages[1]" in errors_of(rule)[0]["reason"] and "over target" in errors_of(size)[0]["reason"]
+    assert "messages[1]" in errors_of(rule)[0]["reason"]
+    assert "over target" in errors_of(size)[0]["reason"]
     assert run(tmp_path / "rule.jsonl", tmp_path / "c.jsonl").tally.bad == 0
     assert run(tmp_path / "size.jsonl", tmp_path / "d.jsonl").tally.over_target == 1
 
@@ -288,7 +294,8 @@ def test_a_field_that_a_nested_column_cannot_hold_is_told(tmp_path: Path) -> Non
     summary = Summarization(trigger=tokens_exceed(300))
     report = run(tmp_path / "in.parquet", tmp_path / "out.parquet", strategy=summary)
     [entry] = errors_of(report)
-    assert entry["line"] == 1 and "store messages as JSON" in entry["reason"]
+    assert entry["line"] == 1
+    assert "store messages as JSON" in entry["reason"]
 
 
 @pytest.mark.parametrize(
@@ -317,10 +324,12 @@ def test_progress_is_told(tmp_path: Path) -> None:
     source = store(tmp_path / "in.jsonl", "jsonl")
     report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: float(next(ticks)))
     done = [now.bytes_done for now in seen]
-    assert done == sorted(done) and len(set(done)) > 3
+    assert done == sorted(done)
+    assert len(set(done)) > 3
     assert (done[-1], seen[-1].bytes_total) == (source.stat().st_size, source.stat().st_size)
     assert seen[-1].tally.tokens_after == report.tally.tokens_after
-    assert seen[0].seconds_left is not None and seen[0].seconds_left > 0 == seen[-1].seconds_left
+    assert seen[0].seconds_left is not None
+    assert seen[0].seconds_left > 0 == seen[-1].seconds_left
 
 
 def test_the_report_is_json(tmp_path: Path) -> None:

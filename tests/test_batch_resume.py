@@ -121,7 +121,8 @@ def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
     first = run(source, output)
     total = slices_done(manifest)
     again = run(source, output)
-    assert (before, slices_done(manifest)) == (2, total) and total > before
+    assert (before, slices_done(manifest)) == (2, total)
+    assert total > before
     assert (first.outcome, again.outcome, again.tally) == ("finished", "finished", first.tally)
     assert [row["messages"] for row in read_rows(output, kind)] == expected()
 
@@ -200,7 +201,8 @@ def test_an_input_that_is_cut_short(kind: str, tmp_path: Path) -> None:
     assert (report.outcome, report.is_well) == ("finished", False)
     damaged.write_bytes(whole)
     again = run(tmp_path / "in", tmp_path / "out")
-    assert again.is_well and again.tally.conversations == 2 * len(CHATS)
+    assert again.is_well
+    assert again.tally.conversations == 2 * len(CHATS)
     assert [row["messages"] for row in read_rows(tmp_path / "out" / f"a.{kind}", kind)] == expected()
 
 

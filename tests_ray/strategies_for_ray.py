@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,5 +47,6 @@ class Asked:
 
     async def summarize(self, request: SummaryRequest) -> str:
         first = request.groups[0].messages[0].text
-        Path(self.folder, f"{os.getpid()}-{len(list(Path(self.folder).iterdir()))}").write_text(first)
+        with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False) as note:
+            note.write(first)
         return f"## Goal\n{first[:40]}"

@@ -7,7 +7,6 @@ goes on only under the same one.
 from __future__ import annotations
 
 import re
-import time
 from typing import Any, Final, Protocol
 
 import attrs
@@ -134,7 +133,6 @@ def handle(job: Job, row: Row, tally: Tally) -> Any:
         SyncDriverError: If the strategy awaits something.
         StateError: If what the strategy keeps on disk cannot be read or written.
     """
-    began = time.process_time()
     tally.conversations += 1
     try:
         messages = row.read()
@@ -142,12 +140,10 @@ def handle(job: Job, row: Row, tally: Tally) -> Any:
         return _settled(job, row, messages, result, tally)
     except Exception as error:
         return _bad(error, tally)
-    finally:
-        tally.seconds += time.process_time() - began
 
 
 async def handle_async(job: Job, row: Row, tally: Tally) -> Any:
-    """`handle`, for a strategy that may await. CPU time is not told: conversations take turns."""
+    """`handle`, for a strategy that may await."""
     tally.conversations += 1
     try:
         messages = row.read()

@@ -15,6 +15,7 @@ import attrs
 
 from ..errors import InputError, UnreadableFile
 from ..files import Conversation, read_conversations
+from .splicing import spliced
 
 __all__ = ["Line", "Oversized", "bounded_lines", "dump", "load", "parse"]
 
@@ -138,11 +139,15 @@ class Line:
     def write(self, messages: list[Any]) -> bytes:
         text = self.text
         if not _same(messages, self._values):
-            found = _careful(text)
-            if len(found.messages) == len(self._values):
-                found = attrs.evolve(found, found=attrs.evolve(found.found, values=self._values))
-            text = found.with_messages(messages).encode()
+            text = spliced(text, self._values, messages, load, dump) or self._rewritten(messages)
         return text + b"\n" if self.ended and not text.endswith(b"\n") else text
+
+    def _rewritten(self, messages: list[Any]) -> bytes:
+        """The line with messages some of which may be new, read again with the place of each."""
+        found = _careful(self.text)
+        if len(found.messages) == len(self._values):
+            found = attrs.evolve(found, found=attrs.evolve(found.found, values=self._values))
+        return found.with_messages(messages).encode()
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -82,7 +83,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
     job = Job.of(strategy, **options)
     job = attrs.evolve(job, strategy=with_summarizers(job.strategy, asked.instead_of, digests=True))
     failed: dict[str, str] = {}
-    sampled = 0.0
+    sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
     each = -(-sample // len(chosen))
     for source in chosen:
@@ -91,6 +92,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
                 sampled += slice.weight * _taken(job, slice, rows, tally)
         except UnreadableFile as error:
             failed[source.path] = str(error)
+    tally.seconds = time.process_time() - began
     return Estimate(sample=tally, bytes_sampled=sampled, bytes_total=sum(source.size for source in sources), failed=failed)
 
 

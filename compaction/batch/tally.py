@@ -29,7 +29,7 @@ class Tally:
         bytes_read: Bytes of text read, unpacked.
         bytes_written: Bytes of text written, before packing.
         lines: Lines or rows of the input.
-        seconds: CPU seconds.
+        seconds: CPU seconds of those who did it; none where conversations took turns to wait.
         requests: Requests to a summarizer.
         prompt_tokens: What these sent, as reported by the server, else estimated.
         completion_tokens: What they brought.

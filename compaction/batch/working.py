@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -71,10 +72,11 @@ def work(order: Order, slice: Slice, kind: Kind, ended: bool) -> Done:
         UnwritableFile: If its part cannot be written.
         ConfigurationError: If no conversation could be compacted like this.
     """
-    job, tally = order.job, Tally()
+    job, tally, began = order.job, Tally(), time.process_time()
     with _Part(order, slice, kind) as part, reading(slice.source.path):
         for chunk in chunks_of(slice, job.column, _ROWS, job.max_bytes, ended=ended):
             part.put(chunk, [_oddity(row, job, tally) or handle(job, row, tally) for row in chunk.rows], tally)  # type: ignore[arg-type]
+    tally.seconds = time.process_time() - began
     return part.done(tally)
 
 
