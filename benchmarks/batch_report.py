@@ -48,7 +48,7 @@ __all__ = ["main"]
 LONG = ("coding_long", "tau_long")
 OWN_WORK = 8.0
 AGAINST_PEER = 30.0
-ROUNDS = 3
+ROUNDS = 7
 COUNT = CharsPerToken().count_text
 
 RUN = """

@@ -86,6 +86,18 @@ def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl.parts").exists()
 
 
+def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
+    """Asked to stop, it waits for the conversations under way alone; what these brought is not asked for again."""
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    first, second = Slow(0.01), Slow()
+    options: dict[str, Any] = {"limits": Limits(concurrency=3), "slice_bytes": 1_000_000}
+    report = run(source, tmp_path / "out.jsonl", strategy=summarizing(first), stop=lambda: first.asked >= 6, **options)
+    assert (report.outcome, report.tally.conversations) == ("interrupted", 0)
+    assert 6 <= first.asked <= 9
+    assert run(source, tmp_path / "out.jsonl", strategy=summarizing(second), **options).outcome == "finished"
+    assert first.asked + second.asked == len(LONG)
+
+
 def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
     """A failure between successes is that conversation's alone: the strategy's policy decides, and the report counts it."""
 

@@ -57,9 +57,11 @@ class Lines:
     rows: list[Line | Oversized | bytes]
 
     def text(self, written: Sequence[Any]) -> bytes:
+        """What was written, as lines."""
         return b"".join([each for each in written if not isinstance(each, Bad)])
 
     def table(self, written: Sequence[Any]) -> Any:
+        """What was written, as an Arrow table."""
         arrow = arrow_module()
         records = [
             _record(parse(each))
@@ -74,6 +76,7 @@ class Lines:
         return arrow.table(arrays, names=names)
 
     def original(self, place: int) -> dict[str, Any]:
+        """What a report of a bad conversation holds of it."""
         row = self.rows[place]
         if isinstance(row, Oversized):
             return {"original": None, "bytes": row.size}
@@ -114,6 +117,7 @@ class Rows:
     rows: list[Line | Nested]
 
     def text(self, written: Sequence[Any]) -> bytes:
+        """What was written, as lines."""
         others: list[dict[str, Any]] = [{} for _ in written]
         if self.batch.num_columns > 1:
             others = self.batch.drop_columns([self.column.name]).to_pylist()
@@ -122,6 +126,7 @@ class Rows:
         )
 
     def table(self, written: Sequence[Any]) -> Any:
+        """What was written, as an Arrow table."""
         arrow = arrow_module()
         good = [place for place, each in enumerate(written) if not isinstance(each, Bad)]
         kept = self.batch if len(good) == len(written) else self.batch.take(arrow.array(good, arrow.int64()))
@@ -135,6 +140,7 @@ class Rows:
         return value.encode() if isinstance(value, str) else value
 
     def original(self, place: int) -> dict[str, Any]:
+        """What a report of a bad conversation holds of it."""
         [fields] = self.batch.slice(place, 1).to_pylist()
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
 

@@ -56,12 +56,18 @@ class Nested:
     _clean: list[Any] = attrs.field(factory=list[Any], init=False)
 
     def read(self) -> list[Any]:
+        """Its messages, without nulls."""
         if self.value is None:
             raise InputError("its messages are null; a conversation is a list")
         self._clean = [_without_nulls(message) for message in self.value]
         return self._clean
 
     def write(self, messages: list[Any]) -> list[Any]:
+        """What is to stand in the column: messages that stayed as they were, nulls and all.
+
+        Raises:
+            InputError: If the column cannot hold a new one.
+        """
         stood = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
         new = [message for message in messages if id(message) not in stood]
         if new:

@@ -150,7 +150,7 @@ class Batch:
             _refuse_existing(targets)
         manifest = Manifest(path, parts, plan, restart=restart)
         try:
-            made, gate = self._workers(workers, limits, parts)
+            made, gate = self._workers(workers, limits, parts, stop)
             running = Running(
                 batch=self,
                 manifest=manifest,
@@ -168,14 +168,16 @@ class Batch:
         finally:
             manifest.close()
 
-    def _workers(self, workers: int | MakeWorkers | None, limits: Limits, parts: Path) -> tuple[Workers, Gate | None]:
+    def _workers(
+        self, workers: int | MakeWorkers | None, limits: Limits, parts: Path, stop: Callable[[], bool]
+    ) -> tuple[Workers, Gate | None]:
         if callable(workers):
             return workers(Order(self.job, parts)), None
         if workers is not None and (isinstance(workers, bool) or workers < 1):
             raise ConfigurationError(f"workers={workers!r}: a whole number of processes >= 1")
         if summarizers_in(self.job.strategy):
             gate = Gate(limits)
-            return Awaiting(Order(gated(self.job, gate, parts / "summaries.sqlite"), parts), gate), gate
+            return Awaiting(Order(gated(self.job, gate, parts / "summaries.sqlite"), parts), gate, stop), gate
         processes = os.cpu_count() or 1 if workers is None else workers
         order = Order(self.job, parts)
         return Here(order) if processes == 1 else Processes(order, processes), None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from operator import is_
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import anyio
 import attrs
@@ -21,8 +21,6 @@ from ..summarizers import CachedSummarizer, DigestSummarizer, OpenAISummarizer, 
 from ..tokens import Usage
 
 __all__ = ["Gate", "LimitedSummarizer", "Limits", "SummarizerDown", "summarizers_in", "with_summarizers"]
-
-T = TypeVar("T")
 
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0

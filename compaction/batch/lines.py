@@ -122,6 +122,7 @@ class Line:
     _values: list[Any] = attrs.field(factory=list[Any], init=False)
 
     def read(self) -> list[Any]:
+        """Its messages; parsed each time it is asked."""
         self._values = self._read()
         return self._values
 
@@ -137,6 +138,7 @@ class Line:
         return _careful(self.text).messages
 
     def write(self, messages: list[Any]) -> bytes:
+        """The line with other messages."""
         text = self.text
         if not _same(messages, self._values):
             text = spliced(text, self._values, messages, load, dump) or self._rewritten(messages)

@@ -71,7 +71,10 @@ class _Actors(contextlib.AbstractContextManager["_Actors"]):
     def __init__(self, order: Order, *, count: int | None, limits: Limits, address: str | None) -> None:
         self._ray = ray_module()
         if not self._ray.is_initialized():
-            self._ray.init(address=address, log_to_driver=False)
+            try:
+                self._ray.init(address=address, log_to_driver=False)
+            except Exception as error:
+                raise ConfigurationError(f"Ray: no cluster can be reached at {address or 'the default'} ({error})") from error
         self.count = count or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self.most = 2 * self.count
         order = attrs.evolve(order, parts=order.parts.resolve())

@@ -22,7 +22,7 @@ from .slices import Slice, slices_of
 from .sources import Source, Target
 from .tally import Tally
 from .workers import Workers
-from .working import Done
+from .working import Abandoned, Done
 
 if TYPE_CHECKING:
     from .engine import Batch
@@ -76,6 +76,7 @@ class Running:
         self._cut: dict[int, int] = {}  # of an input that was cut to its end: how many slices it has
         self._bytes = 0
         self._bytes_before = 0
+        self._abandoned = False
         self._asked = (0, 0, 0)
 
     def run(self, workers: Workers) -> BatchOutcome:
@@ -128,7 +129,7 @@ class Running:
 
     @property
     def _is_over(self) -> bool:
-        return self._too_many or self._stop()
+        return self._too_many or self._abandoned or self._stop()
 
     # ---------------------------------------------------------------- slices
 
@@ -190,6 +191,10 @@ class Running:
             except UnreadableFile as error:
                 del self._under_way[future]
                 self._fail(slice.source, error)
+                continue
+            except Abandoned:
+                del self._under_way[future]
+                self._abandoned = True
                 continue
             del self._under_way[future]
             done.tally.add(self._asked_since())

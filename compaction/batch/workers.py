@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
 from typing import Any, Protocol, Self, TypeAlias
 
 import anyio
@@ -66,6 +67,7 @@ class Here(contextlib.AbstractContextManager["Here"]):
         self._order = order
 
     def submit(self, slice: Slice, kind: Kind, ended: bool) -> Future[Done]:
+        """Begin a slice."""
         future: Future[Done] = Future()
         try:
             future.set_result(work(self._order, slice, kind, ended))
@@ -102,6 +104,7 @@ class Processes(contextlib.AbstractContextManager["Processes"]):
         self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(order,))
 
     def submit(self, slice: Slice, kind: Kind, ended: bool) -> Future[Done]:
+        """Begin a slice."""
         return self._pool.submit(_work, slice, kind, ended)
 
     def __exit__(self, *raised: object) -> None:
@@ -149,14 +152,16 @@ class Awaiting(contextlib.AbstractContextManager["Awaiting"]):
     Args:
         order: What is to be done.
         gate: How many at a time, and how fast.
+        stop: Asked before each conversation whether to begin it.
     """
 
     most = 2
 
-    def __init__(self, order: Order, gate: Gate) -> None:
+    def __init__(self, order: Order, gate: Gate, stop: Callable[[], bool]) -> None:
         self.count = gate.limits.concurrency
         self._order = order
         self._gate = gate
+        self._stop = stop
         self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -165,7 +170,8 @@ class Awaiting(contextlib.AbstractContextManager["Awaiting"]):
         return self
 
     def submit(self, slice: Slice, kind: Kind, ended: bool) -> Future[Done]:
-        task: Callable[..., Any] = work_async
+        """Begin a slice."""
+        task: Callable[..., Any] = partial(work_async, stop=self._stop)
         return self._portal.start_task_soon(task, self._order, slice, kind, ended, self._limiter)
 
     def __exit__(self, *raised: object) -> None:

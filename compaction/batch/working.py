@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -13,17 +13,22 @@ from typing import Any, Final, Self, cast
 import anyio
 import attrs
 
+from ..errors import CompactionError
 from .chunks import Chunk, chunks_of
 from .job import Bad, Job, handle, handle_async
-from .lines import Oversized
+from .lines import Line, Oversized
 from .parts import PartFiles, sealed
 from .slices import Slice, reading
 from .sources import Kind
 from .tally import Tally
 
-__all__ = ["Done", "Order", "handled_async", "work", "work_async"]
+__all__ = ["Abandoned", "Done", "Order", "handled_async", "work", "work_async"]
 
 _ROWS: Final = 128
+
+
+class Abandoned(CompactionError):
+    """A slice was left before its end because somebody asked to stop; the conversations under way were finished."""
 
 
 @attrs.frozen
@@ -80,20 +85,37 @@ def work(order: Order, slice: Slice, kind: Kind, ended: bool) -> Done:
     return part.done(tally)
 
 
-async def work_async(order: Order, slice: Slice, kind: Kind, ended: bool, limiter: anyio.CapacityLimiter) -> Done:
+async def work_async(
+    order: Order,
+    slice: Slice,
+    kind: Kind,
+    ended: bool,
+    limiter: anyio.CapacityLimiter,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> Done:
     """`work`, for a strategy that awaits: so many conversations at a time as the limiter has room for.
 
     All conversations of the slice are in memory meanwhile.
+
+    Raises:
+        Abandoned: If it was asked to stop, once the conversations under way are done.
     """
     job, tally = order.job, Tally()
     with _Part(order, slice, kind) as part, reading(slice.source.path):
         for chunk in chunks_of(slice, job.column, 1 << 20, job.max_bytes, ended=ended):
-            part.put(chunk, await handled_async(job, chunk, tally, limiter), tally)
+            part.put(chunk, await handled_async(job, chunk, tally, limiter, stop), tally)
     return part.done(tally)
 
 
-async def handled_async(job: Job, chunk: Chunk, tally: Tally, limiter: anyio.CapacityLimiter) -> list[Any]:
-    """The conversations of a chunk, as many at a time as the limiter has room for, in their order."""
+async def handled_async(
+    job: Job, chunk: Chunk, tally: Tally, limiter: anyio.CapacityLimiter, stop: Callable[[], bool] = lambda: False
+) -> list[Any]:
+    """The conversations of a chunk, as many at a time as the limiter has room for, in their order.
+
+    Raises:
+        Abandoned: If it was asked to stop before the last of them was begun.
+    """
     handled: list[Any] = [_oddity(row, job, tally) for row in chunk.rows]
 
     async def one(place: int, row: Any, ticket: object) -> None:
@@ -108,7 +130,12 @@ async def handled_async(job: Job, chunk: Chunk, tally: Tally, limiter: anyio.Cap
                 if handled[place] is None:
                     ticket = object()
                     await limiter.acquire_on_behalf_of(ticket)
+                    if stop():
+                        limiter.release_on_behalf_of(ticket)
+                        break
                     tasks.start_soon(one, place, row, ticket)
+    if None in handled:
+        raise Abandoned("it was asked to stop")
     return handled
 
 
@@ -128,10 +155,11 @@ def _oddity(row: Any, job: Job, tally: Tally) -> Any:
     """What to write of a row that is no conversation; ``None`` if it is one."""
     if isinstance(row, bytes):
         return row
-    if isinstance(row, Oversized):
+    size = row.size if isinstance(row, Oversized) else len(row.text) if isinstance(row, Line) else 0
+    if size > job.max_bytes + 1:
         tally.conversations += 1
         tally.bad += 1
-        return Bad(f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes", "Oversized")
+        return Bad(f"it has {size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes", "Oversized")
     return None
 
 

@@ -88,6 +88,7 @@ def batch(
     max_errors: Annotated[
         int | None, typer.Option(min=0, help="End after so many bad conversations; by default never.", show_default=False)
     ] = None,
+    max_bytes: Annotated[int, typer.Option(min=1, metavar="N", help="The longest conversation that is read.")] = 256_000_000,
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget what an earlier run did, and replace outputs that are there.")
     ] = False,
@@ -108,7 +109,7 @@ def batch(
     priced = None if model is None else prices_of(model, prices)
     options: dict[str, Any] = {"counter": counter, "budget": plan.budget, "window": plan.window, "column": column}
     if dry_run:
-        found = estimate(inputs, plan.strategy, sample=sample, strict=strict, **options)
+        found = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
         show_estimate(found, priced, note, as_json=as_json)
         return ExitCode.FOUND if found.sample.bad or found.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
@@ -124,6 +125,7 @@ def batch(
             limits=limits,
             strict=strict,
             max_errors=max_errors,
+            max_bytes=max_bytes,
             restart=restart,
             on_progress=on_progress,
             stop=stop,
@@ -131,14 +133,14 @@ def batch(
     if as_json:
         write_json(report, priced)
     else:
-        show_report(report, plan_name(plan), priced, note)
+        show_report(report, _what(plan), priced, note)
     if report.outcome == "interrupted":
         complain("interrupted; what is finished is kept: run the same again to go on")
         return ExitCode.INTERRUPTED
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
 
 
-def plan_name(plan: Plan) -> str:
+def _what(plan: Plan) -> str:
     """What is done, on one line."""
     return safe(repr(plan.strategy), 400)
 

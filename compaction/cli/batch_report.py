@@ -112,11 +112,7 @@ def show_estimate(found: Estimate, prices: ModelPrices | None, note: str | None,
             safe(f"from a sample of {counted(sample.conversations, 'conversation')}, {share} of the input; nothing was written")
         )
         console.print(safe(f"all would be about {_counts(whole)}"))
-        console.print(
-            safe(
-                f"time: about {_duration(whole.seconds)} of one processor; tokens counted here may be estimates: {note or 'no'}"
-            )
-        )
+        console.print(safe(f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}"))
         if sample.requests:
             console.print(safe(f"a summarizer would get {_asked(whole, prices)}; its answers at their longest"))
         for reason in found.failed.values():
