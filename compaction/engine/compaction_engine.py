@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -169,6 +170,8 @@ class CompactionEngine(ContextEngine):
             url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
         elif url is None:
             url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
+            key = "none"  # a server at home asks for none; any other says so, and a digest takes over
         return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
 
     def _new_session(self) -> CompactionSession:
