@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from chats import tool_turns
+from fault_server import FaultServer, reply, status
 
 from compaction import last, validate
 from compaction.config import dump
@@ -239,6 +240,33 @@ class TestCompress:
         """A host that awaits has a form of its own."""
         assert await engine().compress_async(CHAT) == engine().compress(CHAT)
 
+    async def test_awaited_twice_at_once(self) -> None:
+        """The second waits for the first, which may be waiting for its summarizer."""
+        asked = 0
+        first_asks = anyio.Event()
+
+        class Slow:
+            async def summarize(self, request: Any) -> str:
+                nonlocal asked
+                asked += 1
+                first_asks.set()
+                await anyio.sleep(0.05)
+                return "a summary of it"
+
+        made = engine(summarizer=Slow())
+        results: list[list[Any]] = []
+
+        async def compress(upto: int) -> None:
+            results.append(await made.compress_async(CHAT[:upto]))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(compress, 120)
+            await first_asks.wait()
+            tasks.start_soon(compress, 200)
+        assert [validate(each) for each in results] == [[], []]
+        assert asked == made.compression_count == 2
+        assert results[1][-1] is CHAT[-1]
+
 
 class TestFailure:
     """Whatever fails, the conversation goes on with what it had."""
@@ -262,6 +290,27 @@ class TestFailure:
         made = engine(summarizer=Broken())
         assert len(made.compress(CHAT)) < len(CHAT)
         assert "the server is away" in str(made.get_status()["error"])
+
+    @pytest.mark.parametrize("key", [None, "SUMMARY_KEY"])
+    def test_model(self, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The settings' model writes the summary, with its key or, at home, without; if it refuses, a digest takes over."""
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        monkeypatch.setenv("SUMMARY_KEY", "one")
+        text = "## Goal\nFind the time-outs.\n\n## Next Steps\nRead the handler.\n\n## Critical Context\nPort 9090."
+        with FaultServer(reply(text), status(401)) as server:
+            made = engine(EngineSettings(summary_model="m", summary_base_url=server.url, summary_key_env=key, protect_last_n=4))
+            out = made.compress(CHAT[:100])
+            assert (made.last_error, "Port 9090." in str(out)) == (None, True)
+            out = made.compress([*out, *CHAT[100:]])
+            assert (len(server.requests), "401" in str(made.last_error), validate(out)) == (2, True, [])
+            assert len(out) < 40
+
+    def test_key_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A variable that is named and not set is told each time; the conversation stays as it is."""
+        monkeypatch.delenv("SUMMARY_KEY", raising=False)
+        made = engine(EngineSettings(summary_model="m", summary_key_env="SUMMARY_KEY", protect_last_n=4))
+        assert made.compress(CHAT) is CHAT
+        assert "SUMMARY_KEY is not set" in str(made.last_error)
 
     def test_raising_pipeline(self) -> None:
         """A pipeline that raises changes nothing."""

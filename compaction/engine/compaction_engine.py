@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import anyio
 import attrs
 from anyio.from_thread import start_blocking_portal
 
@@ -104,7 +106,8 @@ class CompactionEngine(ContextEngine):
         self._main = _Main()
         self._strikes = 0
         self._unproven = False
-        self._one_at_a_time = threading.Lock()
+        self._one_thread = threading.Lock()
+        self._one_task: dict[type[BaseException], anyio.Lock] = {}
         self._conversation = session_id
         self._session = self._new_session()
 
@@ -167,6 +170,8 @@ class CompactionEngine(ContextEngine):
             url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
         elif url is None:
             url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
+            key = "none"  # a server at home asks for none; any other says so, and a digest takes over
         return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
 
     def _new_session(self) -> CompactionSession:
@@ -231,23 +236,28 @@ class CompactionEngine(ContextEngine):
 
         The list is returned as it is, with the reason in ``last_error``, if it cannot be read or anything fails.
         """
-        with self._one_at_a_time, start_blocking_portal() as portal:
+        with self._one_thread, start_blocking_portal() as portal:
             return portal.call(self.compress_async, messages, current_tokens, focus_topic, force)
 
     async def compress_async(
         self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
     ) -> list[Any]:
         """`compress` for a host that awaits."""
-        self.last_error, self.last_result = None, None
-        if force:
-            self._strikes = 0
-        try:
-            self._session.index.sync(messages)
-            self._note_tokens(current_tokens)
-            result = await self._session.compact(focus=focus_topic)
-        except Exception as error:  # the host's conversation goes on, whatever fails in here
-            self.last_error = f"{type(error).__name__}: {error}"
-            return messages
+        async with self._one_task.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock()):  # a lock for each async backend
+            self.last_error, self.last_result = None, None
+            if force:
+                self._strikes = 0
+            try:
+                self._session.index.sync(messages)
+                self._note_tokens(current_tokens)
+                result = await self._session.compact(focus=focus_topic)
+            except Exception as error:  # the host's conversation goes on, whatever fails in here
+                self.last_error = f"{type(error).__name__}: {error}"
+                return messages
+            return self._noted(messages, result)
+
+    def _noted(self, messages: list[Any], result: CompactionResult) -> list[Any]:
+        """What to return; the list itself if nothing in it changed."""
         self.last_result = result
         self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
         self.compression_count += bool(result.edits)
