@@ -125,7 +125,7 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
     """Whether no message shows that the conversation is in another wire format."""
     chat = format is openai_chat
     for raw in messages:
-        if chat and type(raw) is dict and "type" not in raw and "parts" not in raw:
+        if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
             content = raw.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
                 continue

@@ -105,7 +105,7 @@ class OpenAIResponses(MessageFormat):
         return repair(raws)
 
     def key(self, raw: Any) -> Any:
-        return raw if type(raw) is dict or fields_of(raw) is None else self.to_wire(raw)
+        return raw if raw.__class__ is dict or fields_of(raw) is None else self.to_wire(raw)
 
     def to_wire(self, raw: Any) -> Any:
         return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
