@@ -7,7 +7,7 @@ says which formats are possible.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..errors import UnknownFormat
 from .anthropic import anthropic
@@ -125,8 +125,8 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
     """Whether no message shows that the conversation is in another wire format."""
     chat = format is openai_chat
     for raw in messages:
-        if chat and type(raw) is dict and "type" not in raw and "parts" not in raw:
-            content = cast("dict[str, Any]", raw).get("content")
+        if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
+            content = raw.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
                 continue
         fields = fields_of(raw)
