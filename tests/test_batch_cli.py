@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +107,33 @@ def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> N
     assert (first.exit_code, again.exit_code, other.exit_code) == (0, 0, 2)
     assert "finished, gone on with" in again.stdout
     assert "budget was 300" in other.stderr
+
+
+def test_a_terminal_is_shown_how_far_it_is(source: Path, tmp_path: Path) -> None:
+    """On a terminal standard error shows conversations, bytes, tokens and errors while it runs; elsewhere it stays empty."""
+    ours, theirs = pty.openpty()
+    program = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "batch",
+        str(source),
+        "-o",
+        str(tmp_path / "out.jsonl"),
+        "--budget",
+        "300",
+        *SHARED,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "160"}
+    done = subprocess.run(command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, check=False)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    for words in (f"{len(CHATS)} conversations", "tokens", "0 errors", "kB"):
+        assert words in shown
+    assert "finished" in done.stdout.decode()
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])

@@ -215,11 +215,12 @@ def test_a_plain_file_that_is_cut_short(tmp_path: Path) -> None:
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()[:-1]
 
 
+@pytest.mark.parametrize("limit", [2_300, 30_000], ids=["part", "output"])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_disk_that_is_full(workers: int, tmp_path: Path) -> None:
+def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
     """When nothing more can be written it says so, no output stands, and with room again it goes on where it was.
 
-    A limit on the size of files stands for the disk: the joined output is over it, the parts are not.
+    A limit on the size of files stands for the disk: a part is over it, or the joined output alone.
     """
     source = store(tmp_path / "in.jsonl", "jsonl", CHATS * 5)
     program = (
@@ -227,7 +228,7 @@ def test_a_disk_that_is_full(workers: int, tmp_path: Path) -> None:
         f"sys.path.insert(0, {str(ROOT / 'tests')!r})\n"
         "from pathlib import Path\nfrom corpora import run\nfrom compaction.errors import UnwritableFile\n"
         "if __name__ == '__main__':\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))\n"
+        f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
         f"    try:\n        run(Path(sys.argv[1]), Path(sys.argv[2]), workers={workers})\n"
         "    except UnwritableFile as error:\n        sys.exit(str(error))\n"
     )
@@ -235,10 +236,23 @@ def test_a_disk_that_is_full(workers: int, tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "cannot be written (File too large); make room" in said.decode()
+    assert str(source) not in said.decode()
     assert not (tmp_path / "out.jsonl").exists()
-    assert slices_done(tmp_path / "out.jsonl.manifest.jsonl") > 0
     assert run(source, tmp_path / "out.jsonl").resumed
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 5
+
+
+def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
+    """Files of somebody else's where the parts or the errors would stand are not touched."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    (tmp_path / "a.jsonl.parts").mkdir()
+    (tmp_path / "a.jsonl.parts" / "mine.txt").write_text("mine")
+    (tmp_path / "b.jsonl.errors.jsonl").write_text("mine")
+    for name, says in (("a.jsonl", "no part of a batch"), ("b.jsonl", "is there already")):
+        with pytest.raises(UnwritableFile, match=says):
+            run(source, tmp_path / name)
+    assert [path.name for path in (tmp_path / "a.jsonl.parts").iterdir()] == ["mine.txt"]
+    assert (tmp_path / "b.jsonl.errors.jsonl").read_text() == "mine"
 
 
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from .limits import Gate, LimitedSummarizer, Limits, summarizers_in, with_summar
 from .manifest import Manifest, Plan
 from .report import BatchReport, Progress
 from .running import Running
-from .sources import Target, find_sources, place_targets
+from .sources import find_sources, place_targets
 from .workers import Awaiting, Here, MakeWorkers, Processes, Workers
 from .working import Order
 
@@ -147,7 +147,7 @@ class Batch:
         )
         path, parts = self.beside("manifest.jsonl"), self.beside("parts")
         if not restart and not path.exists():
-            _refuse_existing(targets)
+            _refuse_existing([*(Path(target.path) for target in targets), self.beside("errors.jsonl")])
         manifest = Manifest(path, parts, plan, restart=restart)
         try:
             made, gate = self._workers(workers, limits, parts, stop)
@@ -192,9 +192,7 @@ def gated(job: Job, gate: Gate, cache: Path) -> Job:
     return attrs.evolve(job, strategy=with_summarizers(job.strategy, limited))
 
 
-def _refuse_existing(targets: Sequence[Target]) -> None:
-    for target in targets:
-        if Path(target.path).exists():
-            raise UnwritableFile(
-                f"{target.path}: it is there already; name another output, or restart to replace it (--restart)"
-            )
+def _refuse_existing(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if path.exists():
+            raise UnwritableFile(f"{path}: it is there already; name another output, or restart to replace it (--restart)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -24,6 +25,7 @@ __all__ = ["Manifest", "Plan"]
 
 _VERSION: Final = 1
 _LOCK: Final = "lock"
+_PART: Final = re.compile(r"(\d{6}(-\d{8})?|summaries)\.(part|errors|whole|sqlite)([.-].*)?")
 
 
 @attrs.frozen
@@ -100,9 +102,8 @@ class Manifest:
             if self.resumed:
                 self._read(plan)
             else:
-                for stale in parts.iterdir():
-                    if stale.name != _LOCK:
-                        stale.unlink()
+                for stale in _ours(parts):
+                    stale.unlink()
                 with sealed(path) as stream:
                     stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
             self._out = path.open("ab")
@@ -190,9 +191,8 @@ class Manifest:
     def _unlock(self) -> None:
         """Give up the lock, and the folder of parts if there are none."""
         with contextlib.suppress(OSError):
-            if all(path.name == _LOCK for path in self._parts.iterdir()):
-                (self._parts / _LOCK).unlink()
-                self._parts.rmdir()
+            (self._parts / _LOCK).unlink()
+            self._parts.rmdir()
         self._lock.close()
 
 
@@ -202,6 +202,18 @@ def _entry(done: Done) -> dict[str, Any]:
 
 def _line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
+def _ours(parts: Path) -> list[Path]:
+    """What an earlier batch left among the parts.
+
+    Raises:
+        UnwritableFile: If anything else stands there.
+    """
+    found = [path for path in parts.iterdir() if path.name != _LOCK]
+    if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
+        raise UnwritableFile(f"{foreign[0]}: it is in the way, and no part of a batch; move it, or name another output")
+    return found
 
 
 def _locked(path: Path, parts: Path) -> IO[bytes]:

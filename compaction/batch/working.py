@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -78,8 +78,8 @@ def work(order: Order, slice: Slice, kind: Kind, ended: bool) -> Done:
         ConfigurationError: If no conversation could be compacted like this.
     """
     job, tally, began = order.job, Tally(), time.process_time()
-    with _Part(order, slice, kind) as part, reading(slice.source.path):
-        for chunk in chunks_of(slice, job.column, _ROWS, job.max_bytes, ended=ended):
+    with _Part(order, slice, kind) as part:
+        for chunk in _chunks(slice, job, _ROWS, ended):
             part.put(chunk, [_oddity(row, job, tally) or handle(job, row, tally) for row in chunk.rows], tally)  # type: ignore[arg-type]
     tally.seconds = time.process_time() - began
     return part.done(tally)
@@ -102,10 +102,16 @@ async def work_async(
         Abandoned: If it was asked to stop, once the conversations under way are done.
     """
     job, tally = order.job, Tally()
-    with _Part(order, slice, kind) as part, reading(slice.source.path):
-        for chunk in chunks_of(slice, job.column, 1 << 20, job.max_bytes, ended=ended):
+    with _Part(order, slice, kind) as part:
+        for chunk in _chunks(slice, job, 1 << 20, ended):
             part.put(chunk, await handled_async(job, chunk, tally, limiter, stop), tally)
     return part.done(tally)
+
+
+def _chunks(slice: Slice, job: Job, rows: int, ended: bool) -> Iterator[Chunk]:
+    """The slice, some rows at a time. What goes wrong while they are written is no fault of the input, and passes outside."""
+    with reading(slice.source.path):
+        yield from chunks_of(slice, job.column, rows, job.max_bytes, ended=ended)
 
 
 async def handled_async(
