@@ -336,13 +336,14 @@ class MessageIndex(IndexView):
         counter: TokenCounter | str = "auto",
         context: RunContext | None = None,
         pin: Callable[[Message], bool] | None = None,
+        format: MessageFormat | None = None,
     ) -> MessageIndex:
-        """The index that `to_dict` described.
+        """The index that `to_dict` described; ``format`` is needed only if it has no name here, such as a framework's.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
-        saved = state.Saved.read(data)
+        saved = state.Saved.read(data, format)
         index = cls(counter=counter, format=saved.format, context=context)
         index._pinned_ids.update(saved.pinned)
         index._failures.update(saved.failures)
