@@ -15,7 +15,7 @@ import attrs
 
 from ..checks import count
 from ..context import RunContext
-from ..errors import StateError
+from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..formats import MessageFormat
 from ..index import MessageIndex
 from ..messages import Message
@@ -23,7 +23,7 @@ from ..run import CompactionResult, Observer, run, run_sync
 from ..strategies.base import Failed, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 
-__all__ = ["STATE_VERSION", "Conversation", "Following", "OnFailure"]
+__all__ = ["STATE_VERSION", "Conversation", "Following", "OnFailure", "RecentConversations"]
 
 STATE_VERSION: Final = 1
 """Of the data that `Conversation.to_dict` makes."""
@@ -128,6 +128,7 @@ class Conversation:
             strategy: Another strategy for this once.
 
         Raises:
+            ConfigurationError: If something is set wrongly; no policy hides that.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
         given = list(messages)
@@ -190,7 +191,7 @@ class Conversation:
 
     def _failed(self, messages: list[Any], error: Exception) -> list[Any]:
         """These messages as they are, and a result that says why."""
-        if self.following.on_failure == "raise":
+        if self.following.on_failure == "raise" or isinstance(error, ConfigurationError | SyncDriverError):
             raise error
         sizes = self.index.included
         return self._noted(
@@ -222,6 +223,39 @@ class Conversation:
             "edits": len(last.edits),
             "failures": [f"{each.strategy}: {each.error!r}; {each.policy}" for each in last.failures],
         }
+
+
+class RecentConversations:
+    """Conversations of frameworks that pass a list and nothing to know it by. Holds state: those met lately.
+
+    Args:
+        following: How conversations are compacted.
+        format: The framework's messages.
+        remembered: How many are kept, >= 1.
+    """
+
+    def __init__(self, following: Following, format: MessageFormat, *, remembered: int = 32) -> None:
+        self.following = following
+        self._format = format
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._known: list[Conversation] = []
+
+    def of(self, messages: list[Any]) -> Conversation:
+        """The newest conversation that this list continues, or a new one. O(conversations), and O(messages) for the one."""
+        with self._lock:
+            found = next((each for each in reversed(self._known) if self._continues(messages, each.index)), None)
+            if found is None:
+                found = Conversation(self.following, self._format)
+            else:
+                self._known.remove(found)
+            self._known.append(found)
+            del self._known[: -self._remembered]
+            return found
+
+    def _continues(self, messages: list[Any], index: MessageIndex) -> bool:
+        source = index.source
+        return bool(source) and self._format.common_prefix(source, messages) == len(source)
 
 
 def _parts(saved: object) -> tuple[object, dict[str, Any]]:

@@ -1,23 +1,70 @@
-"""The rules of a framework's messages: those of OpenAI chat completions, which every framework's list is turned into.
+"""What the formats of frameworks share: the rules, which any provider behind the framework may hold them to, and comparing.
 
 A framework's own message may hold several results; it is judged as the chat messages a client makes of it, and a problem is
-told at the place of the message it came from.
+told at the place of the message it came from. Which provider is behind the framework is not known here, so a view begins as the
+strictest of them wants it: with the user, and an answer after somebody else.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from ..formats import MessageFormat, Problem, Repair, openai_chat
 from ..messages import Message, Part, Text, ToolCall, ToolResult
 
-__all__ = ["as_chat", "judge", "mend"]
+__all__ = ["FrameworkFormat", "as_chat", "judge", "mend"]
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
+
+
+class FrameworkFormat(MessageFormat):
+    """A framework's messages, whatever provider they go to. Stateless.
+
+    Attributes:
+        compared: The fields two messages must have equal to count as the same.
+    """
+
+    compared: ClassVar[tuple[str, ...]]
+
+    def key(self, raw: Any) -> Any:
+        return tuple([getattr(raw, field, None) for field in self.compared])
+
+    def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
+        """As its base says; copies that share their contents are told without a look at each message."""
+        shortest = min(len(known), len(given))
+        if all(map(operator.is_, known, given)):
+            return shortest
+        ours, theirs = known[:shortest], given[:shortest]
+        if all(_column(ours, field) == _column(theirs, field) for field in self.compared):
+            return shortest
+        return super().common_prefix(known, given)
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return judge([self.read(raw, place) for place, raw in enumerate(raws)])
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return mend(self, raws)
+
+    def valid_seam(self, before: Message | None, after: Message | None) -> bool:
+        """An answer follows the user, a result or an instruction that is not the first thing said."""
+        if after is None or after.role != "assistant":
+            return True
+        return before is not None and before.role != "assistant" and not before.is_system
+
+    def summary_role(self, before: Message | None, after: Message | None) -> str:
+        return "user"
+
+    def stand_in(self, text: str) -> Message:
+        return self.new("user", text)
+
+
+def _column(messages: Sequence[Any], field: str) -> list[Any]:
+    return [getattr(message, field, None) for message in messages]
 
 
 def as_chat(message: Message) -> list[dict[str, Any]]:

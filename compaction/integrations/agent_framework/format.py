@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import copy
 import json
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import MessageFormat, Problem, Repair
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from ..pairing import judge, mend
+from ..pairing import FrameworkFormat
 
 __all__ = ["AgentFramework", "agent_framework", "without_annotations"]
 
@@ -25,13 +23,14 @@ _STAYS: Final = frozenset({"computer_tool_result", "image_generation_tool_result
 _ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
 
 
-class AgentFramework(MessageFormat):
+class AgentFramework(FrameworkFormat):
     """The format of ``agent_framework.Message``; use the shared instance ``agent_framework``.
 
     Reading needs no framework installed: a message is any object with ``role`` and ``contents``.
     """
 
     name = "agent-framework"
+    compared = ("contents", "role", "author_name")
 
     def __repr__(self) -> str:
         return "agent_framework"
@@ -64,27 +63,6 @@ class AgentFramework(MessageFormat):
         from agent_framework import Message as FrameworkMessage
 
         return self.read(FrameworkMessage(role, [text]))
-
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return judge([self.read(raw, place) for place, raw in enumerate(raws)])
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        return mend(self, raws)
-
-    def key(self, raw: Any) -> Any:
-        return raw.role, raw.author_name, raw.contents
-
-    def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
-        """As its base says; the framework's copies share their contents, which is seen without a look at each message."""
-        shortest = min(len(known), len(given))
-        if all(map(operator.is_, known, given)):
-            return shortest
-        ours, theirs = known[:shortest], given[:shortest]
-        if [each.contents for each in ours] == [each.contents for each in theirs] and [each.role for each in ours] == [
-            each.role for each in theirs
-        ]:
-            return shortest
-        return super().common_prefix(known, given)
 
     def to_wire(self, raw: Any) -> Any:
         data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}

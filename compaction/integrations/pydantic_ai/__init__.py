@@ -1,0 +1,11 @@
+"""pydantic-ai: a history processor, and its messages as a wire format.
+
+    agent = Agent(model, capabilities=[ProcessHistory(CompactionProcessor(presets.context_window(32_000)))])
+"""
+
+from __future__ import annotations
+
+from .format import PydanticAI, pydantic_ai
+from .processor import CompactionProcessor
+
+__all__ = ["CompactionProcessor", "PydanticAI", "pydantic_ai"]
