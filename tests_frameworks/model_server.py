@@ -7,13 +7,15 @@ format, gets the HTTP 400 a provider would send, so that an agent's run fails as
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from compaction import MessageIndex, validate
+from compaction.formats import convert
 
 __all__ = ["ModelServer", "prefix_breaks", "tokens_of"]
 
@@ -38,7 +40,6 @@ class ModelServer:
     Args:
         window: Tokens it takes.
         calls_per_turn: Rounds of tool calls it makes before it answers a user.
-        result_says: What a summary of its holds.
     """
 
     def __init__(self, *, window: int = 1_000_000, calls_per_turn: int = 1) -> None:
@@ -47,6 +48,7 @@ class ModelServer:
         self.requests: list[dict[str, Any]] = []
         self.refused: list[str] = []
         self.summaries = 0
+        self.before_answer: Callable[[int], object] = int
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.model = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -78,19 +80,23 @@ class ModelServer:
             self.refused.append(why)
             return why
         self.requests.append(request)
+        self.before_answer(len(self.requests))
         return self._turn(messages, request.get("tools"))
 
     def _turn(self, messages: Sequence[Mapping[str, Any]], tools: Any) -> dict[str, Any]:
         asked = next(place for place in range(len(messages) - 1, -1, -1) if messages[place]["role"] == "user")
+        words = str(messages[asked]["content"])[-60:]
         rounds = sum(1 for message in messages[asked:] if message.get("tool_calls"))
         if not tools or rounds >= self.calls_per_turn:
-            return {"role": "assistant", "content": f"Answer {len(self.requests)}: it costs {len(self.requests)} euros."}
-        name = tools[0]["function"]["name"]
-        call = {"name": name, "arguments": json.dumps({"item": f"item {len(self.requests)}"})}
+            return {"role": "assistant", "content": f"To {words!r}: it costs {len(words)} euros."}
+        function = tools[0]["function"]
+        wanted = next(iter(function["parameters"]["properties"]))
+        call = {"name": function["name"], "arguments": json.dumps({wanted: f"{words} ({rounds})"})}
+        id = hashlib.blake2s(f"{words} {rounds}".encode(), digest_size=6).hexdigest()
         return {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": f"call_{len(self.requests)}", "type": "function", "function": call}],
+            "tool_calls": [{"id": f"call_{id}", "type": "function", "function": call}],
         }
 
 
@@ -104,6 +110,17 @@ The prices of several items were looked up.
 Answer the latest question."""
 
 
+def anthropic_as_chat(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request of Anthropic's as one of chat completions, so that one script serves both."""
+    tools = [
+        {"type": "function", "function": {"name": tool["name"], "parameters": tool["input_schema"]}}
+        for tool in request.get("tools", ())
+    ]
+    system = [{"role": "system", "content": request["system"]}] if request.get("system") else []
+    converted = convert(request["messages"], to="openai-chat", format="anthropic").messages
+    return {"model": request["model"], "messages": [*system, *converted], "tools": tools}
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     model: ModelServer
@@ -111,10 +128,14 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body leave together: two small packets would wait for each other
     server: _Server
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/messages"):
+            self._answer_as_anthropic(request)
+            return
         answer = self.server.model.answer(request)
         if isinstance(answer, str):
             error = {"error": {"message": answer, "type": "invalid_request_error", "code": None, "param": None}}
@@ -123,6 +144,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "text/event-stream", _events(request, answer))
         else:
             self._send(200, "application/json", json.dumps(_completion(request, "chat.completion", {"message": answer}, answer)))
+
+    def _answer_as_anthropic(self, request: dict[str, Any]) -> None:
+        """The same part, played in Anthropic's format."""
+        asked = anthropic_as_chat(request)
+        problems = [str(problem) for problem in validate(request["messages"], format="anthropic")]
+        answer = problems[0] if problems else self.server.model.answer(asked)
+        if isinstance(answer, str):
+            self._send(400, "application/json", json.dumps({"type": "error", "error": {"type": "invalid", "message": answer}}))
+            return
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": answer["content"]}] if answer["content"] else []
+        for call in answer.get("tool_calls", ()):
+            arguments = json.loads(call["function"]["arguments"])
+            blocks.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": arguments})
+        usage = {"input_tokens": tokens_of(asked), "output_tokens": 20}
+        stop = "tool_use" if answer.get("tool_calls") else "end_turn"
+        reply = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": blocks}
+        self._send(200, "application/json", json.dumps({**reply, "stop_reason": stop, "stop_sequence": None, "usage": usage}))
 
     def _send(self, status: int, kind: str, text: str) -> None:
         body = text.encode()

@@ -1,9 +1,10 @@
 """OpenAI Agents SDK: a session that gives back a compacted history, and a filter for what goes to the model inside a run.
 
     session = CompactingSession(SQLiteSession("user-1", "chats.db"), strategy, store=SessionStore("compaction.db"))
-    run_config = RunConfig(call_model_input_filter=compaction_filter(strategy))
+    await Runner.run(agent, "hello", session=session, run_config=RunConfig(call_model_input_filter=session.filter))
 
-The session shortens what a run starts with, the filter what a long tool loop adds. What is stored stays whole.
+The session shortens what a run starts with, its filter what a long tool loop adds. What is stored stays whole. A run without a
+session takes `compaction_filter`.
 """
 
 from __future__ import annotations
@@ -64,9 +65,18 @@ class CompactingSession(_SessionABC):  # type: ignore[misc]
         if limit is not None or not items:
             return list(items)
         view = await self.conversation.view(items)
+        self._save()
+        return view
+
+    async def filter(self, data: Any) -> Any:
+        """What goes to the model inside a run, by the same decisions: for ``RunConfig(call_model_input_filter=session.filter)``."""
+        filtered = await _filtered(self.conversation, data)
+        self._save()
+        return filtered
+
+    def _save(self) -> None:
         if self._store is not None and self.conversation.unsaved:
             self._store.save(self.session_id, self.conversation.to_dict())
-        return view
 
     async def add_items(self, items: list[Any]) -> None:
         """Store new items."""
@@ -102,16 +112,19 @@ def compaction_filter(strategy: StrategyLike, **options: Any) -> Callable[[Any],
     recent = RecentConversations(Following(strategy=strategy, **options), openai_responses)
 
     async def compacted(data: Any) -> Any:
-        from agents.run_config import ModelInputData
-
-        items: list[Any] = list(data.model_data.input)
-        conversation = recent.of(items)
-        instructions = data.model_data.instructions
-        overhead = conversation.index.counter.count_text(f"{instructions or ''}{_tools_text(data.agent)}")
-        view = await conversation.view(items, overhead_tokens=overhead)
-        return ModelInputData(input=view, instructions=instructions)
+        return await _filtered(recent.of(list(data.model_data.input)), data)
 
     return compacted
+
+
+async def _filtered(conversation: Conversation, data: Any) -> Any:
+    """The model's input, with the conversation's view in place of the items; instructions and tools count."""
+    from agents.run_config import ModelInputData
+
+    instructions = data.model_data.instructions
+    overhead = conversation.index.counter.count_text(f"{instructions or ''}{_tools_text(data.agent)}")
+    view = await conversation.view(data.model_data.input, overhead_tokens=overhead)
+    return ModelInputData(input=view, instructions=instructions)
 
 
 def _tools_text(agent: Any) -> str:

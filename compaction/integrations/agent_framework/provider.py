@@ -31,6 +31,7 @@ else:
 __all__ = ["CompactionProvider"]
 
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
+_UNNAMED: Final = "UnnamedAgent"  # what the framework calls an agent without a name
 _PER_CALL: Final = (
     "require_per_service_call_history_persistence loads history after this provider: pass as_strategy(...) as the agent's"
     " compaction_strategy instead"
@@ -87,11 +88,14 @@ class CompactionProvider(_ContextProvider):  # type: ignore[misc]
             return
         self._claim(context, state)
         conversation = self._conversation(session, state)
-        run_view = RunView(conversation, self.history_source_id)
+        run_view = RunView(conversation, self.history_source_id, getattr(agent, "name", None) or _UNNAMED)
         loaded = [each for each in context.context_messages.get(self.history_source_id, ()) if not is_excluded(each)]
         if loaded:
             overhead = run_view.overhead(context.get_messages(exclude_sources={self.history_source_id}, include_input=True))
-            context.context_messages[self.history_source_id] = await conversation.view(loaded, overhead_tokens=overhead)
+            view = await conversation.view(loaded, overhead_tokens=overhead)
+            for message in view:  # a summary of ours is history from here on, as the messages it stands for were
+                message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
+            context.context_messages[self.history_source_id] = view
             self._save(session, state, conversation)
         if self._in_loop:
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,11 +19,13 @@ class RunView:
     Args:
         conversation: Follows the conversation.
         history: The history provider's ``source_id``.
+        author: The name the framework gives what an agent says, once the run is over.
     """
 
-    def __init__(self, conversation: Conversation, history: str) -> None:
+    def __init__(self, conversation: Conversation, history: str, author: str) -> None:
         self.conversation = conversation
         self._history = history
+        self._author = author
         self._followed = 0
         self._seen: list[Any] = []
         self._ours: list[Any] = []
@@ -60,7 +63,15 @@ class RunView:
             self._others.append((len(self._ours), message))
             self._others_tokens += self.overhead([message])
         else:
-            self._ours.append(message)
+            self._ours.append(message if source is not None else self._as_it_will_be(message))
+
+    def _as_it_will_be(self, message: Any) -> Any:
+        """The message with the name it gets after the run: a name given later would change what was sent, and cost the cache."""
+        if message.author_name is not None or message.role not in ("assistant", "tool"):
+            return message
+        named = copy.copy(message)
+        named.author_name = self._author
+        return named
 
     def _with_others(self, view: Sequence[Any]) -> list[Any]:
         """The view, with each of the others before the message it stood before; at the front if that is gone."""
