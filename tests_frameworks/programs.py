@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model_server import ModelServer
 
-__all__ = ["Example"]
+__all__ = ["ROOT", "Example"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
