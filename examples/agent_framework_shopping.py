@@ -35,7 +35,9 @@ def make_agent(client: OpenAIChatCompletionClient, window: int) -> Agent:
             keep=last(groups=2, of=kinds(GroupKind.TOOL_CALL)),
             at_least=window // 5,  # or it waits: every change costs the provider's prompt cache
         ),
-        Summarization(ChatClientSummarizer(client), trigger=tokens_exceed(window * 3 // 5), keep=last(groups=4), on_failure="digest"),
+        Summarization(
+            ChatClientSummarizer(client), trigger=tokens_exceed(window * 3 // 5), keep=last(groups=4), on_failure="digest"
+        ),
         SlidingWindow(trigger=turns_exceed(60), target=~turns_exceed(30), keep=last(turns=20)),
         Truncation(trigger=tokens_exceed(window * 4 // 5), target=tokens_below(window * 3 // 5), keep=last(groups=2)),
     )

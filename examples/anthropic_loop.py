@@ -1,6 +1,8 @@
 """A plain tool loop with the bare ``anthropic`` client and a session of this toolkit.
 
     $ echo "What does a laptop cost?" | ANTHROPIC_API_KEY=... python examples/anthropic_loop.py chats
+
+Needs compaction-toolkit and the ``anthropic`` package.
 """
 
 import json

@@ -27,8 +27,12 @@ def main(folder: Path, window: int) -> None:
     """Answer one question a line."""
     model = ChatOpenAI(model="gpt-5-mini")
     strategy = (
-        ToolResult(trigger=tokens_exceed(window // 2), target=tokens_below(window // 3), keep=last(groups=4), at_least=window // 5)
-        >> Summarization(ChatModelSummarizer(model), trigger=tokens_exceed(window * 3 // 5), keep=last(groups=4), on_failure="digest")
+        ToolResult(
+            trigger=tokens_exceed(window // 2), target=tokens_below(window // 3), keep=last(groups=4), at_least=window // 5
+        )
+        >> Summarization(
+            ChatModelSummarizer(model), trigger=tokens_exceed(window * 3 // 5), keep=last(groups=4), on_failure="digest"
+        )
         >> Truncation(trigger=tokens_exceed(window * 4 // 5), target=tokens_below(window * 3 // 5), keep=last(groups=2))
     )
     with SqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as checkpointer:

@@ -1,6 +1,8 @@
 """A plain tool loop with the bare ``openai`` client and a session of this toolkit.
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/openai_loop.py chats
+
+Needs compaction-toolkit and the ``openai`` package.
 """
 
 import json

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from model_server import ModelServer
 
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """These frameworks run on asyncio alone."""

@@ -143,7 +143,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif request.get("stream"):
             self._send(200, "text/event-stream", _events(request, answer))
         else:
-            self._send(200, "application/json", json.dumps(_completion(request, "chat.completion", {"message": answer}, answer)))
+            self._send(
+                200, "application/json", json.dumps(_completion(request, "chat.completion", {"message": answer}, answer))
+            )
 
     def _answer_as_anthropic(self, request: dict[str, Any]) -> None:
         """The same part, played in Anthropic's format."""

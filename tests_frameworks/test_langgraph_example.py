@@ -21,7 +21,14 @@ from programs import ROOT, Example
 QUESTIONS = [
     f"{words} (question {place})"
     for place, words in enumerate(
-        ["How do I throw a bottle away?", "And the label?", "Where is the next point?", "Any news?", "Who is the mascot?", "Thanks!"]
+        [
+            "How do I throw a bottle away?",
+            "And the label?",
+            "Where is the next point?",
+            "Any news?",
+            "Who is the mascot?",
+            "Thanks!",
+        ]
         * 40
     )
 ]
@@ -31,7 +38,8 @@ QUESTIONS = [
 def example() -> ModuleType:
     """The example as a module."""
     spec = importlib.util.spec_from_file_location("langgraph_chat", ROOT / "examples" / "langgraph_chat.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -70,7 +78,9 @@ async def test_every_way_through_the_graph(example: ModuleType, query: str, imag
     """Each intent goes through its worker, a picture through vision, waste through feedback, all through the summary node."""
     llm = GenericFakeChatModel(messages=iter([AIMessage("Like this.")]))
     graph = example.create_chat_graph(llm, enable_summarization=True)
-    visited = [name async for step in graph.astream({"query": query, "image_url": image}, stream_mode="updates") for name in step]
+    visited = [
+        name async for step in graph.astream({"query": query, "image_url": image}, stream_mode="updates") for name in step
+    ]
     assert visited[0] == "intent"
     assert ("vision" in visited) == (image is not None)
     assert worker in visited
@@ -85,14 +95,13 @@ async def test_without_the_node(example: ModuleType) -> None:
     assert (await graph.ainvoke({"query": "Hi"}))["answer"] == "Hello."
 
 
-async def test_in_memory_over_200_turns(
-    example: ModuleType, server: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The messages stay whole, what the model sees stays near the threshold, the running summary is in the state, and the log
-    says what happened in the graph's own words."""
+async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The messages stay whole, what the model sees stays small, the summary is in the state, and the log tells of it."""
     caplog.set_level(logging.INFO, logger="compaction.langgraph")
     llm = ChatOpenAI(model="m", api_key="none", base_url=server.url)
-    graph = example.create_chat_graph(llm, checkpointer=InMemorySaver(), enable_summarization=True, max_tokens_before_summary=1_000)
+    graph = example.create_chat_graph(
+        llm, checkpointer=InMemorySaver(), enable_summarization=True, max_tokens_before_summary=1_000
+    )
     config: dict[str, Any] = {"configurable": {"thread_id": "a"}}
     for question in QUESTIONS[:200]:
         state = await graph.ainvoke({"query": question}, config)

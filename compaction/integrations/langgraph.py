@@ -1,4 +1,4 @@
-"""A summarization node for a LangGraph graph: with a state of its own or ``MessagesState``, as a node or as a ``pre_model_hook``.
+"""A summarization node for LangGraph graphs: with a state of their own or ``MessagesState``, as a node or ``pre_model_hook``.
 
 It projects: the messages stay as they are, what the model is to see goes under another key, and the running summary is in the
 state, so that nothing is summarized twice and another process goes on with the same view. Or it rewrites: what was compacted
@@ -24,7 +24,10 @@ from .langchain.oldest import LANGGRAPH
 from .packages import require
 
 if TYPE_CHECKING:
-    _Runnable: Any = object
+
+    class _Runnable:
+        pass
+
 else:
     try:
         from langchain_core.runnables import Runnable as _Runnable
@@ -75,7 +78,7 @@ class Keys:
         return cls(view=None, state=None)
 
 
-class SummarizationNode(_Runnable):  # type: ignore[misc]
+class SummarizationNode(_Runnable):
     """``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``, or ``pre_model_hook=``.
 
     Works invoked and awaited. Logs ``conversation_summarized`` and ``context_compressed`` when it changed something, and
@@ -91,7 +94,9 @@ class SummarizationNode(_Runnable):  # type: ignore[misc]
         ConfigurationError: If LangGraph is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, keys: Keys | None = None, name: str = "summarization", **options: Any) -> None:
+    def __init__(
+        self, strategy: StrategyLike, *, keys: Keys | None = None, name: str = "summarization", **options: Any
+    ) -> None:
         require(**LANGGRAPH)
         self.name = name
         self.keys = Keys() if keys is None else keys
@@ -140,15 +145,15 @@ class SummarizationNode(_Runnable):  # type: ignore[misc]
         return _with_summary(update, state, keys, conversation)
 
 
-def _with_summary(
-    update: dict[str, Any], state: Mapping[str, Any], keys: Keys, conversation: Conversation
-) -> dict[str, Any]:
+def _with_summary(update: dict[str, Any], state: Mapping[str, Any], keys: Keys, conversation: Conversation) -> dict[str, Any]:
     return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(conversation))
 
 
 def _summary_text(conversation: Conversation) -> str:
     """The text of the summaries in the view; empty if there is none."""
-    groups = [group for group in conversation.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed]
+    groups = [
+        group for group in conversation.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed
+    ]
     marks = [read_mark(message) for group in groups for message in group.messages[:1]]
     return "\n\n".join(mark.body for mark in marks if mark is not None)
 
@@ -175,16 +180,12 @@ def _log(conversation: Conversation) -> None:
     if result is None:
         return
     for failed in result.failures:
-        _logger.warning(
-            "summarization_failed", extra={"error": str(failed.error), "error_type": type(failed.error).__name__}
-        )
+        _logger.warning("summarization_failed", extra={"error": str(failed.error), "error_type": type(failed.error).__name__})
     if not result.edits:
         return
     summary = _summary_text(conversation)
     if summary:
-        _logger.info(
-            "conversation_summarized", extra={"input_messages": _gone(result), "summary_length": len(summary)}
-        )
+        _logger.info("conversation_summarized", extra={"input_messages": _gone(result), "summary_length": len(summary)})
     tokens = (result.before.tokens, result.after.tokens)
     _logger.info(
         "context_compressed",

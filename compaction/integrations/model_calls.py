@@ -1,8 +1,8 @@
 """A framework's own chat model as a summarizer: what is asked and what is accepted is ours, the sending is the framework's.
 
-The logic is that of `OpenAISummarizer`: secrets are taken out, what is longer than the window is read in parts, an answer counts
-only if it can stand for the conversation. The framework's client retries as it was told to; nothing is retried here but an
-answer that will not do.
+The logic is that of `OpenAISummarizer`: secrets are taken out, what is longer than the window is read in parts, an answer
+counts only if it can stand for the conversation. The framework's client retries as it was told to; nothing is retried here but
+an answer that will not do.
 """
 
 from __future__ import annotations

@@ -17,10 +17,13 @@ from ..formats import openai_responses
 from ..session_store import SessionStore
 from ..strategies.base import StrategyLike
 from .following import Conversation, Following, RecentConversations
-from .packages import require
+from .packages import load, require
 
 if TYPE_CHECKING:
-    _SessionABC: Any = object
+
+    class _SessionABC:
+        pass
+
 else:
     try:
         from agents.memory import SessionABC as _SessionABC
@@ -32,7 +35,7 @@ __all__ = ["CompactingSession", "compaction_filter"]
 _PACKAGE: Final = {"distribution": "openai-agents", "extra": "openai-agents", "least": "0.24"}
 
 
-class CompactingSession(_SessionABC):  # type: ignore[misc]
+class CompactingSession(_SessionABC):
     """A session around another: items are stored there as they come, and read through a strategy.
 
     Holds state: the conversation. With a store, another process goes on with the same view.
@@ -47,9 +50,7 @@ class CompactingSession(_SessionABC):  # type: ignore[misc]
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(
-        self, underlying: Any, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any
-    ) -> None:
+    def __init__(self, underlying: Any, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
         require(**_PACKAGE)
         self.session_id: str = underlying.session_id
         self.session_settings: Any = getattr(underlying, "session_settings", None)
@@ -69,7 +70,7 @@ class CompactingSession(_SessionABC):  # type: ignore[misc]
         return view
 
     async def filter(self, data: Any) -> Any:
-        """What goes to the model inside a run, by the same decisions: for ``RunConfig(call_model_input_filter=session.filter)``."""
+        """What goes to the model inside a run: ``RunConfig(call_model_input_filter=session.filter)``."""
         filtered = await _filtered(self.conversation, data)
         self._save()
         return filtered
@@ -119,12 +120,10 @@ def compaction_filter(strategy: StrategyLike, **options: Any) -> Callable[[Any],
 
 async def _filtered(conversation: Conversation, data: Any) -> Any:
     """The model's input, with the conversation's view in place of the items; instructions and tools count."""
-    from agents.run_config import ModelInputData
-
     instructions = data.model_data.instructions
     overhead = conversation.index.counter.count_text(f"{instructions or ''}{_tools_text(data.agent)}")
     view = await conversation.view(data.model_data.input, overhead_tokens=overhead)
-    return ModelInputData(input=view, instructions=instructions)
+    return load("agents.run_config").ModelInputData(input=view, instructions=instructions)
 
 
 def _tools_text(agent: Any) -> str:

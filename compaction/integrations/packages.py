@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata
+from importlib import import_module, metadata
+from typing import Any
 
 from ..errors import ConfigurationError
 
-__all__ = ["require"]
+__all__ = ["load", "require"]
 
 
 def require(distribution: str, *, extra: str, least: str) -> None:
@@ -33,6 +34,11 @@ def require(distribution: str, *, extra: str, least: str) -> None:
         raise ConfigurationError(f"{distribution} is not installed; {remedy}") from error
     if _release(found) < _release(least):
         raise ConfigurationError(f"{distribution} {found} is too old; {remedy}")
+
+
+def load(module: str) -> Any:
+    """A framework's module, loaded where it is used; untyped, for type checkers run where the framework is not installed."""
+    return import_module(module)
 
 
 def _release(version: str) -> tuple[int, ...]:

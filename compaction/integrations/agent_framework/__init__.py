@@ -1,6 +1,9 @@
 """Microsoft Agent Framework: a provider that compacts an agent's conversation, and strategies that cross over both ways.
 
-    agent = Agent(client=client, context_providers=[history, CompactionProvider(before_strategy=presets.context_window(32_000))])
+    compaction = CompactionProvider(before_strategy=presets.context_window(32_000))
+    agent = Agent(client=client, context_providers=[history, compaction])
+
+A whole program is ``examples/agent_framework_shopping.py``.
 """
 
 from __future__ import annotations

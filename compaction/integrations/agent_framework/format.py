@@ -9,10 +9,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import items_of
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
 from ..pairing import FrameworkFormat
 
 __all__ = ["AgentFramework", "agent_framework", "without_annotations"]
@@ -39,14 +41,13 @@ class AgentFramework(FrameworkFormat):
         return "agent_framework"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        role, contents = getattr(raw, "role", None), getattr(raw, "contents", None)
-        if not isinstance(role, str) or not role or not isinstance(contents, Sequence):
+        role, items = getattr(raw, "role", None), items_of(getattr(raw, "contents", None))
+        if not isinstance(role, str) or not role or items is None:
             raise InvalidMessage(
                 f"messages[{position}]",
                 f"a message has a role and contents (got {type(raw).__name__})",
                 "pass agent_framework.Message objects",
             )
-        items = cast("Sequence[Any]", contents)
         within = _answered_within(items)
         parts = tuple([_part(content, within) for content in items])
         goes_on = role != "user" and bool(items) and getattr(items[0], "type", None) in _STAYS
@@ -60,9 +61,7 @@ class AgentFramework(FrameworkFormat):
         return self.read(raw)
 
     def new(self, role: str, text: str) -> Message:
-        from agent_framework import Message as FrameworkMessage
-
-        return self.read(FrameworkMessage(role, [text]))
+        return self.read(load("agent_framework").Message(role, [text]))
 
     def to_wire(self, raw: Any) -> Any:
         data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}
@@ -71,9 +70,7 @@ class AgentFramework(FrameworkFormat):
         return _json_ready(data)
 
     def from_wire(self, data: Any) -> Any:
-        from agent_framework import Message as FrameworkMessage
-
-        return FrameworkMessage(data["role"], data["contents"], author_name=data.get("author_name"))
+        return load("agent_framework").Message(data["role"], data["contents"], author_name=data.get("author_name"))
 
 
 agent_framework = AgentFramework()
@@ -146,8 +143,8 @@ def _result_text(content: Any) -> str:
 def _value_text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, list):
-        return "\n".join([_words(each) for each in cast("list[Any]", value)])
+    if (values := items_of(value)) is not None:
+        return "\n".join([_words(each) for each in values])
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -199,6 +196,4 @@ def _altered(content: Any, **fields: Any) -> Any:
 
 
 def _new_text(text: str) -> Any:
-    from agent_framework import Content
-
-    return Content.from_text(text)
+    return load("agent_framework").Content.from_text(text)

@@ -8,12 +8,12 @@ run to run, so that the prompt grows only at its end.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ConfigurationError
 from ...strategies.base import StrategyLike, as_strategy
 from ..following import Conversation, Following
-from ..packages import require
+from ..packages import load, require
 from .format import agent_framework
 from .live_list import is_excluded
 from .oldest import DISTRIBUTION, EXTRA, LEAST
@@ -21,7 +21,11 @@ from .run_view import RunView
 from .strategies import FrameworkStrategy
 
 if TYPE_CHECKING:
-    _ContextProvider: Any = object
+
+    class _ContextProvider:
+        def __init__(self, source_id: str) -> None:
+            self.source_id = source_id
+
 else:
     try:
         from agent_framework import ContextProvider as _ContextProvider
@@ -38,7 +42,7 @@ _PER_CALL: Final = (
 )
 
 
-class CompactionProvider(_ContextProvider):  # type: ignore[misc]
+class CompactionProvider(_ContextProvider):
     """Registers after the history provider: ``context_providers=[history, CompactionProvider(before_strategy=...)]``.
 
     Holds state: the conversations of live sessions. What must outlive the process is in the session's state, JSON-ready: saved
@@ -79,7 +83,9 @@ class CompactionProvider(_ContextProvider):  # type: ignore[misc]
         self.after_strategy = None if after_strategy is None else as_strategy(after_strategy)
         self._in_loop = in_loop
         self._following = Following(strategy=self.before_strategy or self.after_strategy or (lambda index: ()), **options)
-        self._after = None if self.after_strategy is None else FrameworkStrategy(self._following.with_strategy(self.after_strategy))
+        self._after = (
+            None if self.after_strategy is None else FrameworkStrategy(self._following.with_strategy(self.after_strategy))
+        )
         self._live: weakref.WeakKeyDictionary[Any, tuple[Conversation, object]] = weakref.WeakKeyDictionary()
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
@@ -105,8 +111,8 @@ class CompactionProvider(_ContextProvider):  # type: ignore[misc]
         if self._after is None or self._skips(agent, context, state):
             return
         stored = session.state.get(self.history_source_id)
-        messages = stored.get("messages") if isinstance(stored, dict) else None
-        if not isinstance(messages, list) or not messages:
+        messages: Any = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else None
+        if not messages:
             return
         await self._after(messages)
         state["last_stored"] = self._after.report
@@ -115,15 +121,15 @@ class CompactionProvider(_ContextProvider):  # type: ignore[misc]
 
     def _middleware(self, run_view: RunView, session: Any, state: dict[str, Any]) -> Any:
         """What the framework calls before each model call of this run."""
-        from agent_framework import ChatContext, chat_middleware
 
-        async def compacting(context: ChatContext, call_next: Any) -> None:
-            if not (context.options or {}).get("conversation_id"):
-                context.messages = await run_view.messages(list(context.messages), context.options or {})
+        async def compacting(context: Any, call_next: Any) -> None:
+            options: dict[str, Any] = context.options or {}
+            if not options.get("conversation_id"):
+                context.messages = await run_view.messages(list(context.messages), options)
                 self._save(session, state, run_view.conversation)
             await call_next()
 
-        return chat_middleware(compacting)
+        return load("agent_framework").chat_middleware(compacting)
 
     # ---------------------------------------------------------------- sessions
 
@@ -146,8 +152,8 @@ class CompactionProvider(_ContextProvider):  # type: ignore[misc]
         other = context.metadata.setdefault(key, self)
         if other is not self:
             raise ConfigurationError(
-                f"two compaction providers ({other.source_id!r}, {self.source_id!r}) compact {self.history_source_id!r}: keep one,"
-                " or chain their strategies with >>"
+                f"two compaction providers ({other.source_id!r}, {self.source_id!r}) compact {self.history_source_id!r}:"
+                " keep one, or chain their strategies with >>"
             )
         if state.setdefault("history", self.history_source_id) != self.history_source_id:
             raise ConfigurationError(

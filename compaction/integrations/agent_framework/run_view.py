@@ -1,11 +1,11 @@
-"""The model calls of one run: which messages are the conversation's, which are other providers', and how the view is put together."""
+"""The model calls of one run: which messages are the conversation's, which other providers', and how a view is put together."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..following import Conversation
 from .format import agent_framework
@@ -57,7 +57,7 @@ class RunView:
 
     def _take(self, message: Any) -> None:
         attribution = message.additional_properties.get("_attribution")
-        source = attribution.get("source_id") if isinstance(attribution, Mapping) else None
+        source = cast("Mapping[str, Any]", attribution).get("source_id") if isinstance(attribution, Mapping) else None
         is_instruction = source is None and message.role == "system" and not self._ours
         if is_instruction or (source is not None and source != self._history):
             self._others.append((len(self._ours), message))
@@ -66,7 +66,7 @@ class RunView:
             self._ours.append(message if source is not None else self._as_it_will_be(message))
 
     def _as_it_will_be(self, message: Any) -> Any:
-        """The message with the name it gets after the run: a name given later would change what was sent, and cost the cache."""
+        """The message with the name it gets after the run; a name given later would change what was sent and cost the cache."""
         if message.author_name is not None or message.role not in ("assistant", "tool"):
             return message
         named = copy.copy(message)

@@ -127,8 +127,8 @@ def from_strategy(theirs: _Theirs) -> Strategy:
     """One of the framework's strategies inside our pipelines; it sees copies, so your messages are not annotated.
 
     Args:
-        theirs: Any ``async (messages: list[Message]) -> bool``. What it excludes is dropped; what it inserts with links takes the
-            place of what it links. What would break the conversation is refused, whoever asks.
+        theirs: Any ``async (messages: list[Message]) -> bool``. What it excludes is dropped; what it inserts with links takes
+            the place of what it links. What would break the conversation is refused, whoever asks.
 
     Raises:
         StrategyError: If it is no callable.

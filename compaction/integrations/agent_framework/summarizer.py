@@ -10,7 +10,7 @@ import attrs
 from ...summarizers import SummaryRequest
 from ...summarizers.exchange import Call, Reply
 from ..model_calls import Asked
-from ..packages import require
+from ..packages import load, require
 from .oldest import DISTRIBUTION, EXTRA, LEAST
 
 __all__ = ["ChatClientSummarizer"]
@@ -45,12 +45,11 @@ class ChatClientSummarizer:
         return await self.asked.summary(request, type(self.client).__name__, self._ask)
 
     async def _ask(self, call: Call) -> Reply:
-        from agent_framework import Message
-
-        messages = [Message(role, [text]) for role, text in call.messages]
+        message = load("agent_framework").Message
+        messages = [message(role, [text]) for role, text in call.messages]
         options = {**self.options, "max_tokens": call.max_tokens}
         answer = await self.client.get_response(messages, options=options)
-        usage = answer.usage_details or {}
+        usage: dict[str, Any] = answer.usage_details or {}
         return Reply(
             text=answer.text or "", finish=str(answer.finish_reason or ""), prompt_tokens=usage.get("input_token_count") or None
         )

@@ -13,7 +13,9 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import fields_of
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
 from ..pairing import FrameworkFormat
 
 __all__ = ["LangChain", "langchain"]
@@ -92,18 +94,15 @@ class LangChain(FrameworkFormat):
         return self.read(raw.model_copy(update=update))
 
     def new(self, role: str, text: str) -> Message:
-        from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-
-        kinds = {"human": HumanMessage, "ai": AIMessage, "system": SystemMessage}
+        wire = load("langchain_core.messages")
+        kinds = {"human": wire.HumanMessage, "ai": wire.AIMessage, "system": wire.SystemMessage}
         return self.read(kinds[_TYPES.get(role, "human")](content=text))
 
     def to_wire(self, raw: Any) -> Any:
         return json.loads(json.dumps({"type": raw.type, "data": raw.model_dump(exclude_none=True)}, default=str))
 
     def from_wire(self, data: Any) -> Any:
-        from langchain_core.messages import messages_from_dict
-
-        return messages_from_dict([data])[0]
+        return load("langchain_core.messages").messages_from_dict([data])[0]
 
 
 langchain = LangChain()
@@ -117,7 +116,7 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _parts(content: str | list[Any]) -> list[Part]:
+def _parts(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [Text(content)] if content else []
     return [_block(block) for block in content]
@@ -209,8 +208,10 @@ def _block_anew(part: Part, known: Sequence[Part]) -> Any:
     if any(part is each for each in known):
         return part.raw if part.raw is not None else {"type": "text", "text": part.text} if isinstance(part, Text) else part.raw
     if isinstance(part, Text):
-        return {**part.raw, "text": part.text} if isinstance(part.raw, dict) else {"type": "text", "text": part.text}
-    raise ConfigurationError(f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it")
+        return {**(fields_of(part.raw) or {"type": "text"}), "text": part.text}
+    raise ConfigurationError(
+        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
 
 
 def _call_anew(part: ToolCall) -> Any:
@@ -219,5 +220,7 @@ def _call_anew(part: ToolCall) -> Any:
     try:
         arguments = json.loads(part.arguments or "{}")
     except ValueError as error:
-        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {part.arguments!r})") from error
+        raise ConfigurationError(
+            f"parts: a call's arguments are a JSON object in this format (got {part.arguments!r})"
+        ) from error
     return {"name": part.name, "args": arguments, "id": part.id, "type": "tool_call"}

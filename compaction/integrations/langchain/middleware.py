@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...strategies.base import StrategyLike
 from ..following import Conversation, Following
-from ..packages import require
+from ..packages import load, require
 from .format import langchain
 from .oldest import LANGCHAIN
 from .saved import SavedConversations
 
 if TYPE_CHECKING:
-    _AgentMiddleware: Any = object
     _State: Any = object
+
+    class _AgentMiddleware:
+        pass
+
 else:
     try:
         from typing import Annotated, NotRequired
@@ -35,7 +38,7 @@ __all__ = ["CompactionMiddleware", "RewritingMiddleware", "rewritten"]
 _KEY: Final = "compaction"
 
 
-class _Middleware(_AgentMiddleware):  # type: ignore[misc]
+class _Middleware(_AgentMiddleware):
     """What both do: find the conversation, count what is sent beside it."""
 
     state_schema: Any = _State
@@ -142,29 +145,25 @@ class RewritingMiddleware(_Middleware):
 
 def rewritten(view: Sequence[Any]) -> list[Any]:
     """An update that makes these the messages of a state whose reducer is ``add_messages``."""
-    from langchain_core.messages import RemoveMessage
-    from langgraph.graph.message import REMOVE_ALL_MESSAGES
-
-    return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view]
+    everything = load("langgraph.graph.message").REMOVE_ALL_MESSAGES
+    return [load("langchain_core.messages").RemoveMessage(id=everything), *view]
 
 
 def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
     """The model's answer with what is to be saved beside it."""
     if state is None:
         return answer
-    from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
-    from langchain_core.messages import AIMessage
-    from langgraph.types import Command
-
-    response = ModelResponse(result=[answer]) if isinstance(answer, AIMessage) else answer
-    if isinstance(response, ExtendedModelResponse):
-        earlier = response.command.update if response.command is not None else None
-        update = {**(earlier if isinstance(earlier, dict) else {}), _KEY: state}
-        return ExtendedModelResponse(model_response=response.model_response, command=Command(update=update))
-    return ExtendedModelResponse(model_response=response, command=Command(update={_KEY: state}))
+    wire, command = load("langchain.agents.middleware"), load("langgraph.types").Command
+    response: Any = answer
+    update: dict[str, Any] = {_KEY: state}
+    if isinstance(answer, load("langchain_core.messages").AIMessage):
+        response = wire.ModelResponse(result=[answer])
+    elif isinstance(answer, wire.ExtendedModelResponse):  # a middleware inside has something to save too
+        inner: Any = answer
+        response = inner.model_response
+        update = {**(inner.command.update or {} if inner.command is not None else {}), **update}
+    return wire.ExtendedModelResponse(model_response=response, command=command(update=update))
 
 
 def _schema(tool: Any) -> Any:
-    from langchain_core.utils.function_calling import convert_to_openai_tool
-
-    return convert_to_openai_tool(tool)
+    return load("langchain_core.utils.function_calling").convert_to_openai_tool(tool)

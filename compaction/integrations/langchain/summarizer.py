@@ -23,7 +23,7 @@ class ChatModelSummarizer:
 
     Args:
         model: Any chat model: ``invoke(messages)`` and ``ainvoke(messages)``. A smaller one than the agent's is enough.
-        sync: Whether to call it at once, for graphs that are invoked and not awaited; ``None``: at once where no event loop runs.
+        sync: Whether to call it at once, for graphs that are invoked, not awaited; ``None``: at once where no event loop runs.
         options: Further arguments of each call; ``max_tokens`` among them if the model is to be told a limit.
         asked: The model's window, and what is sent and accepted.
 
@@ -58,7 +58,8 @@ class ChatModelSummarizer:
 
 
 def _reply(answer: Any) -> Reply:
-    metadata, usage = answer.response_metadata or {}, answer.usage_metadata or {}
+    metadata: dict[str, Any] = answer.response_metadata or {}
+    usage: dict[str, Any] = answer.usage_metadata or {}
     finish = metadata.get("finish_reason") or metadata.get("stop_reason") or ""
     return Reply(text=str(answer.text), finish=str(finish), prompt_tokens=usage.get("input_tokens") or None)
 

@@ -1,6 +1,8 @@
 """pydantic-ai: a history processor, and its messages as a wire format.
 
     agent = Agent(model, capabilities=[ProcessHistory(CompactionProcessor(presets.context_window(32_000)))])
+
+A whole program is ``examples/pydantic_ai_history.py``.
 """
 
 from __future__ import annotations

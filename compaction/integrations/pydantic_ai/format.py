@@ -9,17 +9,21 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import items_of
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
 from ..pairing import FrameworkFormat
 
 __all__ = ["PydanticAI", "pydantic_ai"]
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # when what is written here was said: no clock is read
 _QUIET: Final = frozenset({"cache-point"})
 
 
@@ -47,17 +51,17 @@ class PydanticAI(FrameworkFormat):
         return "pydantic_ai"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        kind, wire = getattr(raw, "kind", None), getattr(raw, "parts", None)
-        if kind not in ("request", "response") or not isinstance(wire, Sequence):
+        kind, items = getattr(raw, "kind", None), items_of(getattr(raw, "parts", None))
+        if kind not in ("request", "response") or items is None:
             raise InvalidMessage(
                 f"messages[{position}]",
                 f"a message is a ModelRequest or a ModelResponse (got {type(raw).__name__})",
                 "pass what all_messages() returned",
             )
         parts: list[Part] = []
-        for place, part in enumerate(cast("Sequence[Any]", wire)):
+        for place, part in enumerate(items):
             parts += _read(part, place)
-        return Message(_role(kind, cast("Sequence[Any]", wire), parts), tuple(parts), raw, self)
+        return Message(_role(kind, items, parts), tuple(parts), raw, self)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         written: list[Any] = []
@@ -72,32 +76,20 @@ class PydanticAI(FrameworkFormat):
         return self.read(dataclasses.replace(message.raw, parts=written))
 
     def new(self, role: str, text: str) -> Message:
-        from pydantic_ai import messages as wire
-
+        wire = load("pydantic_ai.messages")
         if role == "assistant":
-            return self.read(wire.ModelResponse(parts=[wire.TextPart(text)], timestamp=_EPOCH()))
-        part = wire.SystemPromptPart(text, timestamp=_EPOCH()) if role in ("system", "developer") else None
-        return self.read(wire.ModelRequest(parts=[part or wire.UserPromptPart(text, timestamp=_EPOCH())]))
+            return self.read(wire.ModelResponse(parts=[wire.TextPart(text)], timestamp=_EPOCH))
+        part = wire.SystemPromptPart(text, timestamp=_EPOCH) if role in ("system", "developer") else None
+        return self.read(wire.ModelRequest(parts=[part or wire.UserPromptPart(text, timestamp=_EPOCH)]))
 
     def to_wire(self, raw: Any) -> Any:
-        from pydantic_ai.messages import ModelMessagesTypeAdapter
-
-        return ModelMessagesTypeAdapter.dump_python([raw], mode="json")[0]
+        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.dump_python([raw], mode="json")[0]
 
     def from_wire(self, data: Any) -> Any:
-        from pydantic_ai.messages import ModelMessagesTypeAdapter
-
-        return ModelMessagesTypeAdapter.validate_python([data])[0]
+        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.validate_python([data])[0]
 
 
 pydantic_ai = PydanticAI()
-
-
-def _EPOCH() -> Any:  # noqa: N802 - a constant that is made late
-    """The time of what is written here: no clock is read, so that the same input gives the same output."""
-    from datetime import UTC, datetime
-
-    return datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:
@@ -147,7 +139,8 @@ def _element(content: Any, here: _Place) -> Part:
 
 def _return_value(value: Any, place: int) -> tuple[str, tuple[Media, ...]]:
     """The words and the media of what a tool returned."""
-    elements = cast("list[Any]", value) if isinstance(value, list) else [value]
+    elements = items_of(value)
+    elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
     words = [each if isinstance(each, str) else _json(each) for each in elements if not _is_media(each)]
     return "\n".join(words), tuple([part for part in read if isinstance(part, Media)])
@@ -174,7 +167,8 @@ def _anew(wire: Any, parts: Sequence[Part]) -> Any:
         content = [_element_anew(wire, part) for part in parts]
         return dataclasses.replace(wire, content=content[0] if len(content) == 1 and isinstance(content[0], str) else content)
     if kind in ("tool-return", "retry-prompt") and isinstance(first, ToolResult):
-        media = [wire.content[media.raw.element] for media in first.media if isinstance(wire.content, list)]
+        before = items_of(wire.content) or [wire.content]
+        media = [before[each.raw.element] for each in first.media]
         return dataclasses.replace(wire, content=[first.text, *media] if media else first.text)
     if kind == "tool-call" and isinstance(first, ToolCall):
         return dataclasses.replace(wire, args=first.arguments)
@@ -189,8 +183,7 @@ def _element_anew(wire: Any, part: Part) -> Any:
 
 
 def _new_part(kind: str, part: Part) -> Any:
-    from pydantic_ai import messages as wire
-
+    wire = load("pydantic_ai.messages")
     if not isinstance(part, Text):
         raise ConfigurationError(f"parts: only text can be added (got {part!r}); pass parts that were read")
-    return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH())
+    return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)
