@@ -8,6 +8,12 @@ import pytest
 from model_server import ModelServer
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The frameworks' clients leave it to the collector to close their sockets; all else that warns still fails."""
+    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """These frameworks run on asyncio alone."""

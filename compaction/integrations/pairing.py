@@ -32,7 +32,8 @@ class FrameworkFormat(MessageFormat):
     compared: ClassVar[tuple[str, ...]]
 
     def key(self, raw: Any) -> Any:
-        return tuple([getattr(raw, field, None) for field in self.compared])
+        fields = raw.__dict__
+        return tuple([fields.get(field) for field in self.compared])
 
     def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
         """As its base says; copies that share their contents are told without a look at each message."""
@@ -64,7 +65,7 @@ class FrameworkFormat(MessageFormat):
 
 
 def _column(messages: Sequence[Any], field: str) -> list[Any]:
-    return [getattr(message, field, None) for message in messages]
+    return [message.__dict__.get(field) for message in messages]
 
 
 def as_chat(message: Message) -> list[dict[str, Any]]:

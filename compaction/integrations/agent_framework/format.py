@@ -32,7 +32,7 @@ class AgentFramework(FrameworkFormat):
     """
 
     name = "agent-framework"
-    compared = ("contents", "role", "author_name")
+    compared = ("contents", "role")
 
     def __repr__(self) -> str:
         return "agent_framework"
@@ -116,7 +116,7 @@ def _media(content: Any) -> Media:
 
 
 def _call(content: Any) -> Part:
-    if content.hosted or content.informational_only:
+    if content.type == "function_call" and (content.hosted or content.informational_only):
         return Other(_shown(content), raw=content)
     arguments: Any = content.arguments
     if content.type == "shell_tool_call":

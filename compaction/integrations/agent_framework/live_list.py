@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ __all__ = ["LiveList", "is_excluded"]
 
 _GROUP: Final = "_group"
 _EXCLUDED: Final = "_excluded"
+_FLAG: Final = operator.itemgetter(_EXCLUDED)
 _REASON: Final = "_exclude_reason"
 _SUMMARY_OF_MESSAGES: Final = "_summary_of_message_ids"
 _SUMMARY_OF_GROUPS: Final = "_summary_of_group_ids"
@@ -42,6 +44,10 @@ class LiveList:
     def __init__(self, following: Following) -> None:
         self.conversation = Conversation(following, agent_framework)
         self._list: list[Any] | None = None
+        self._source: list[Any] = []
+        self._seen: list[Any] = []
+        self._properties: list[dict[str, Any]] = []
+        self._flags: list[Any] = []
         self._ours: dict[int, Any] = {}
         self._hidden: dict[int, Any] = {}
 
@@ -49,28 +55,60 @@ class LiveList:
         """Whether this list is the one that was followed last."""
         return self._list is messages
 
-    def continues(self, messages: Sequence[Any]) -> bool:
+    def continues(self, included: list[Any]) -> bool:
         """Whether another list begins with everything that is known: a copy of the conversation in the framework's next run."""
-        source = self.conversation.index.source
-        return bool(source) and agent_framework.common_prefix(source, messages) == len(source)
+        known = self.conversation.index.source
+        if not known or agent_framework.common_prefix(known, included) < len(known):
+            return False
+        self._list, self._source, self._seen = None, included[: len(known)], []
+        self._ours, self._hidden = {}, {}
+        return True
 
     async def compact(self, messages: list[Any]) -> bool:
-        """Follow the list, run the strategy, and write what changed; whether anything did. O(messages), mostly comparing."""
-        anew = self._list is not messages
-        if anew:
-            self._list, self._ours, self._hidden = messages, {}, {}
-        source = self._source_of(messages)
-        index = self.conversation.index
+        """Follow the list, run the strategy, write what changed; whether anything did. O(new), and comparing at C speed."""
+        index, anew = self.conversation.index, self._list is not messages
         before = index.edits
-        await self.conversation.view(source)
-        if len(index.source) != len(source):  # the list was taken for the last view fed back, which cannot be written into it
+        if not anew and self._is_as_it_was(messages):
+            source = self._source
+            source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
+            await self.conversation.view_more(source[index.total.messages :])
+        else:
+            source = self._source_of(messages)
+            await self._follow(source)
+        if index.total.messages != len(source):  # taken for the last view fed back: nothing can be written into it
             self.conversation = Conversation(self.conversation.following, agent_framework)
             index, anew = self.conversation.index, True
             await self.conversation.view(source)
-        if index.edits == before and not (anew and index.edits):
-            return False
-        self._write(messages, source, index)
-        return True
+        changed = index.edits != before or (anew and bool(index.edits))
+        if changed:
+            self._write(messages, source, index)
+        self._list, self._source = messages, source
+        self._remember(messages, anew=anew or changed)
+        return changed
+
+    def _is_as_it_was(self, messages: list[Any]) -> bool:
+        """Whether the list only grew, and nobody else took anything out or brought it back."""
+        known = len(self._seen)
+        return messages[:known] == self._seen and _flags(self._properties) == self._flags
+
+    def _remember(self, messages: list[Any], *, anew: bool) -> None:
+        fresh = messages if anew else messages[len(self._seen) :]
+        properties = [each.additional_properties for each in fresh]
+        flags = _flags(properties)
+        if anew:
+            self._seen, self._properties, self._flags = list(messages), properties, flags
+        else:
+            self._seen += fresh
+            self._properties += properties
+            self._flags += flags
+
+    async def _follow(self, source: list[Any]) -> None:
+        """Run the strategy on the list; what is known to be the same is not compared again."""
+        known = len(self._source)
+        if known == self.conversation.index.total.messages and source[:known] == self._source:
+            await self.conversation.view_more(source[known:])
+        else:
+            await self.conversation.view(source)
 
     def _source_of(self, messages: list[Any]) -> list[Any]:
         """The messages that are not of our making and that nobody else took out."""
@@ -132,6 +170,14 @@ class LiveList:
             self._hidden[id(live)] = live
             live.additional_properties[_EXCLUDED] = True
             live.additional_properties[_REASON] = reasons.get(ordinal, "compacted")
+
+
+def _flags(properties: Sequence[dict[str, Any]]) -> list[Any]:
+    """The exclusion flag of each message; the framework sets one on every message it has looked at."""
+    try:
+        return list(map(_FLAG, properties))
+    except KeyError:
+        return [each.get(_EXCLUDED) for each in properties]
 
 
 def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -89,13 +89,17 @@ class CompactionProvider(_ContextProvider):
         self._live: weakref.WeakKeyDictionary[Any, tuple[Conversation, object]] = weakref.WeakKeyDictionary()
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Compact what was loaded, and arrange for the model calls of this run."""
-        if self.before_strategy is None or self._skips(agent, context, state):
+        """Compact what was loaded, what is flagged in the store left out, and arrange for the model calls of this run."""
+        if self._skips(agent, context, state):
             return
         self._claim(context, state)
+        loaded = [each for each in context.context_messages.get(self.history_source_id, ()) if not is_excluded(each)]
+        if self.before_strategy is None:
+            if loaded:
+                context.context_messages[self.history_source_id] = loaded
+            return
         conversation = self._conversation(session, state)
         run_view = RunView(conversation, self.history_source_id, getattr(agent, "name", None) or _UNNAMED)
-        loaded = [each for each in context.context_messages.get(self.history_source_id, ()) if not is_excluded(each)]
         if loaded:
             overhead = run_view.overhead(context.get_messages(exclude_sources={self.history_source_id}, include_input=True))
             view = await conversation.view(loaded, overhead_tokens=overhead)

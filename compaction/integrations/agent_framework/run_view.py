@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..following import Conversation
 from .format import agent_framework
@@ -39,8 +39,7 @@ class RunView:
         if messages[:known] != self._seen:
             self._seen, self._ours, self._others, self._others_tokens, known = [], [], [], 0, 0
         taken = len(self._ours)
-        for message in messages[known:]:
-            self._take(message)
+        self._take(messages[known:])
         self._seen = messages
         conversation, overhead = self.conversation, self._others_tokens + self._options_tokens(options)
         if taken and conversation.index.total.messages == self._followed:
@@ -55,15 +54,19 @@ class RunView:
         measure = self.conversation.index.measure
         return sum(measure(agent_framework.read(message))[0] for message in messages)
 
-    def _take(self, message: Any) -> None:
-        attribution = message.additional_properties.get("_attribution")
-        source = cast("Mapping[str, Any]", attribution).get("source_id") if isinstance(attribution, Mapping) else None
-        is_instruction = source is None and message.role == "system" and not self._ours
-        if is_instruction or (source is not None and source != self._history):
-            self._others.append((len(self._ours), message))
-            self._others_tokens += self.overhead([message])
-        else:
-            self._ours.append(message if source is not None else self._as_it_will_be(message))
+    def _take(self, messages: Sequence[Any]) -> None:
+        """Sort new messages: the conversation's, and others', which are instructions or what other providers put in."""
+        ours, history = self._ours, self._history
+        for message in messages:
+            attribution = message.additional_properties.get("_attribution")
+            source = attribution.get("source_id") if attribution.__class__ is dict else None
+            if source == history:
+                ours.append(message)
+            elif source is not None or (message.role == "system" and not ours):
+                self._others.append((len(ours), message))
+                self._others_tokens += self.overhead([message])
+            else:
+                ours.append(self._as_it_will_be(message))
 
     def _as_it_will_be(self, message: Any) -> Any:
         """The message with the name it gets after the run; a name given later would change what was sent and cost the cache."""

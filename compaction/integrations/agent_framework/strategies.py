@@ -19,6 +19,7 @@ from ...run import CompactionResult
 from ...strategies.base import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
 from ..following import Following
+from ..packages import load
 from .format import without_annotations
 from .live_list import LiveList, is_excluded
 
@@ -71,7 +72,7 @@ class FrameworkStrategy:
             self._lists.popitem(last=False)
         return known
 
-    def _continued(self, included: Sequence[Any]) -> LiveList:
+    def _continued(self, included: list[Any]) -> LiveList:
         for key, each in reversed(self._lists.items()):
             if each.continues(included):
                 return self._lists.pop(key)
@@ -101,8 +102,8 @@ class _Awaited(Request):
     theirs: _Theirs
     messages: list[Any]
 
-    def call(self) -> Awaitable[bool]:
-        return self.theirs(self.messages)
+    def call(self) -> Any:
+        return load("agent_framework").apply_compaction(self.messages, strategy=self.theirs)
 
 
 @attrs.frozen
