@@ -70,7 +70,8 @@ class ModelServer:
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | str:
         """The assistant's message, or why the request is refused."""
         messages = request["messages"]
-        if SUMMARY_SIGN in str(messages[0].get("content", "")).lower() and not request.get("tools"):
+        asks_for_a_summary = messages[0]["role"] == "system" and SUMMARY_SIGN in str(messages[0].get("content")).lower()
+        if asks_for_a_summary and not request.get("tools"):
             self.summaries += 1
             return {"role": "assistant", "content": SUMMARY}
         problems = validate(messages)

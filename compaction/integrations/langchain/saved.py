@@ -64,11 +64,14 @@ class SavedConversations:
 
 
 def _key(messages: Sequence[Any], saved: object) -> tuple[str, str] | None:
+    """What a conversation is found by; ``None`` if it has to be made from what was saved."""
     first = getattr(messages[0], "id", None) if messages else None
     if not isinstance(first, str):
         return None
+    if saved is None:
+        return first, ""
     digest = cast("Mapping[str, Any]", saved).get("digest") if isinstance(saved, Mapping) else None
-    return first, str(digest)
+    return (first, digest) if isinstance(digest, str) and digest else None
 
 
 def _digest(data: Mapping[str, Any]) -> str:

@@ -117,6 +117,8 @@ def _read(part: Any, place: int) -> list[Part]:
         return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), raw=here)]
     if kind == "tool-return":
         return [ToolResult(part.tool_call_id, *_return_value(part.content, place), raw=here)]
+    if kind == "retry-feedback":
+        return [Other(part.model_response(), raw=here)]
     if kind == "retry-prompt":
         if part.tool_name is None:
             return [Text(part.model_response(), raw=here)]
