@@ -51,7 +51,7 @@ def table(rows: Sequence[tuple[str, str, float, float]]) -> list[str]:
     """The rows as markdown: what was asked of both, milliseconds, and their ratio."""
     lines = ["| framework | call | theirs, ms | ours, ms | share |", "|---|---|---|---|---|"]
     for framework, call, theirs, ours in rows:
-        lines.append(f"| {framework} | {call} | {theirs * 1000:.2f} | {ours * 1000:.3f} | 1/{theirs / ours:.0f} |")
+        lines.append(f"| {framework} | {call} | {theirs * 1000:.2f} | {ours * 1000:.3f} | 1/{theirs / ours:.1f} |")
     return lines
 
 

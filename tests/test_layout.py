@@ -43,13 +43,16 @@ FRONT_DOOR = {"__init__", "__main__"}  # import whatever they show
 # Libraries that take long to load, or that only some users have: imported where they are used.
 HEAVY = {
     "agent_framework",
+    "agents",
     "cattrs",
+    "langchain",
     "langchain_core",
     "langgraph",
     "numpy",
     "openai",
     "pyarrow",
     "pydantic",
+    "pydantic_ai",
     "ray",
     "rich",
     "tiktoken",
