@@ -11,10 +11,13 @@ import pytest
 from agent_framework import (
     Agent,
     AgentSession,
+    CharacterEstimatorTokenizer,
     ContextProvider,
     InMemoryHistoryProvider,
     Message,
     SlidingWindowStrategy,
+    SummarizationStrategy,
+    TokenBudgetComposedStrategy,
     ToolResultCompactionStrategy,
     apply_compaction,
     tool,
@@ -25,7 +28,7 @@ from agent_framework import (
 from agent_framework.openai import OpenAIChatCompletionClient
 from model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
-from compaction import CompactionResult, Edit, MessageIndex, compact, last, presets
+from compaction import CompactionResult, Edit, GroupKind, MessageIndex, compact, last, presets
 from compaction.errors import CompactionError, ConfigurationError, StateError
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
@@ -348,6 +351,35 @@ async def test_theirs_in_our_pipeline() -> None:
     assert result.after.groups == 10
     assert not any("_excluded" in message.additional_properties for message in messages)
     assert result.messages[-1] is messages[-1]
+
+
+async def test_a_summary_of_theirs_is_one_of_ours(server: ModelServer) -> None:
+    """A summary that their strategy inserts stands, marked, where what it links stood."""
+    theirs = from_strategy(SummarizationStrategy(client=make_client(server), target_count=4, threshold=2))
+    messages = shop_messages(10)
+    result = await compact(messages, theirs, format=agent_framework, counter="chars/4")
+    kinds = [group.kind for group in MessageIndex(result.messages, format=agent_framework, counter="chars/4").included_groups]
+    assert result.outcome == "compacted"
+    assert kinds.count(GroupKind.SUMMARY) == 1
+    assert agent_framework.validate(result.messages) == []
+    assert result.messages[-1] is messages[-1]
+
+
+async def test_ours_among_theirs() -> None:
+    """Beside strategies of theirs on one growing list, ours sees what they took out, and what is shown stays valid."""
+    messages: list[Message] = []
+    tokenizer = CharacterEstimatorTokenizer()
+    composed = TokenBudgetComposedStrategy(
+        token_budget=2_500,
+        tokenizer=tokenizer,
+        strategies=[as_strategy(presets.context_window(2_500), counter="chars/4"), SlidingWindowStrategy(keep_last_groups=12)],
+    )
+    for message in shop_messages(40):
+        messages.append(message)
+        shown = await apply_compaction(messages, strategy=composed, tokenizer=tokenizer)
+        assert [problem for problem in agent_framework.validate(shown) if problem.rule != "pending-call"] == []
+    assert shown[0] is messages[0]
+    assert len(shown) < 40
 
 
 async def test_what_is_no_strategy() -> None:

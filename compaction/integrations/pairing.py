@@ -40,7 +40,7 @@ class FrameworkFormat(MessageFormat):
         shortest = min(len(known), len(given))
         if all(map(operator.is_, known, given)):
             return shortest
-        ours, theirs = known[:shortest], given[:shortest]
+        ours, theirs = ([message.__dict__ for message in messages[:shortest]] for messages in (known, given))
         if all(_column(ours, field) == _column(theirs, field) for field in self.compared):
             return shortest
         return super().common_prefix(known, given)
@@ -64,8 +64,12 @@ class FrameworkFormat(MessageFormat):
         return self.new("user", text)
 
 
-def _column(messages: Sequence[Any], field: str) -> list[Any]:
-    return [message.__dict__.get(field) for message in messages]
+def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
+    """One field of each message; at C speed where every message has it."""
+    try:
+        return list(map(operator.itemgetter(field), messages))
+    except KeyError:
+        return [message.get(field) for message in messages]
 
 
 def as_chat(message: Message) -> list[dict[str, Any]]:
