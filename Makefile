@@ -18,6 +18,7 @@ DEMO := examples/coding_session.json
 RIVALS_VENV := .venv-rivals
 JUDGES_VENV := .venv-judges
 RAY_VENV    := .venv-ray
+FRAMEWORKS  := .venv-frameworks
 
 LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
@@ -33,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-batch bench-validity test-judges test-llm test-hermes test-ray clean
+.PHONY: help demo test lint types unit cover bench bench-batch bench-frameworks bench-validity test-judges test-llm test-frameworks test-hermes test-ray clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +68,12 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
+test-frameworks: $(FRAMEWORKS)/.frameworks ## the integrations against the agent frameworks themselves, in an environment of their own
+	@$(FRAMEWORKS)/bin/python -m pytest tests_frameworks -q -n $(WORKERS) $(ARGS)
+
+bench-frameworks: $(FRAMEWORKS)/.frameworks ## what a model call costs in a long history, beside the frameworks' own compaction
+	@$(FRAMEWORKS)/bin/python -m benchmarks.in_frameworks $(ARGS)
+
 bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
 	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
 
@@ -92,8 +99,8 @@ test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in a
 	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) $(RAY_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_hermes tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) $(RAY_VENV) $(FRAMEWORKS) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_frameworks tests_hermes tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -125,6 +132,14 @@ $(RAY_VENV)/.ray: pyproject.toml
 	@$(PYTHON) -m venv $(RAY_VENV)
 	@$(RAY_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(RAY_VENV)/bin/python -m pip install -qq --editable '.[all,ray]' --group test --group engines
+	@touch $@
+
+$(FRAMEWORKS)/.frameworks: pyproject.toml
+	@echo "installing into $(FRAMEWORKS) ..."
+	@$(PYTHON) -m venv $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(FRAMEWORKS)/bin/python -m pip install -qq --group frameworks \
+		--editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]'
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

@@ -348,10 +348,8 @@ class MessageIndex(IndexView):
             data = state.unbound(self._saved)
         else:
             data = state.to_dict(self._projection.source, self._journal, self.format, pinned, keep_messages=messages)
-        if self._looks:
-            data["looks"] = True
         failures = {by: list(failed) for by, failed in self._failures.items()}
-        return {**data, "failures": failures, "seen_at": self._seen_at}
+        return {**data, "looks": self._looks, "failures": failures, "seen_at": self._seen_at}
 
     @classmethod
     def from_dict(
@@ -361,13 +359,14 @@ class MessageIndex(IndexView):
         counter: TokenCounter | str = "auto",
         context: RunContext | None = None,
         pin: Callable[[Message], bool] | None = None,
+        format: MessageFormat | None = None,
     ) -> MessageIndex:
-        """The index that `to_dict` described.
+        """The index that `to_dict` described; ``format`` is needed only if it has no name here, such as a framework's.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
-        saved = state.Saved.read(data)
+        saved = state.Saved.read(data, format)
         index = cls(counter=counter, format=saved.format, context=context)
         index._looks = data.get("looks") is True
         index._pinned_ids.update(saved.pinned)

@@ -101,8 +101,12 @@ class Saved:
     seen_at: float | None
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Saved:
+    def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
         """Read what `to_dict` made.
+
+        Args:
+            data: The saved index.
+            format: A format that has no name here, such as a framework's; ``None`` for the one the data names.
 
         Raises:
             StateError: If it is something else, or from a newer version.
@@ -113,7 +117,9 @@ class Saved:
                 f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
             )
         try:
-            format = resolve(str(data["format"]))
+            format = resolve(str(data["format"])) if format is None else format
+            if data["format"] != format.name:
+                raise ValueError(f"messages of the format {data['format']}, not {format.name}")
             messages = data.get("messages")
             return cls(
                 format=format,

@@ -15,7 +15,7 @@ from .formats import MessageFormat
 from .messages import Message
 from .projection import Projection
 
-__all__ = ["Departure", "as_list", "common_prefix", "follow"]
+__all__ = ["Departure", "as_list", "follow"]
 
 
 @attrs.frozen
@@ -59,12 +59,12 @@ def follow(
         verify: Whether to compare the contents of the same objects too.
     """
     source = projection.source
-    matched = common_prefix(source, given, format)
+    matched = format.common_prefix(source, given)
     if verify:
         matched = _unchanged(projection.read, given, matched, format)
     if matched == len(source):
         return Departure(matched)
-    shown = 0 if view is None else common_prefix(view, given, format)
+    shown = 0 if view is None else format.common_prefix(view, given)
     if verify:
         shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if view is not None and shown == len(view):
@@ -89,16 +89,3 @@ def _ordinal_of(projection: Projection, place: int) -> int:
         if at == place:
             return ordinal if record.inserted is None else min(projection.stands_for(record))
     raise AssertionError("the place lies within the view")
-
-
-def common_prefix(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int:
-    """How many first messages two lists share; O(shared), by identity first, then by the format's key."""
-    shortest = min(len(known), len(given))
-    if known[:shortest] == given[:shortest]:
-        return shortest
-    key = format.key
-    for place in range(shortest):
-        one, other = known[place], given[place]
-        if one is not other and key(one) != key(other):
-            return place
-    return shortest

@@ -7,6 +7,7 @@ provider accepts. The rest of the package asks the format and never looks inside
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,6 +89,19 @@ class MessageFormat(abc.ABC):
     def key(self, raw: Any) -> Any:
         """What two raw messages must have equal to count as the same message; by default the object's own ``==``."""
         return raw
+
+    def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
+        """How many first messages two lists share; O(shared), by identity first, then by `key`."""
+        shortest = min(len(known), len(given))
+        plain = shortest and type(known[0]) is dict
+        if known[:shortest] == given[:shortest] if plain else all(map(operator.is_, known, given)):
+            return shortest
+        key = self.key
+        for place in range(shortest):
+            one, other = known[place], given[place]
+            if one is not other and key(one) != key(other):
+                return place
+        return shortest
 
     def to_wire(self, raw: Any) -> Any:
         """The raw message as JSON-ready data."""

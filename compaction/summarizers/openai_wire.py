@@ -17,7 +17,7 @@ from ..tokens import Usage
 from .exchange import Fault, Reply
 from .redaction import redact
 
-__all__ = ["fault_of", "reply_of", "usage_of"]
+__all__ = ["fault_of", "is_too_long", "reply_of", "usage_of"]
 
 _TRANSIENT: Final = frozenset({408, 409, 429})
 _MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})
@@ -90,7 +90,7 @@ def fault_of(error: Exception, *, timeout_seconds: float) -> Fault:
 
 
 def _fault(status: int, body: object, says: str, error: Any = None) -> Fault:
-    if _is_too_long(status, says):
+    if is_too_long(status, says):
         return Fault(kind="too_long", says=says, cause=error)
     if _code(body) in _NEVER:
         return Fault(kind="final", says=says, cause=error)
@@ -100,7 +100,7 @@ def _fault(status: int, body: object, says: str, error: Any = None) -> Fault:
     return Fault(kind="final", says=says, cause=error)
 
 
-def _is_too_long(status: int, says: str) -> bool:
+def is_too_long(status: int, says: str) -> bool:
     """Whether a shorter request may succeed; a rate limit counts if the request alone is above it."""
     if status == 429:
         return _TOO_LARGE in says.lower()

@@ -1,0 +1,193 @@
+"""What a model call costs in a long history, beside the frameworks' own compaction: the table of docs/hooks.md.
+
+    python -m benchmarks.in_frameworks                        # make bench-frameworks; prints the table
+    python -m benchmarks.in_frameworks --date 2026-01-31 --write docs/hooks.md
+
+One run, CPU time, one conversation of 10,000 messages, a budget that it does not reach, and counting by four characters on both
+sides. Two messages are added before each call. Timed are the strategies and hooks themselves; what the framework does around
+them, its copying among it, is left out on both sides. `first call` is the first of a run, on the copies the framework makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import platform
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+
+from compaction import presets
+
+from .conversation import conversation, peer_messages
+from .cpu import seconds
+from .report import written
+from .tables import Section
+
+__all__ = ["main"]
+
+MESSAGES = 10_000
+WINDOW = 10_000_000
+CALLS = 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--date", default="", help="what the page shall say of when this was")
+    parser.add_argument("--write", type=Path, help="the page whose table to write")
+    arguments = parser.parse_args()
+    rows = [*agent_framework_rows(), *langchain_rows()]
+    section = Section("overhead", (*table(rows), "", machine(arguments.date)))
+    print("\n".join(section.lines))
+    if arguments.write:
+        arguments.write.write_text(written(arguments.write.read_text("utf-8"), [section]), "utf-8")
+
+
+def table(rows: Sequence[tuple[str, str, float, float]]) -> list[str]:
+    """The rows as markdown: what was asked of both, milliseconds, and their ratio."""
+    lines = ["| framework | call | theirs, ms | ours, ms | share |", "|---|---|---|---|---|"]
+    for framework, call, theirs, ours in rows:
+        lines.append(f"| {framework} | {call} | {theirs * 1000:.2f} | {ours * 1000:.3f} | 1/{theirs / ours:.1f} |")
+    return lines
+
+
+def machine(date: str) -> str:
+    """Where and with what it was measured."""
+    names = ("agent-framework-core", "langchain", "langchain-core")
+    when = f"Measured on {date}" if date else "Measured"
+    return f"{when} with Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in names)}."
+
+
+# --- Agent Framework --------------------------------------------------------------------------------------------------
+
+
+def agent_framework_rows() -> list[tuple[str, str, float, float]]:
+    from agent_framework import ContextWindowCompactionStrategy
+
+    from compaction.integrations.agent_framework import as_strategy
+
+    theirs = ContextWindowCompactionStrategy(max_context_window_tokens=WINDOW, max_output_tokens=1_000)
+    ours = as_strategy(presets.context_window(WINDOW), counter="chars/4")
+    their_first, their_later = strategy_times(theirs)
+    our_first, our_later = strategy_times(ours)
+    provider_first, provider_later = provider_times()
+    return [
+        ("Agent Framework, `as_strategy`", "in the tool loop", their_later, our_later),
+        ("Agent Framework, `as_strategy`", "first of a run", their_first, our_first),
+        ("Agent Framework, `CompactionProvider`", "in the tool loop", their_later, provider_later),
+        ("Agent Framework, `CompactionProvider`", "first of a run", their_first, provider_first),
+    ]
+
+
+def strategy_times(strategy: Callable[[list[Any]], Awaitable[bool]]) -> tuple[float, float]:
+    """Of the first call of a later run, and the median of the calls after it."""
+    history = peer_messages(conversation(MESSAGES))
+    asyncio.run(_call(strategy, history))
+    run = _copies(history)
+    first = _timed(strategy, run)
+    later: list[float] = []
+    for place in range(CALLS):
+        run += peer_messages(conversation(2, start=MESSAGES + 1 + 4 * place))
+        later.append(_timed(strategy, run))
+    return first, median(later)
+
+
+def provider_times() -> tuple[float, float]:
+    """The same for the provider: what it does before a run and before each model call of it."""
+    from compaction.integrations.agent_framework import agent_framework
+    from compaction.integrations.agent_framework.run_view import RunView
+    from compaction.integrations.following import Conversation, Following
+
+    history = peer_messages(conversation(MESSAGES))
+    following = Following(strategy=presets.context_window(WINDOW), counter="chars/4")
+    known = Conversation(following, agent_framework)
+    asyncio.run(known.view(history))
+    run_view, run = RunView(known, "in_memory", "Shop"), _copies(history)
+
+    async def before_and_first(messages: list[Any]) -> bool:
+        await known.view(history)
+        return bool(await run_view.messages(messages, {}))
+
+    async def later(messages: list[Any]) -> bool:
+        return bool(await run_view.messages(list(messages), {}))
+
+    first = _timed(before_and_first, run)
+    times: list[float] = []
+    for place in range(CALLS):
+        run = [*run, *peer_messages(conversation(2, start=MESSAGES + 1 + 4 * place))]
+        times.append(_timed(later, run))
+    return first, median(times)
+
+
+def _copies(messages: Sequence[Any]) -> list[Any]:
+    """As the framework copies them for each run: annotations come along, contents are shared."""
+    made: list[Any] = []
+    for message in messages:
+        one = copy.copy(message)
+        one.contents = list(message.contents)
+        one.additional_properties = {**message.additional_properties, "_attribution": {"source_id": "in_memory"}}
+        made.append(one)
+    return made
+
+
+async def _call(strategy: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> bool:
+    return await strategy(messages)
+
+
+def _timed(strategy: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> float:
+    """CPU seconds of one call; the event loop's own start is taken off."""
+    empty = min(seconds(lambda: asyncio.run(_nothing()))[0] for _ in range(3))
+    return max(1e-6, seconds(lambda: asyncio.run(_call(strategy, messages)))[0] - empty)
+
+
+async def _nothing() -> None: ...
+
+
+# --- LangChain --------------------------------------------------------------------------------------------------------
+
+
+def langchain_rows() -> list[tuple[str, str, float, float]]:
+    from langchain.agents.middleware import ModelRequest, ModelResponse, SummarizationMiddleware
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, convert_to_messages
+
+    from compaction.integrations.langchain import CompactionMiddleware
+
+    model = GenericFakeChatModel(messages=iter(()))
+    theirs = SummarizationMiddleware(model, trigger=("tokens", WINDOW))
+    ours = CompactionMiddleware(presets.context_window(WINDOW), counter="chars/4")
+    messages = _with_ids(convert_to_messages(conversation(MESSAGES)), 0)
+    response = ModelResponse(result=[AIMessage("done")])
+
+    def their_call(given: list[Any]) -> Any:
+        return theirs.before_model({"messages": given}, SimpleNamespace())  # type: ignore[arg-type]
+
+    def our_call(given: list[Any]) -> Any:
+        return ours.wrap_model_call(ModelRequest(model=model, messages=given), lambda request: response)
+
+    rows: list[tuple[str, str, float, float]] = []
+    their_times, our_times = [], []
+    their_call(messages), our_call(messages)
+    for place in range(CALLS):
+        more = convert_to_messages(conversation(2, start=MESSAGES + 1 + 4 * place))
+        messages = [*messages, *_with_ids(more, len(messages))]
+        their_times.append(seconds(their_call, messages)[0])
+        our_times.append(seconds(our_call, messages)[0])
+    rows.append(("LangChain, `CompactionMiddleware`", "in the tool loop", median(their_times), median(our_times)))
+    reread = [message.model_copy() for message in messages]
+    rows.append(
+        ("LangChain, `CompactionMiddleware`", "first of a run", seconds(their_call, reread)[0], seconds(our_call, reread)[0])
+    )
+    return rows
+
+
+def _with_ids(messages: Sequence[Any], start: int) -> list[Any]:
+    return [message.model_copy(update={"id": f"m{start + place}"}) for place, message in enumerate(messages)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Microsoft Agent Framework: a provider that compacts an agent's conversation, and strategies that cross over both ways.
+
+    compaction = CompactionProvider(before_strategy=presets.context_window(32_000))
+    agent = Agent(client=client, context_providers=[history, compaction])
+
+A whole program is ``examples/agent_framework_shopping.py``.
+"""
+
+from __future__ import annotations
+
+from .format import AgentFramework, agent_framework
+from .provider import CompactionProvider
+from .strategies import FrameworkStrategy, as_strategy, from_strategy
+from .summarizer import ChatClientSummarizer
+
+__all__ = [
+    "AgentFramework",
+    "ChatClientSummarizer",
+    "CompactionProvider",
+    "FrameworkStrategy",
+    "agent_framework",
+    "as_strategy",
+    "from_strategy",
+]

@@ -1,0 +1,199 @@
+"""Microsoft Agent Framework's messages as a wire format: every content type kept whole, and the same objects given back.
+
+A content that no rule here knows, and a hosted tool's call with its result in the same message, stays whole as `Other`. What
+is compared is who says what: ids and additional properties, which the framework itself adds on the way, are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import items_of
+from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
+from ..pairing import FrameworkFormat
+
+__all__ = ["AgentFramework", "agent_framework", "without_annotations"]
+
+_CALLS: Final = frozenset({"function_call", "mcp_server_tool_call", "shell_tool_call", "code_interpreter_tool_call"})
+_RESULTS: Final = frozenset({"function_result", "mcp_server_tool_result", "shell_tool_result", "code_interpreter_tool_result"})
+_STAYS: Final = frozenset({"computer_tool_result", "image_generation_tool_result", "search_tool_result"})
+_ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
+
+
+class AgentFramework(FrameworkFormat):
+    """The format of ``agent_framework.Message``; use the shared instance ``agent_framework``.
+
+    Reading needs no framework installed: a message is any object with ``role`` and ``contents``.
+    """
+
+    name = "agent-framework"
+    compared = ("contents", "role")
+
+    def __repr__(self) -> str:
+        return "agent_framework"
+
+    def __reduce__(self) -> str:
+        return "agent_framework"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        role, items = getattr(raw, "role", None), items_of(getattr(raw, "contents", None))
+        if not isinstance(role, str) or not role or items is None:
+            raise InvalidMessage(
+                f"messages[{position}]",
+                f"a message has a role and contents (got {type(raw).__name__})",
+                "pass agent_framework.Message objects",
+            )
+        within = _answered_within(items)
+        parts = tuple([_part(content, within) for content in items])
+        goes_on = role != "user" and bool(items) and getattr(items[0], "type", None) in _STAYS
+        return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=goes_on)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        raw = copy.copy(message.raw)
+        raw.contents = [_content(part, message.parts) for part in parts]
+        raw.additional_properties = without_annotations(message.raw.additional_properties)
+        raw.raw_representation = None
+        return self.read(raw)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read(load("agent_framework").Message(role, [text]))
+
+    def to_wire(self, raw: Any) -> Any:
+        data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}
+        if raw.author_name is not None:
+            data["author_name"] = raw.author_name
+        return _json_ready(data)
+
+    def from_wire(self, data: Any) -> Any:
+        return load("agent_framework").Message(data["role"], data["contents"], author_name=data.get("author_name"))
+
+
+agent_framework = AgentFramework()
+
+
+def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Additional properties without what a compaction wrote into them."""
+    return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
+
+
+def _json_ready(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
+
+
+def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
+    """The ids of calls whose results stand in the same message: a hosted tool's, which nobody here may part."""
+    if len(contents) < 2:
+        return frozenset()
+    calls = {content.call_id for content in contents if getattr(content, "type", None) in _CALLS}
+    return frozenset(content.call_id for content in contents if content.type in _RESULTS and content.call_id in calls)
+
+
+def _part(content: Any, within: frozenset[str]) -> Part:
+    """One content; what is not understood stays whole as `Other`."""
+    kind = getattr(content, "type", None)
+    if kind == "text":
+        return Text(content.text or "", raw=content)
+    if kind == "text_reasoning":
+        return Reasoning(content.text or "", raw=content)
+    if kind == "data" or kind == "uri":
+        return _media(content)
+    if kind in _CALLS and content.call_id and content.call_id not in within:
+        return _call(content)
+    if kind in _RESULTS and content.call_id and content.call_id not in within:
+        return _result(content)
+    return Other(_shown(content), raw=content)
+
+
+def _media(content: Any) -> Media:
+    kind = (content.media_type or "").split("/")[0]
+    size = len(content.uri or "") if content.type == "data" else 0
+    return Media(kind if kind in ("image", "audio", "video") else "file", size_bytes=size, raw=content)
+
+
+def _call(content: Any) -> Part:
+    if content.type == "function_call" and (content.hosted or content.informational_only):
+        return Other(_shown(content), raw=content)
+    arguments: Any = content.arguments
+    if content.type == "shell_tool_call":
+        arguments = {"commands": content.commands}
+    elif content.type == "code_interpreter_tool_call":
+        arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
+    text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
+    return ToolCall(content.call_id, content.name or content.tool_name or content.type, text, raw=content)
+
+
+def _result(content: Any) -> ToolResult:
+    media = tuple([_media(item) for item in content.items or () if item.type in ("data", "uri")])
+    return ToolResult(content.call_id, _result_text(content), media, raw=content)
+
+
+def _result_text(content: Any) -> str:
+    if content.type == "mcp_server_tool_result":
+        return _value_text(content.output)
+    if content.type in ("shell_tool_result", "code_interpreter_tool_result"):
+        return _value_text(content.outputs)
+    return _value_text(content.result)
+
+
+def _value_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if (values := items_of(value)) is not None:
+        return "\n".join([_words(each) for each in values])
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _words(content: Any) -> str:
+    """The words of a content within another."""
+    words = getattr(content, "text", None) or getattr(content, "stdout", None) or getattr(content, "stderr", None)
+    return words if isinstance(words, str) else _shown(content)
+
+
+def _shown(content: Any) -> str:
+    """A content as JSON text, for counting."""
+    data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
+    return json.dumps(data, ensure_ascii=False, default=str)
+
+
+def _content(part: Part, known: Sequence[Part]) -> Any:
+    """One part as a content; what did not change is the content it was."""
+    if any(part is each for each in known):
+        return part.raw
+    if isinstance(part, Text):
+        return _altered(part.raw, text=part.text) if part.raw is not None else _new_text(part.text)
+    if isinstance(part, Reasoning) and part.raw is not None:
+        return _altered(part.raw, text=part.text, protected_data=None)
+    if isinstance(part, ToolCall) and part.raw is not None and part.raw.type == "function_call":
+        return _altered(part.raw, arguments=part.arguments)
+    if isinstance(part, ToolResult) and part.raw is not None:
+        return _result_anew(part)
+    raise ConfigurationError(
+        f"parts: only text, thoughts, function calls and results can be made anew (got {part!r}); pass the part that was read"
+    )
+
+
+def _result_anew(part: ToolResult) -> Any:
+    items = [media.raw for media in part.media]
+    if part.raw.type == "function_result":
+        kept = [_new_text(part.text), *items] if items else None
+        return _altered(part.raw, result=part.text, items=kept)
+    field = "output" if part.raw.type == "mcp_server_tool_result" else "outputs"
+    return _altered(part.raw, **{field: [_new_text(part.text)]})
+
+
+def _altered(content: Any, **fields: Any) -> Any:
+    """A copy with other fields; additional properties and annotations stay, the provider's own object goes."""
+    altered = copy.copy(content)
+    for name, value in fields.items():
+        setattr(altered, name, value)
+    altered.raw_representation = None
+    return altered
+
+
+def _new_text(text: str) -> Any:
+    return load("agent_framework").Content.from_text(text)

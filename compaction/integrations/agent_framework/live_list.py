@@ -1,0 +1,211 @@
+"""A list that the framework keeps, and what our index decided written into it: exclusion flags, and summaries in their places.
+
+The framework shows a model what is not flagged ``_excluded``. So a group that left the view has its messages flagged, and what
+stands for it is inserted after its last message, linked both ways as the framework's own strategies do it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ...edits import named
+from ...groups import MessageGroup
+from ...index import MessageIndex
+from ..following import Conversation, Following
+from .format import agent_framework, without_annotations
+
+__all__ = ["LiveList", "is_excluded"]
+
+_GROUP: Final = "_group"
+_EXCLUDED: Final = "_excluded"
+_FLAG: Final = operator.itemgetter(_EXCLUDED)
+_REASON: Final = "_exclude_reason"
+_SUMMARY_OF_MESSAGES: Final = "_summary_of_message_ids"
+_SUMMARY_OF_GROUPS: Final = "_summary_of_group_ids"
+_SUMMARIZED_BY: Final = "_summarized_by_summary_id"
+
+
+def is_excluded(message: Any) -> bool:
+    """Whether the framework leaves a message out of what the model sees."""
+    return bool(message.additional_properties.get(_EXCLUDED, False))
+
+
+class LiveList:
+    """Holds state: the conversation that follows a list, and which of the list's messages are of our making.
+
+    Args:
+        following: How the conversation is compacted.
+    """
+
+    def __init__(self, following: Following) -> None:
+        self.conversation = Conversation(following, agent_framework)
+        self._list: list[Any] | None = None
+        self._source: list[Any] = []
+        self._seen: list[Any] = []
+        self._properties: list[dict[str, Any]] = []
+        self._flags: list[Any] = []
+        self._ours: dict[int, Any] = {}
+        self._hidden: dict[int, Any] = {}
+
+    def is_of(self, messages: list[Any]) -> bool:
+        """Whether this list is the one that was followed last."""
+        return self._list is messages
+
+    def continues(self, included: list[Any]) -> bool:
+        """Whether another list begins with everything that is known: a copy of the conversation in the framework's next run."""
+        known = self.conversation.index.source
+        if not known or agent_framework.common_prefix(known, included) < len(known):
+            return False
+        self._list, self._source, self._seen = None, included[: len(known)], []
+        self._ours, self._hidden = {}, {}
+        return True
+
+    async def compact(self, messages: list[Any]) -> bool:
+        """Follow the list, run the strategy, write what changed; whether anything did. O(new), and comparing at C speed."""
+        index, anew = self.conversation.index, self._list is not messages
+        before = index.edits
+        if not anew and self._is_as_it_was(messages):
+            source = self._source
+            source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
+            await self.conversation.view_more(source[index.total.messages :])
+        else:
+            source = self._source_of(messages)
+            await self._follow(source)
+        if index.total.messages != len(source):  # taken for the last view fed back: nothing can be written into it
+            self.conversation = Conversation(self.conversation.following, agent_framework)
+            index, anew = self.conversation.index, True
+            await self.conversation.view(source)
+        changed = index.edits != before or (anew and bool(index.edits))
+        if changed:
+            self._write(messages, source, index)
+        self._list, self._source = messages, source
+        self._remember(messages, anew=anew or changed)
+        return changed
+
+    def _is_as_it_was(self, messages: list[Any]) -> bool:
+        """Whether the list only grew, and nobody else took anything out or brought it back."""
+        known = len(self._seen)
+        return messages[:known] == self._seen and _flags(self._properties) == self._flags
+
+    def _remember(self, messages: list[Any], *, anew: bool) -> None:
+        fresh = messages if anew else messages[len(self._seen) :]
+        properties = [each.additional_properties for each in fresh]
+        flags = _flags(properties)
+        if anew:
+            self._seen, self._properties, self._flags = list(messages), properties, flags
+        else:
+            self._seen += fresh
+            self._properties += properties
+            self._flags += flags
+
+    async def _follow(self, source: list[Any]) -> None:
+        """Run the strategy on the list; what is known to be the same is not compared again."""
+        known = len(self._source)
+        if known == self.conversation.index.total.messages and source[:known] == self._source:
+            await self.conversation.view_more(source[known:])
+        else:
+            await self.conversation.view(source)
+
+    def _source_of(self, messages: list[Any]) -> list[Any]:
+        """The messages that are not of our making and that nobody else took out."""
+        ours, hidden = self._ours, self._hidden
+        if not ours and not hidden:
+            return [each for each in messages if not each.additional_properties.get(_EXCLUDED)]
+        return [
+            each
+            for each in messages
+            if id(each) not in ours and (id(each) in hidden or not each.additional_properties.get(_EXCLUDED))
+        ]
+
+    # ---------------------------------------------------------------- writing
+
+    def _write(self, messages: list[Any], source: Sequence[Any], index: MessageIndex) -> None:
+        for live in self._hidden.values():
+            live.additional_properties[_EXCLUDED] = False
+        known = index.source
+        visible: set[int] = set()
+        after: dict[int, list[Any]] = {}
+        for group in index.included_groups:
+            ordinals = index.ordinals(group)
+            raws = [message.raw for message in group.messages]
+            if group.id >= 0 and _same(raws, [known[ordinal] for ordinal in ordinals]):
+                visible.update(ordinals)
+            else:
+                originals = [source[ordinal] for ordinal in ordinals]
+                after.setdefault(ordinals[-1], []).extend(self._standing_for(group, raws, originals))
+        self._hide(source, visible, _reasons(index))
+        ordinal_of = {id(live): ordinal for ordinal, live in enumerate(source)}
+        written: list[Any] = []
+        for live in messages:
+            if id(live) in self._ours:
+                continue
+            written.append(live)
+            written += after.get(ordinal_of.get(id(live), -1), ())
+        self._ours = {id(live): live for lives in after.values() for live in lives}
+        messages[:] = written
+
+    def _standing_for(self, group: MessageGroup, raws: Sequence[Any], originals: Sequence[Any]) -> list[Any]:
+        """The messages to insert for a group that is not shown as it was; a message taken over as it was is copied."""
+        known = {id(live) for live in originals} | {id(raw) for raw in self.conversation.index.source}
+        made: list[Any] = []
+        for raw in raws:
+            live = raw
+            if id(raw) in known:
+                live = copy.copy(raw)
+                live.additional_properties = without_annotations(raw.additional_properties)
+            made.append(live)
+        if group.id < 0:
+            _link(made, originals)
+        return made
+
+    def _hide(self, source: Sequence[Any], visible: set[int], reasons: dict[int, str]) -> None:
+        self._hidden = {}
+        for ordinal, live in enumerate(source):
+            if ordinal in visible:
+                continue
+            self._hidden[id(live)] = live
+            live.additional_properties[_EXCLUDED] = True
+            live.additional_properties[_REASON] = reasons.get(ordinal, "compacted")
+
+
+def _flags(properties: Sequence[dict[str, Any]]) -> list[Any]:
+    """The exclusion flag of each message; the framework sets one on every message it has looked at."""
+    try:
+        return list(map(_FLAG, properties))
+    except KeyError:
+        return [each.get(_EXCLUDED) for each in properties]
+
+
+def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
+
+
+def _reasons(index: MessageIndex) -> dict[int, str]:
+    """Why each message left the view, by its place in the source."""
+    reasons: dict[int, str] = {}
+    for edit in index.edits:
+        for id in named(edit):
+            reasons.update(dict.fromkeys(index.ordinals(id), edit.reason))
+    return reasons
+
+
+def _link(made: Sequence[Any], originals: Iterable[Any]) -> None:
+    """Tie a summary and what it stands for together, as the framework's own strategies do."""
+    lives = list(originals)
+    digest = hashlib.blake2s(made[0].text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    for place, message in enumerate(made):
+        message.message_id = f"compaction_{digest}" if place == 0 else f"compaction_{digest}_{place}"
+    groups = [each.additional_properties.get(_GROUP, {}).get("id") for each in lives]
+    made[0].additional_properties[_GROUP] = {
+        _SUMMARY_OF_MESSAGES: [each.message_id for each in lives if each.message_id],
+        _SUMMARY_OF_GROUPS: list(dict.fromkeys(group for group in groups if group)),
+    }
+    for each in lives:
+        each.additional_properties[_GROUP] = {
+            **each.additional_properties.get(_GROUP, {}),
+            _SUMMARIZED_BY: made[0].message_id,
+        }

@@ -1,0 +1,23 @@
+"""LangChain: middlewares for ``create_agent``, a chat model as a summarizer, and its messages as a wire format.
+
+    agent = create_agent(model, tools, middleware=[CompactionMiddleware(presets.context_window(32_000))])
+
+A whole program is ``examples/langchain_agent.py``.
+"""
+
+from __future__ import annotations
+
+from .format import LangChain, langchain
+from .middleware import CompactionMiddleware, RewritingMiddleware, rewritten
+from .saved import SavedConversations
+from .summarizer import ChatModelSummarizer
+
+__all__ = [
+    "ChatModelSummarizer",
+    "CompactionMiddleware",
+    "LangChain",
+    "RewritingMiddleware",
+    "SavedConversations",
+    "langchain",
+    "rewritten",
+]

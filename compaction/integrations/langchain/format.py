@@ -1,0 +1,226 @@
+"""LangChain's messages as a wire format: every block, call, artifact and extra kept, and the same objects given back.
+
+A message's id is part of what it is: reducers and checkpointers know it by that. A changed copy keeps its id, so that a graph
+takes it for the same message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import fields_of
+from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
+from ..pairing import FrameworkFormat
+
+__all__ = ["LangChain", "langchain"]
+
+_ROLES: Final[Mapping[str, str]] = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+    "developer": "developer",
+}
+_TYPES: Final[Mapping[str, str]] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
+_MEDIA: Final[Mapping[str, str]] = {
+    "image": "image",
+    "image_url": "image",
+    "audio": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "file": "file",
+    "document": "file",
+    "text-plain": "file",
+}
+_THOUGHTS: Final = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
+_CALL_BLOCKS: Final = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta"})
+_REASONING_EXTRA: Final = "reasoning_content"
+
+
+@attrs.frozen
+class _Extra:
+    """Marks a part that lives in ``additional_kwargs``."""
+
+    name: str
+
+
+class LangChain(FrameworkFormat):
+    """The format of ``langchain_core.messages``; use the shared instance ``langchain``.
+
+    Reading needs no framework installed: a message is any object with ``type`` and ``content``.
+    """
+
+    name = "langchain"
+    compared = ("id", "content", "type", "tool_calls")
+
+    def __repr__(self) -> str:
+        return "langchain"
+
+    def __reduce__(self) -> str:
+        return "langchain"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        kind, content = getattr(raw, "type", None), getattr(raw, "content", None)
+        if not isinstance(kind, str) or kind == "remove" or not isinstance(content, str | list):
+            raise InvalidMessage(
+                f"messages[{position}]",
+                f"a message has a type and a content (got {type(raw).__name__} of type {kind!r})",
+                "pass LangChain messages; RemoveMessage is for a reducer",
+            )
+        role = _ROLES.get(kind) or str(getattr(raw, "role", kind))
+        blocks = _parts(content)
+        if kind in ("tool", "function"):
+            return Message(role, (_result(raw, blocks),), raw, self, None)
+        return Message(role, (*_extra_parts(raw), *blocks, *_calls(raw)), raw, self, getattr(raw, "name", None))
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        raw = message.raw
+        update: dict[str, Any] = {}
+        if message.role == "tool":
+            update["content"] = _result_content(message, parts)
+        else:
+            update["content"] = _content(raw.content, message.parts, parts)
+            if getattr(raw, "tool_calls", None):
+                update["tool_calls"] = [_call_anew(part) for part in parts if isinstance(part, ToolCall)]
+            if any(isinstance(part.raw, _Extra) for part in message.parts if part not in parts):
+                update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != _REASONING_EXTRA}
+        return self.read(raw.model_copy(update=update))
+
+    def new(self, role: str, text: str) -> Message:
+        wire = load("langchain_core.messages")
+        kinds = {"human": wire.HumanMessage, "ai": wire.AIMessage, "system": wire.SystemMessage}
+        return self.read(kinds[_TYPES.get(role, "human")](content=text))
+
+    def to_wire(self, raw: Any) -> Any:
+        return json.loads(json.dumps({"type": raw.type, "data": raw.model_dump(exclude_none=True)}, default=str))
+
+    def from_wire(self, data: Any) -> Any:
+        return load("langchain_core.messages").messages_from_dict([data])[0]
+
+
+langchain = LangChain()
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _parts(content: Any) -> list[Part]:
+    if isinstance(content, str):
+        return [Text(content)] if content else []
+    return [_block(block) for block in content]
+
+
+def _block(block: Any) -> Part:
+    """One content block; a call that is listed in ``tool_calls`` too is kept but not counted twice."""
+    if isinstance(block, str):
+        return Text(block, raw=block)
+    if not isinstance(block, dict):
+        return Other(_shown(block), raw=block)
+    fields = cast("dict[str, Any]", block)
+    kind = _text(fields.get("type"))
+    if kind == "text" and isinstance(fields.get("text"), str):
+        return Text(fields["text"], raw=block)
+    if kind in _THOUGHTS:
+        return Reasoning(_text(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
+    if kind in _MEDIA:
+        return Media(_MEDIA[kind], _detail(fields), len(_data(fields)), raw=block)
+    if kind in _CALL_BLOCKS:
+        return Other("", raw=block)
+    return Other(_shown(fields), raw=block)
+
+
+def _detail(fields: Mapping[str, Any]) -> str:
+    image = fields.get("image_url")
+    return _text(cast("dict[str, Any]", image).get("detail")) if isinstance(image, dict) else ""
+
+
+def _data(fields: Mapping[str, Any]) -> str:
+    """Data carried in the block itself; an address carries none."""
+    url = fields.get("image_url")
+    url = cast("dict[str, Any]", url).get("url") if isinstance(url, dict) else url
+    if isinstance(url, str) and url.startswith("data:"):
+        return url
+    source = fields.get("source")
+    inner = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
+    return _text(fields.get("base64") or fields.get("data") or inner)
+
+
+def _extra_parts(raw: Any) -> list[Part]:
+    thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
+    return [Reasoning(thought, raw=_Extra(_REASONING_EXTRA))] if isinstance(thought, str) and thought else []
+
+
+def _calls(raw: Any) -> list[Part]:
+    return [
+        ToolCall(_text(call.get("id")), _text(call.get("name")), _shown(call.get("args") or {}), raw=call)
+        for call in getattr(raw, "tool_calls", None) or ()
+    ]
+
+
+def _result(raw: Any, blocks: Sequence[Part]) -> ToolResult:
+    words = "\n".join([part.text for part in blocks if isinstance(part, Text | Reasoning | Other)])
+    media = tuple([part for part in blocks if isinstance(part, Media)])
+    id = getattr(raw, "tool_call_id", None)
+    return ToolResult(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", words, media)
+
+
+def _result_content(message: Message, parts: Sequence[Part]) -> Any:
+    after = parts[0] if len(parts) == 1 else None
+    before = message.parts[0]
+    if not isinstance(after, ToolResult) or not isinstance(before, ToolResult) or after.call_id != before.call_id:
+        raise ConfigurationError(f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one's text")
+    media = [each.raw for each in after.media]
+    if not media:
+        return after.text
+    return [*([{"type": "text", "text": after.text}] if after.text else []), *media]
+
+
+def _content(content: str | list[Any], before: Sequence[Part], after: Sequence[Part]) -> Any:
+    """The content made anew: a string where it was one, else a list that keeps what did not change."""
+    kept = [part for part in after if not isinstance(part, ToolCall) and not isinstance(part.raw, _Extra)]
+    if isinstance(content, str) and all(isinstance(part, Text) for part in kept):
+        return "\n".join([part.text for part in kept if isinstance(part, Text)])
+    calls = {part.id for part in after if isinstance(part, ToolCall)}
+    dropped = any(isinstance(part, ToolCall) and part.id not in calls for part in before)
+    blocks = [_block_anew(part, before) for part in kept]
+    return [block for block in blocks if not (dropped and _is_call_of(block, calls))]
+
+
+def _is_call_of(block: Any, calls: set[str]) -> bool:
+    """Whether a block repeats a call that was taken out."""
+    fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+    return fields.get("type") in _CALL_BLOCKS and fields.get("id") not in calls
+
+
+def _block_anew(part: Part, known: Sequence[Part]) -> Any:
+    if any(part is each for each in known):
+        return part.raw if part.raw is not None else {"type": "text", "text": part.text} if isinstance(part, Text) else part.raw
+    if isinstance(part, Text):
+        return {**(fields_of(part.raw) or {"type": "text"}), "text": part.text}
+    raise ConfigurationError(
+        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
+
+
+def _call_anew(part: ToolCall) -> Any:
+    if part.raw is not None and _shown(part.raw.get("args") or {}) == part.arguments:
+        return part.raw
+    try:
+        arguments = json.loads(part.arguments or "{}")
+    except ValueError as error:
+        raise ConfigurationError(
+            f"parts: a call's arguments are a JSON object in this format (got {part.arguments!r})"
+        ) from error
+    return {"name": part.name, "args": arguments, "id": part.id, "type": "tool_call"}

@@ -1,0 +1,191 @@
+"""pydantic-ai's messages as a wire format: requests and responses with their parts kept whole, and the same objects given back.
+
+A request that holds a system prompt counts as a system message, whatever else is in it: nothing of it is dropped. A request of
+results alone is read with the role ``"tool"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+import attrs
+
+from ...errors import ConfigurationError, InvalidMessage
+from ...formats.openai_chat_fields import items_of
+from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from ..packages import load
+from ..pairing import FrameworkFormat
+
+__all__ = ["PydanticAI", "pydantic_ai"]
+
+_MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # when what is written here was said: no clock is read
+_QUIET: Final = frozenset({"cache-point"})
+
+
+@attrs.frozen
+class _Place:
+    """Where a part stands: in which part of the message, and which element of its content."""
+
+    part: int
+    element: int | None = None
+
+
+class PydanticAI(FrameworkFormat):
+    """The format of ``pydantic_ai.messages``; use the shared instance ``pydantic_ai``.
+
+    Reading needs no framework installed: a message is any object with ``kind`` and ``parts``.
+    """
+
+    name = "pydantic-ai"
+    compared = ("parts", "kind")
+
+    def __repr__(self) -> str:
+        return "pydantic_ai"
+
+    def __reduce__(self) -> str:
+        return "pydantic_ai"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        kind, items = getattr(raw, "kind", None), items_of(getattr(raw, "parts", None))
+        if kind not in ("request", "response") or items is None:
+            raise InvalidMessage(
+                f"messages[{position}]",
+                f"a message is a ModelRequest or a ModelResponse (got {type(raw).__name__})",
+                "pass what all_messages() returned",
+            )
+        parts: list[Part] = []
+        for place, part in enumerate(items):
+            parts += _read(part, place)
+        return Message(_role(kind, items, parts), tuple(parts), raw, self)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        written: list[Any] = []
+        for place, wire in enumerate(message.raw.parts):
+            before = [part for part in message.parts if part.raw.part == place]
+            after = [part for part in parts if isinstance(part.raw, _Place) and part.raw.part == place]
+            if len(before) == len(after) and all(one is other for one, other in zip(before, after, strict=True)):
+                written.append(wire)
+            elif after:
+                written.append(_anew(wire, after))
+        written += [_new_part(message.raw.kind, part) for part in parts if not isinstance(part.raw, _Place)]
+        return self.read(dataclasses.replace(message.raw, parts=written))
+
+    def new(self, role: str, text: str) -> Message:
+        wire = load("pydantic_ai.messages")
+        if role == "assistant":
+            return self.read(wire.ModelResponse(parts=[wire.TextPart(text)], timestamp=_EPOCH))
+        part = wire.SystemPromptPart(text, timestamp=_EPOCH) if role in ("system", "developer") else None
+        return self.read(wire.ModelRequest(parts=[part or wire.UserPromptPart(text, timestamp=_EPOCH)]))
+
+    def to_wire(self, raw: Any) -> Any:
+        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.dump_python([raw], mode="json")[0]
+
+    def from_wire(self, data: Any) -> Any:
+        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.validate_python([data])[0]
+
+
+pydantic_ai = PydanticAI()
+
+
+def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:
+    if kind == "response":
+        return "assistant"
+    if any(part.part_kind == "system-prompt" for part in wire):
+        return "system"
+    if parts and any(isinstance(part, ToolResult) for part in parts) and not any(isinstance(part, Text) for part in parts):
+        return "tool"
+    return "user"
+
+
+def _read(part: Any, place: int) -> list[Part]:
+    """What one wire part holds."""
+    kind, here = part.part_kind, _Place(place)
+    if kind in ("text", "system-prompt"):
+        return [Text(part.content, raw=here)]
+    if kind == "user-prompt":
+        if isinstance(part.content, str):
+            return [Text(part.content, raw=here)]
+        return [_element(each, _Place(place, at)) for at, each in enumerate(part.content)]
+    if kind == "thinking":
+        return [Reasoning(part.content, raw=here)]
+    if kind == "tool-call":
+        return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), raw=here)]
+    if kind == "tool-return":
+        return [ToolResult(part.tool_call_id, *_return_value(part.content, place), raw=here)]
+    if kind == "retry-feedback":
+        return [Other(part.model_response(), raw=here)]
+    if kind == "retry-prompt":
+        if part.tool_name is None:
+            return [Text(part.model_response(), raw=here)]
+        return [ToolResult(part.tool_call_id, part.model_response(), raw=here)]
+    return [Other(_shown(part), raw=here)]
+
+
+def _element(content: Any, here: _Place) -> Part:
+    """One element of a user prompt."""
+    if isinstance(content, str):
+        return Text(content, raw=here)
+    kind = getattr(content, "kind", "")
+    if kind in _MEDIA:
+        return Media(_MEDIA[kind], raw=here)
+    if kind == "binary":
+        sort = content.media_type.split("/")[0]
+        return Media(sort if sort in ("image", "audio", "video") else "file", size_bytes=len(content.data), raw=here)
+    return Other("" if kind in _QUIET else _shown(content), raw=here)
+
+
+def _return_value(value: Any, place: int) -> tuple[str, tuple[Media, ...]]:
+    """The words and the media of what a tool returned."""
+    elements = items_of(value)
+    elements = [value] if elements is None else elements
+    read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
+    words = [each if isinstance(each, str) else _json(each) for each in elements if not _is_media(each)]
+    return "\n".join(words), tuple([part for part in read if isinstance(part, Media)])
+
+
+def _is_media(value: Any) -> bool:
+    return getattr(value, "kind", None) in {*_MEDIA, "binary"}
+
+
+def _json(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _shown(value: Any) -> str:
+    return _json(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) and not isinstance(value, type) else repr(value)
+
+
+def _anew(wire: Any, parts: Sequence[Part]) -> Any:
+    """A wire part with what is left of its content, or new words."""
+    kind, first = wire.part_kind, parts[0]
+    if kind in ("text", "thinking", "system-prompt") and isinstance(first, Text | Reasoning):
+        return dataclasses.replace(wire, content=first.text)
+    if kind == "user-prompt":
+        content = [_element_anew(wire, part) for part in parts]
+        return dataclasses.replace(wire, content=content[0] if len(content) == 1 and isinstance(content[0], str) else content)
+    if kind in ("tool-return", "retry-prompt") and isinstance(first, ToolResult):
+        before = items_of(wire.content) or [wire.content]
+        media = [before[each.raw.element] for each in first.media]
+        return dataclasses.replace(wire, content=[first.text, *media] if media else first.text)
+    if kind == "tool-call" and isinstance(first, ToolCall):
+        return dataclasses.replace(wire, args=first.arguments)
+    raise ConfigurationError(f"parts: a {kind} part cannot be made anew; pass the part that was read, or drop it")
+
+
+def _element_anew(wire: Any, part: Part) -> Any:
+    if isinstance(part, Text):
+        return part.text
+    element = cast("_Place", part.raw).element
+    return wire.content if element is None else wire.content[element]
+
+
+def _new_part(kind: str, part: Part) -> Any:
+    wire = load("pydantic_ai.messages")
+    if not isinstance(part, Text):
+        raise ConfigurationError(f"parts: only text can be added (got {part!r}); pass parts that were read")
+    return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)
