@@ -297,6 +297,24 @@ async def test_ours_in_the_tool_loop(server: ModelServer) -> None:
     assert len(session.state["in_memory"]["messages"]) == 160
 
 
+async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
+    """Conversations that begin alike and run at the same time are told apart as soon as they differ."""
+    agent = make_agent(server, compaction_strategy=as_strategy(presets.context_window(3_600), counter="chars/4"))
+
+    async def one(name: str) -> None:
+        session = agent.create_session()
+        await agent.run("Hello there, what does it cost?", session=session)
+        for turn in range(10):
+            await agent.run(f"{name}: what does item {turn} cost?", session=session)
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("ALPHA", "BETA"):
+            tasks.start_soon(one, name)
+    assert server.refused == []
+    assert not any("ALPHA" in text and "BETA" in text for text in map(json.dumps, server.requests))
+    assert len(server.requests) == 44
+
+
 async def test_ours_in_their_provider(server: ModelServer) -> None:
     """Their provider takes it for one of its own, before and after a run."""
     before = as_strategy(presets.context_window(3_600), counter="chars/4")

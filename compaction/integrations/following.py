@@ -140,15 +140,27 @@ class Conversation:
                 return self._failed(given, error)
             return await self._run(strategy)
 
-    async def view_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
-        """`view` for a caller who knows what came since the last call; O(new) besides copying the view.
+    async def view_more(self, messages: list[Any], since: int, *, total: int, overhead_tokens: int = 0) -> list[Any]:
+        """`view` for a caller who knows what came since its last call; O(new) besides copying the view.
+
+        Args:
+            messages: The whole conversation.
+            since: The place of the first message that is new.
+            total: How many messages the index had after that call. If another run came between, all is compared.
+            overhead_tokens: As for `view`.
 
         Raises:
-            Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``; and what cannot be read.
+            Exception: As for `view`.
         """
         async with self._lock:
-            self.index.context = self.following.context(overhead_tokens)
-            self.index.append(messages)
+            try:
+                if self.index.total.messages == total:
+                    self.index.context = self.following.context(overhead_tokens)
+                    self.index.append(messages[since:])
+                else:
+                    self.follow(messages, overhead_tokens)
+            except Exception as error:
+                return self._failed(list(messages), error)
             return await self._run(None)
 
     async def _run(self, strategy: Strategy | None) -> list[Any]:

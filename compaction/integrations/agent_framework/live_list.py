@@ -71,7 +71,7 @@ class LiveList:
         if not anew and self._is_as_it_was(messages):
             source = self._source
             source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
-            await self.conversation.view_more(source[index.total.messages :])
+            await self.conversation.view_more(source, index.total.messages, total=index.total.messages)
         else:
             source = self._source_of(messages)
             await self._follow(source)
@@ -106,7 +106,7 @@ class LiveList:
         """Run the strategy on the list; what is known to be the same is not compared again."""
         known = len(self._source)
         if known == self.conversation.index.total.messages and source[:known] == self._source:
-            await self.conversation.view_more(source[known:])
+            await self.conversation.view_more(source, known, total=known)
         else:
             await self.conversation.view(source)
 

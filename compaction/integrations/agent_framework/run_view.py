@@ -42,8 +42,8 @@ class RunView:
         self._take(messages[known:])
         self._seen = messages
         conversation, overhead = self.conversation, self._others_tokens + self._options_tokens(options)
-        if taken and conversation.index.total.messages == self._followed:
-            view = await conversation.view_more(self._ours[taken:], overhead_tokens=overhead)
+        if taken:
+            view = await conversation.view_more(self._ours, taken, total=self._followed, overhead_tokens=overhead)
         else:
             view = await conversation.view(self._ours, overhead_tokens=overhead)
         self._followed = conversation.index.total.messages

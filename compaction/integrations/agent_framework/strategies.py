@@ -57,8 +57,11 @@ class FrameworkStrategy:
     async def __call__(self, messages: list[Any]) -> bool:
         if not messages:
             return False
-        live = self._live(messages)
+        live = self._live(messages)  # not at hand for anybody else until it is done, and gone if it fails
         changed = await live.compact(messages)
+        self._lists[id(messages)] = live
+        while len(self._lists) > _REMEMBERED:
+            self._lists.popitem(last=False)
         self.last, self.report = live.conversation.last, live.conversation.report()
         return changed
 
@@ -67,9 +70,6 @@ class FrameworkStrategy:
         known = self._lists.pop(id(messages), None)
         if known is None or not known.is_of(messages):
             known = self._continued([each for each in messages if not is_excluded(each)])
-        self._lists[id(messages)] = known
-        while len(self._lists) > _REMEMBERED:
-            self._lists.popitem(last=False)
         return known
 
     def _continued(self, included: list[Any]) -> LiveList:
