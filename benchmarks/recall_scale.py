@@ -1,12 +1,16 @@
 """A million stored messages: how long grep and expand take, for rare and common words, at the 95th percentile.
 
-Run: python -m benchmarks.recall_scale [--messages 1000000] [--database /tmp/recall.db]; a database that is there is used again.
+    python -m benchmarks.recall_scale --database recall.db                     # fills it first, about 1.1 GB
+    python -m benchmarks.recall_scale --database recall.db --date "30 May 2026" --write docs/performance.md
+
+A database that is there is used again.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import random
 import sqlite3
 import statistics
@@ -16,6 +20,8 @@ from pathlib import Path
 
 from compaction.recall import compaction_expand, compaction_grep
 from compaction.stores import Record, SQLiteStore
+
+from .tables import Section, table, written
 
 SESSION = "scale"
 BATCH = 5_000
@@ -63,10 +69,26 @@ def milliseconds(run: Callable[[int], object], times: int) -> list[float]:
     return taken
 
 
-def row(name: str, matches: str, taken: Sequence[float]) -> None:
+def row(name: str, matches: str, taken: Sequence[float]) -> list[str]:
     """One line of the table."""
     p95 = statistics.quantiles(taken, n=20)[18]
-    print(f"| {name} | {matches} | {statistics.median(taken):.1f} | {p95:.1f} |")
+    return [name, matches, f"{statistics.median(taken):.1f}", f"{p95:.1f}"]
+
+
+def measured(store: SQLiteStore, messages: int, times: int) -> Iterator[list[str]]:
+    """The table's lines."""
+    for share in FREQUENCIES:
+        answer = compaction_grep(store, SESSION, word_of(share))
+        ranked = f"{answer['matches']:,}{' (the newest)' if 'ranked' in answer else ''}"
+        taken = milliseconds(lambda _, share=share: compaction_grep(store, SESSION, word_of(share)), times)
+        yield row(f"grep, a word in {share * 100:g} % of the messages", ranked, taken)
+    both = f"{word_of(0.1)} {word_of(0.01)}"
+    answer = compaction_grep(store, SESSION, both)
+    taken = milliseconds(lambda _: compaction_grep(store, SESSION, both), times)
+    yield row("grep, two words, of 10 % and 1 %", f"{answer['matches']:,}", taken)
+    places = random.Random(7).choices(range(1, messages), k=times * 10)
+    ids = [store.range(SESSION, place, 1)[0].id for place in places]
+    yield row("expand, one id", "", milliseconds(lambda turn: compaction_expand(store, SESSION, ids[turn]), len(ids)))
 
 
 def main() -> None:
@@ -74,25 +96,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--database", type=Path, default=Path("/tmp/recall.db"))
-    parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--date", default="", help="what the page shall say of when this was")
+    parser.add_argument("--write", type=Path, help="the page whose table to write")
     given = parser.parse_args()
     store = SQLiteStore(given.database, timeout_seconds=60)
     fill(store, given.messages)
     size = given.database.stat().st_size
-    print(f"{given.messages:,} messages, {size / 2**30:.2f} GiB, {size / given.messages:,.0f} bytes a message")
-    print(f"SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, {given.times} runs each\n")
-    print("| call | matches ranked | median ms | 95th percentile ms |\n|---|---:|---:|---:|")
-    for share in FREQUENCIES:
-        answer = compaction_grep(store, SESSION, word_of(share))
-        ranked = f"{answer['matches']:,}{' (newest)' if 'ranked' in answer else ''}"
-        taken = milliseconds(lambda _, share=share: compaction_grep(store, SESSION, word_of(share)), given.times)
-        row(f"grep, a word in {share:.3%} of messages", ranked, taken)
-    both = f"{word_of(0.1)} {word_of(0.01)}"
-    answer = compaction_grep(store, SESSION, both)
-    row("grep, two words", f"{answer['matches']:,}", milliseconds(lambda _: compaction_grep(store, SESSION, both), given.times))
-    places = random.Random(7).choices(range(1, given.messages), k=given.times * 10)
-    ids = [store.range(SESSION, place, 1)[0].id for place in places]
-    row("expand, one id", "", milliseconds(lambda turn: compaction_expand(store, SESSION, ids[turn]), len(ids)))
+    when = f"Measured on {given.date}" if given.date else "Measured"
+    what = (
+        f"{when} with Python {platform.python_version()} and SQLite {sqlite3.sqlite_version} on a shared machine with "
+        f"{os.cpu_count()} cores: {given.messages:,} messages of {WORDS} words and more in {size / 1e9:.2f} GB, "
+        f"{given.times} calls of each grep, {given.times * 10:,} of expand; wall time."
+    )
+    rows = table(["call", "matches ranked", "median ms", "95th percentile ms"], measured(store, given.messages, given.times))
+    section = Section("recall", (what, "", *rows))
+    print("\n".join(section.lines))
+    if given.write:
+        given.write.write_text(written(given.write.read_text("utf-8"), [section]), "utf-8")
 
 
 if __name__ == "__main__":

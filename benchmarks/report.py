@@ -15,7 +15,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from time import process_time
@@ -24,7 +24,7 @@ from .against import alone_section, compare, whole_section
 from .batch import batch_section, recorded
 from .growth import growth_section, memory_section
 from .sticky import sticky_section
-from .tables import Section, claims_table
+from .tables import Section, claims_table, written
 from .turns import turns_section
 
 __all__ = ["main"]
@@ -53,18 +53,6 @@ def machine(date: str) -> Section:
     where = f"on a shared {platform.machine()} machine with {os.cpu_count()} cores"
     peer = f"agent-framework-core {version('agent-framework-core')}"
     return Section("machine", (f"{when} with Python {platform.python_version()} {where}, against {peer}.",))
-
-
-def written(page: str, parts: Sequence[Section]) -> str:
-    """The page with each part between its markers."""
-    for part in parts:
-        start, end = f"<!-- {part.name} -->", f"<!-- /{part.name} -->"
-        before, opened, rest = page.partition(start)
-        _, closed, after = rest.partition(end)
-        if not opened or not closed:
-            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}")
-        page = "\n".join([before + start, *part.lines, end + after])
-    return page
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-__all__ = ["Claim", "Section", "claims_table", "spoken", "table"]
+__all__ = ["Claim", "Section", "claims_table", "spoken", "table", "written"]
 
 
 @attrs.frozen
@@ -84,3 +84,15 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[str, ...
 def claims_table(claims: Iterable[Claim]) -> tuple[str, ...]:
     """The contract, claim by claim."""
     return table(["claim", "asked", "measured", "verdict"], (claim.cells() for claim in claims))
+
+
+def written(page: str, parts: Sequence[Section]) -> str:
+    """The page with each part between its markers."""
+    for part in parts:
+        start, end = f"<!-- {part.name} -->", f"<!-- /{part.name} -->"
+        before, opened, rest = page.partition(start)
+        _, closed, after = rest.partition(end)
+        if not opened or not closed:
+            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}")
+        page = "\n".join([before + start, *part.lines, end + after])
+    return page

@@ -14,15 +14,14 @@ from __future__ import annotations
 from . import presets, strategies, triggers
 from .context import RunContext
 from .edits import Drop, Edit, Refusal, Replace, Request, Rewrite, Together
-from .errors import CompactionError
+from .errors import BudgetUnsatisfiable, CompactionError
 from .formats import Problem, Repair
 from .groups import GroupKind, MessageGroup
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
+from .outcome import CompactionResult, Step
 from .run import (
-    CompactionResult,
-    Step,
     apply_compaction,
     apply_compaction_sync,
     compact,
@@ -36,6 +35,7 @@ from .tokens import TokenCounter, counter
 from .validity import repair, validate
 
 __all__ = [
+    "BudgetUnsatisfiable",
     "CompactionError",
     "CompactionResult",
     "Drop",

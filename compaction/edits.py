@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from .errors import StrategyError
 from .groups import MessageGroup
 from .messages import Message
 
@@ -36,9 +37,14 @@ def _id(group: MessageGroup | int) -> int:
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
-    if isinstance(groups, int | MessageGroup):
-        return (_id(groups),)
-    return tuple([group if isinstance(group, int) else group.id for group in groups])
+    if isinstance(groups, int):
+        return (groups,)
+    if isinstance(groups, MessageGroup):
+        return (groups.id,)
+    try:
+        return tuple([group if isinstance(group, int) else group.id for group in groups])
+    except (AttributeError, TypeError) as error:
+        raise StrategyError(f"groups={groups!r}: an edit names groups, or their ids") from error
 
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -12,6 +12,7 @@
     │       └── NotStored          a store has no message of that id in that session (compaction.stores)
     ├── UnwritableFile             a file cannot be written; what was there before still is
     ├── ConfigurationError         an argument out of range or of the wrong kind (also a ValueError)
+    ├── BudgetUnsatisfiable        what must stay is larger than the budget: names what holds the space, and what would help
     ├── SummaryFailed              a summarizer gave nothing that can stand for the conversation
     ├── NoProgress                 a strategy repeats an edit that was refused
     ├── StrategyError              a strategy broke its contract (yielded something that is no edit)
@@ -22,9 +23,15 @@ Every message says where, which rule, and what to do instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import attrs
+
 __all__ = [
+    "BudgetUnsatisfiable",
     "CompactionError",
     "ConfigurationError",
+    "Held",
     "InputError",
     "InvalidMessage",
     "NoProgress",
@@ -88,6 +95,49 @@ class UnwritableFile(CompactionError):
 
 class ConfigurationError(CompactionError, ValueError):
     """An argument is out of range or of the wrong kind."""
+
+
+@attrs.frozen(kw_only=True)
+class Held:
+    """Something that takes room and did not go.
+
+    Args:
+        group: The group's id; ``None`` for what is sent outside the messages.
+        kind: What it is, such as ``"tool_call"``.
+        tokens: Its size.
+        why: Why it is still there.
+        remedy: What would make room.
+    """
+
+    group: int | None
+    kind: str
+    tokens: int
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        name = self.kind if self.group is None else f"group {self.group} ({self.kind})"
+        return f"{name}: {self.tokens:,} tokens, {self.why}; {self.remedy}"
+
+
+class BudgetUnsatisfiable(CompactionError):
+    """A hard budget cannot be met without breaking a rule; the conversation is as it was.
+
+    Attributes:
+        tokens: Tokens that a request would still have sent.
+        wanted: The budget and the targets that were missed, in words.
+        holding: What holds the space, the largest first.
+    """
+
+    def __init__(self, tokens: int, wanted: Sequence[str], holding: Sequence[Held]) -> None:
+        super().__init__(tokens, tuple(wanted), tuple(holding))
+        self.tokens = tokens
+        self.wanted = tuple(wanted)
+        self.holding = tuple(holding)
+
+    def __str__(self) -> str:
+        held = "".join(f"\n  {each}" for each in self.holding)
+        return f"{self.tokens:,} tokens are left, but {' and '.join(self.wanted)} was to hold; the space is held by{held}"
 
 
 class SummaryFailed(CompactionError):

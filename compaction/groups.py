@@ -41,7 +41,7 @@ class GroupKind(enum.Enum):
         return f"GroupKind.{self.name}"
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class MessageGroup:
     """Messages that stay or go together: a snapshot, safe to keep while the index changes.
 

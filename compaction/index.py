@@ -22,9 +22,10 @@ import attrs
 
 from . import state, sync
 from .context import RunContext
-from .edits import Edit, Refusal, Restore, Together, brief, named, renamed, signature
+from .edits import Drop, Edit, Refusal, Restore, Together, brief, named, renamed, signature
 from .errors import InputError, NoProgress, StateError
-from .formats import MessageFormat, resolve
+from .formats import MessageFormat, fits, resolve
+from .groups import GroupRecord
 from .journal import Applied, inserted, perform, undo
 from .laws import refusal
 from .messages import Message
@@ -47,7 +48,7 @@ class MessageIndex(IndexView):
     Args:
         messages: The conversation so far, oldest first.
         counter: A token counter, or the name of one; see `compaction.tokens.counter`.
-        format: The wire format, or its name; ``None`` for OpenAI chat completions.
+        format: The wire format, or its name; ``None`` to look, see `compaction.formats.resolve`.
         context: What else a strategy may know; replace it at any time.
         pin: Says of a message whether its group must be kept as it is.
 
@@ -64,7 +65,9 @@ class MessageIndex(IndexView):
         context: RunContext | None = None,
         pin: Callable[[Message], bool] | None = None,
     ) -> None:
-        self.format = resolve(format)
+        given = sync.as_list(messages)
+        self.format = resolve(format, given)
+        self._looks = format is None
         self.counter = resolve_counter(counter)
         self.measure = MessageMeter(counter=self.counter).measure
         self._pin = pin
@@ -72,7 +75,7 @@ class MessageIndex(IndexView):
         self._saved: state.Saved | None = None
         self._refused_lately: set[object] = set()
         super().__init__(context)
-        self.append(messages)
+        self._extend(self._measured(given, 0))
 
     # ---------------------------------------------------------------- growing
 
@@ -86,7 +89,19 @@ class MessageIndex(IndexView):
         """
         if self._saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
-        self._extend(self._measured(sync.as_list(messages), len(self._projection.source)))
+        given = sync.as_list(messages)
+        if self._looks and not fits(given, self.format):
+            self._turn_to(resolve(None, [*self._projection.source, *given]))
+        self._extend(self._measured(given, len(self._projection.source)))
+
+    def _turn_to(self, format: MessageFormat) -> None:
+        """Read everything anew in a format that shows only now."""
+        known = self._judged([format.read(raw, place) for place, raw in enumerate(self._projection.source)])
+        journal = state.in_format(self._journal, self.format, format)
+        self.format = format
+        self._start()
+        self._extend(known)
+        self._replay(journal)
 
     def _measured(self, raws: Sequence[Any], start: int) -> list[_Fresh]:
         """Messages read and measured, not yet added; ``start`` is the place of the first, for errors."""
@@ -112,16 +127,17 @@ class MessageIndex(IndexView):
             if pinned:
                 record.pinned = True
             if record.excluded:
-                late = Restore((record.id,), reason="a late result came for its call")
-                self._journal.append(perform(projection, late, self.measure))
+                self._restore(record)
                 self._view = view = None
 
-    def _note_time(self) -> None:
-        now = self.context.now
-        if now is None or now == self._seen_at:
-            return
-        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
-        self._seen_at = now
+    def _restore(self, record: GroupRecord) -> None:
+        """Bring back a group that a late result came for; a line that stood for it alone goes."""
+        late = Restore((record.id,), reason="a late result came for its call")
+        self._journal.append(perform(self._projection, late, self.measure))
+        line = self._projection.line_for(record)
+        if line is not None:
+            gone = perform(self._projection, Drop((line.id,), reason="the call it stood for came back"), self.measure)
+            self._journal.append(attrs.evolve(gone, turn=self._journal[-2].turn))
 
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Follow the full list a framework passes on each call: append what is new, take back what is gone.
@@ -138,10 +154,15 @@ class MessageIndex(IndexView):
         """
         given = sync.as_list(messages)
         if self._saved is not None:
-            self._bind(self._saved, given)
+            self.format = resolve(None, given) if self._looks else self.format
+            self._bind(self._saved.in_format(self.format), given)
             return
         view = self.messages() if self._journal else None
         departure = sync.follow(self._projection, view, given, self.format, verify=verify)
+        if self._looks and not fits(given[departure.matched :], self.format) and (other := resolve(None, given)) != self.format:
+            self._turn_to(other)
+            view = self.messages() if self._journal else None
+            departure = sync.follow(self._projection, view, given, other, verify=verify)
         fresh = self._measured(given[departure.matched :], departure.matched)
         if departure.cut is None:
             self._extend(fresh)
@@ -234,7 +255,7 @@ class MessageIndex(IndexView):
             by: The strategy that asks, for the journal.
 
         Returns:
-            Whether it was applied. A refusal is recorded in ``refused``, with the rule.
+            Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
 
         Raises:
             NoProgress: If this edit was refused before and nothing changed since.
@@ -284,7 +305,8 @@ class MessageIndex(IndexView):
         self._refused_lately.add(asked)
 
     def mark(self) -> int:
-        """A place in the journal to roll back to; also where a run begins, so that refusals of an earlier run do not count."""
+        """A place in the journal to roll back to; also where a run begins: what an earlier run was refused is forgotten."""
+        self._refused.clear()
         self._refused_lately.clear()
         return len(self._journal)
 
@@ -300,7 +322,7 @@ class MessageIndex(IndexView):
             )
         while len(self._journal) > mark:
             undo(self._projection, self._journal.pop())
-        self._pinned_ids.intersection_update(self._projection.by_id)
+        self._pinned_ids = {id for id in self._pinned_ids if id in self._projection.by_id}
         self._changed()
 
     def _changed(self) -> None:
@@ -326,7 +348,10 @@ class MessageIndex(IndexView):
             data = state.unbound(self._saved)
         else:
             data = state.to_dict(self._projection.source, self._journal, self.format, pinned, keep_messages=messages)
-        return {**data, "failures": {by: list(failed) for by, failed in self._failures.items()}}
+        if self._looks:
+            data["looks"] = True
+        failures = {by: list(failed) for by, failed in self._failures.items()}
+        return {**data, "failures": failures, "seen_at": self._seen_at}
 
     @classmethod
     def from_dict(
@@ -344,8 +369,10 @@ class MessageIndex(IndexView):
         """
         saved = state.Saved.read(data)
         index = cls(counter=counter, format=saved.format, context=context)
+        index._looks = data.get("looks") is True
         index._pinned_ids.update(saved.pinned)
         index._failures.update(saved.failures)
+        index._seen_at = saved.seen_at
         if saved.messages is None:
             index._saved, index._pin = saved, pin
             return index

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import attrs
 
 from .edits import Drop, Edit, Replace, Restore, Rewrite
+from .making import maker
 from .marks import read_mark
 from .messages import Message
 from .projection import Projection, Shown
@@ -20,7 +21,7 @@ Measure = Callable[[Message], tuple[int, int]]
 """Tokens and bytes of one message."""
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Applied:
     """An edit in the journal.
 
@@ -41,6 +42,9 @@ class Applied:
     parts: tuple[Applied, ...] = ()
 
 
+_applied = maker(Applied)
+
+
 def inserted(applied: Applied) -> list[int]:
     """The ids of the groups an edit inserted, its parts included, in order."""
     own = [] if applied.made is None else [applied.made]
@@ -53,16 +57,16 @@ def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") 
     if isinstance(edit, Drop):
         for id in edit.groups:
             projection.exclude(projection.by_id[id])
-        return Applied(edit, by, turn)
+        return _applied(edit, by, turn)
     if isinstance(edit, Replace):
-        return Applied(edit, by, turn, made=_replace(projection, edit, measure, by))
+        return _applied(edit, by, turn, made=_replace(projection, edit, measure, by))
     if isinstance(edit, Rewrite):
-        return Applied(edit, by, turn, before=_rewrite(projection, edit, measure))
+        return _applied(edit, by, turn, before=_rewrite(projection, edit, measure))
     if isinstance(edit, Restore):
         for id in edit.groups:
             projection.include(projection.by_id[id])
-        return Applied(edit, by, turn)
-    return Applied(edit, by, turn, parts=tuple([perform(projection, part, measure, by) for part in edit.edits]))
+        return _applied(edit, by, turn)
+    return _applied(edit, by, turn, parts=tuple([perform(projection, part, measure, by) for part in edit.edits]))
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:

@@ -15,7 +15,7 @@ from .groups import GroupKind, GroupRecord, only_reasoning
 from .messages import Message
 from .projection import Projection
 
-__all__ = ["refusal", "removable", "rewritable"]
+__all__ = ["protection", "refusal", "rewritable"]
 
 
 def refusal(projection: Projection, edit: Edit) -> str | None:
@@ -40,10 +40,10 @@ def refusal(projection: Projection, edit: Edit) -> str | None:
     return None if edit.edits else "an edit names at least one group"
 
 
-def removable(projection: Projection, id: int) -> bool:
-    """Whether a group may leave the view by itself. O(1)."""
+def protection(projection: Projection, id: int) -> str | None:
+    """Why a group may not leave the view by itself; ``None`` if it may. O(1)."""
     record = projection.by_id.get(id)
-    return record is not None and _protection(projection, record, allow_system=False) is None
+    return f"there is no group {id}" if record is None else _protection(projection, record, allow_system=False)
 
 
 def rewritable(projection: Projection, id: int) -> bool:

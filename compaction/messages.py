@@ -22,7 +22,7 @@ import attrs
 __all__ = ["Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult", "Writer"]
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Text:
     """Words for a reader.
 
@@ -48,7 +48,7 @@ class Reasoning:
     raw: Any = attrs.field(default=None, eq=False, repr=False)
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class ToolCall:
     """A request to run a tool.
 
@@ -82,7 +82,7 @@ class Media:
     raw: Any = attrs.field(default=None, eq=False, repr=False)
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class ToolResult:
     """What a tool answered.
 
@@ -123,7 +123,7 @@ class Writer(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, weakref_slot=False)
 class Message:
     """One message of a conversation, whatever its wire format.
 

@@ -150,6 +150,11 @@ def hermes(
     >>> hermes().trigger
     tokens_exceed(99999)
     """
+    figures = (context_length, threshold, target_ratio, protect_first_n, protect_last_n)
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in figures):
+        raise ConfigurationError(
+            f"hermes{figures!r}: context_length, threshold, target_ratio, protect_first_n and protect_last_n are numbers"
+        )
     if context_length < 1 or not 0 < threshold <= 1:
         raise ConfigurationError(
             f"hermes(context_length={context_length}, threshold={threshold}): above 0, and the threshold at most 1"

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from .groups import Grouping, GroupKind, GroupRecord, MessageGroup
+from .making import maker
+from .marks import COLLAPSED_BY
 from .messages import Message
 from .metrics import Tally
 
@@ -18,6 +20,8 @@ __all__ = ["Projection", "Shown"]
 
 Shown: TypeAlias = tuple[Message | None, int, int]
 """What the view shows at an ordinal: the message (``None``: nothing), its tokens and its bytes."""
+
+_group = maker(MessageGroup)
 
 
 class Projection:
@@ -123,6 +127,13 @@ class Projection:
         self.included.add(record)
         return record
 
+    def line_for(self, record: GroupRecord) -> GroupRecord | None:
+        """The collapsed tool call that the view shows for this group alone; ``None`` if there is none."""
+        for line in self._anchored.get(record.anchor, ()):
+            if not line.excluded and line.made_by == COLLAPSED_BY and line.replaces == (record.id,):
+                return line
+        return None
+
     def withdraw(self, record: GroupRecord) -> None:
         """Undo the newest insertion."""
         self.included.remove(record)
@@ -192,7 +203,7 @@ class Projection:
             shown = self._shown
             messages = tuple([message for at in record.ordinals if (message := shown[at][0]) is not None])
         calls = record.call_ids
-        return MessageGroup(
+        return _group(
             record.id,
             record.kind,
             messages,

@@ -9,29 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import logging
 import time
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, Literal, TypeAlias
-
-import attrs
+from typing import Any, Final
 
 from .context import RunContext
-from .edits import Edit, Refusal, Request
+from .edits import Edit, Request
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
 from .index import MessageIndex
 from .messages import Message
-from .metrics import Metrics
-from .strategies.base import Failed, Report, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .outcome import CompactionResult, Observer, Watch
+from .strategies.base import Report, Steps, Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter
-from .triggers import Trigger, never
 
 __all__ = [
-    "CompactionResult",
-    "Observer",
-    "Outcome",
-    "Step",
     "apply_compaction",
     "apply_compaction_sync",
     "compact",
@@ -40,141 +32,8 @@ __all__ = [
     "run_sync",
 ]
 
-_logger = logging.getLogger("compaction")
 
-Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
-"""How a run ended.
-
-``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
-ended short of its target, the target is still false, and no later step reached its own."""
-
-
-@attrs.frozen(kw_only=True)
-class Step:
-    """One strategy that fired, as an observer sees it.
-
-    Args:
-        strategy: The strategy's name.
-        configured: The expression that builds it.
-        why: Its trigger's explanation.
-        before: Sizes of the view when it began.
-        after: Sizes when it ended.
-        edits: What it did, in order.
-        seconds: How long it took, awaiting included.
-        reached: Whether its target held at the end; ``None`` if it was closed before it could say.
-    """
-
-    strategy: str
-    configured: str
-    why: str
-    before: Metrics
-    after: Metrics
-    edits: tuple[Edit, ...]
-    seconds: float
-    reached: bool | None
-
-
-@attrs.frozen(kw_only=True)
-class CompactionResult:
-    """What came of a run.
-
-    Args:
-        messages: The view: the caller's own objects where nothing changed.
-        before: Sizes before.
-        after: Sizes after.
-        edits: What was done, in order, each with its reason.
-        refused: What strategies asked for and the laws forbade.
-        failures: What failed on the way, and what was done instead.
-        outcome: How it ended.
-    """
-
-    messages: list[Any]
-    before: Metrics
-    after: Metrics
-    edits: tuple[Edit, ...]
-    refused: tuple[Refusal, ...]
-    failures: tuple[Failed, ...]
-    outcome: Outcome
-
-
-Observer: TypeAlias = Callable[[Step], object]
-
-
-class _Watch:
-    """What a run has seen so far. Holds state: the steps that run now, inside out, and the targets that were missed."""
-
-    def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
-        self.before = index.included
-        self.mark = index.mark()
-        self.refused = len(index.refused)
-        self.failures: list[Failed] = []
-        self.missed: list[Trigger] = []
-        self._index = index
-        self._on_step = on_step
-        self._clock = clock
-        self._open: list[tuple[StepBegan, Metrics, int, float]] = []
-
-    @property
-    def running(self) -> str:
-        """The name of the strategy that runs now."""
-        return self._open[-1][0].strategy.name if self._open else ""
-
-    def note(self, report: StepBegan | StepEnded | Failed) -> None:
-        if isinstance(report, StepBegan):
-            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
-        elif isinstance(report, StepEnded):
-            self._close(report)
-        else:
-            self.failures.append(report)
-            _logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
-
-    def _close(self, ended: StepEnded) -> None:
-        """End a step, and before it those inside it that were closed and could not say so."""
-        while self._open:
-            began, before, mark, start = self._open.pop()
-            mine = began.strategy is ended.strategy
-            step = Step(
-                strategy=began.strategy.name,
-                configured=repr(began.strategy),
-                why=began.why,
-                before=before,
-                after=self._index.included,
-                edits=self._index.edits_since(mark),
-                seconds=self._clock() - start,
-                reached=ended.reached if mine else None,
-            )
-            self._tell(step)
-            if mine:
-                break
-        if self._open:
-            return
-        if not ended.reached:
-            self.missed.append(ended.target)
-        elif ended.target != never:
-            self.missed.clear()
-
-    def _tell(self, step: Step) -> None:
-        sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
-        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
-        if self._on_step is not None:
-            self._on_step(step)
-
-    def result(self, budget: int | None) -> CompactionResult:
-        index = self._index
-        edits = index.edits_since(self.mark)
-        over = any(not target(index) for target in self.missed) or (budget is not None and index.tokens > budget)
-        return CompactionResult(
-            messages=index.messages(),
-            before=self.before,
-            after=index.included,
-            edits=edits,
-            refused=index.refused[self.refused :],
-            failures=tuple(self.failures),
-            outcome="over_target" if over else "degraded" if self.failures else "compacted" if edits else "unchanged",
-        )
-
-
-def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
+def _flow(strategy: Strategy, index: MessageIndex, watch: Watch) -> Generator[Request, Any, None]:
     """Pump a strategy and end it; what it says to being ended does not hide why."""
     steps = strategy(index)
     try:
@@ -185,7 +44,7 @@ def _flow(strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[R
         raise
 
 
-def _pumped(steps: Steps, strategy: Strategy, index: MessageIndex, watch: _Watch) -> Generator[Request, Any, None]:
+def _pumped(steps: Steps, strategy: Strategy, index: MessageIndex, watch: Watch) -> Generator[Request, Any, None]:
     """Apply a strategy's edits, note its reports, yield its requests and send it the answers."""
     running, answer = watch.running, None
     item = _next(steps.send, None)
@@ -222,6 +81,7 @@ def run_sync(
     strategy: StrategyLike,
     *,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
@@ -231,16 +91,18 @@ def run_sync(
         index: The conversation; its edits change.
         strategy: A strategy or a plain function.
         budget: Tokens the view is judged by at the end.
+        hard: Whether to raise where the outcome would be ``over_target``.
         on_step: Called with each step that fired, as it ends.
         clock: Seconds, for the steps' durations only.
 
     Raises:
         SyncDriverError: If the strategy needs something awaited; no strategy's failure policy hides it.
+        BudgetUnsatisfiable: If ``hard``, and the budget is exceeded or a step that fired missed its target.
         ConfigurationError: If the budget is no whole number >= 1.
         Exception: Whatever the strategy raises.
     """
     budget = _checked(budget)
-    watch = _Watch(index, on_step, clock)
+    watch = Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
         with contextlib.suppress(StopIteration):
@@ -254,7 +116,7 @@ def run_sync(
                     request = flow.throw(error)
                 else:
                     request = flow.send(answer)
-        return watch.result(budget)
+        return watch.result(budget, hard=hard)
     except BaseException:
         index.rollback(watch.mark)
         flow.close()
@@ -276,6 +138,7 @@ async def run(
     strategy: StrategyLike,
     *,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
@@ -284,7 +147,7 @@ async def run(
     Arguments as for `run_sync`.
     """
     budget = _checked(budget)
-    watch = _Watch(index, on_step, clock)
+    watch = Watch(index, on_step, clock)
     flow = _flow(as_strategy(strategy), index, watch)
     try:
         with contextlib.suppress(StopIteration):
@@ -298,7 +161,7 @@ async def run(
                     request = flow.throw(error)
                 else:
                     request = flow.send(answer)
-        return watch.result(budget)
+        return watch.result(budget, hard=hard)
     except BaseException:
         index.rollback(watch.mark)
         flow.close()
@@ -314,6 +177,7 @@ async def compact(
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
     """Compact a list of messages and say what was done.
@@ -322,14 +186,16 @@ async def compact(
         messages: The conversation, oldest first; neither the list nor its messages are changed.
         strategy: A strategy, a pipeline, or a plain function.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
         context: What the strategy may know besides: the window, overhead tokens, the time.
         pin: Says of a message whether its group must be kept as it is.
         budget: Tokens the result is judged by: if a request would send more, the outcome is ``over_target``.
+        hard: Whether to raise instead of returning that outcome.
         on_step: Called with each `Step` as it ends.
 
     Raises:
         InputError: If ``messages`` is no list of messages.
+        BudgetUnsatisfiable: If ``hard``, and the outcome would be ``over_target``.
         ConfigurationError: If an argument is out of range.
         Exception: Whatever the strategy raises; nothing is half done then.
 
@@ -342,7 +208,7 @@ async def compact(
     [{'role': 'user', 'content': 'two'}]
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return await run(index, strategy, budget=budget, on_step=on_step)
+    return await run(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
 def compact_sync(
@@ -354,6 +220,7 @@ def compact_sync(
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
     budget: int | None = None,
+    hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
     """`compact` without awaiting, for strategies that await nothing; arguments and errors are the same.
@@ -362,7 +229,7 @@ def compact_sync(
         SyncDriverError: If the strategy needs something awaited.
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return run_sync(index, strategy, budget=budget, on_step=on_step)
+    return run_sync(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
 async def apply_compaction(
@@ -373,9 +240,12 @@ async def apply_compaction(
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    hard: bool = False,
 ) -> list[Any]:
     """The compacted list alone; arguments and errors as for `compact`."""
-    return (await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin)).messages
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return (await run(index, strategy, budget=budget, hard=hard)).messages
 
 
 def apply_compaction_sync(
@@ -386,9 +256,12 @@ def apply_compaction_sync(
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
+    budget: int | None = None,
+    hard: bool = False,
 ) -> list[Any]:
     """The compacted list alone, without awaiting; arguments and errors as for `compact_sync`."""
-    return compact_sync(messages, strategy, counter=counter, format=format, context=context, pin=pin).messages
+    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
+    return run_sync(index, strategy, budget=budget, hard=hard).messages
 
 
 def _checked(budget: int | None) -> int | None:

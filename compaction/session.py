@@ -26,7 +26,8 @@ from .formats import MessageFormat
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
-from .run import CompactionResult, Observer, Outcome, run, run_sync
+from .outcome import CompactionResult, Observer, Outcome
+from .run import run, run_sync
 from .session_store import SessionStore
 from .strategies import Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
@@ -69,12 +70,13 @@ class CompactionSession:
     Args:
         strategy: What to run; its trigger decides when.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
         window: Tokens the model takes in, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages, until usage is reported.
         pin: Says of a message whether its group must be kept as it is.
         clock: Seconds; for `idle_for` and cooldowns. Pass a clock of your own to replay.
         on_step: Called with each step that fired.
+        hard: Whether to raise `BudgetUnsatisfiable` where a step that fired missed its target; the session is as it was then.
         store: Where to save, if anywhere.
         id: The session's name in the store.
         verify: Whether to notice messages changed in place, at O(contents) a turn.
@@ -91,6 +93,7 @@ class CompactionSession:
         pin: Callable[[Message], bool] | None = None,
         clock: Callable[[], float] = time.time,
         on_step: Observer | None = None,
+        hard: bool = False,
         store: SessionStore | None = None,
         id: str = "default",
         verify: bool = False,
@@ -100,10 +103,11 @@ class CompactionSession:
         self._clock = clock
         self._pin = pin
         self._on_step = on_step
+        self._hard = hard
         self._store = store
         self._id = id
         self._verify = verify
-        self._lock = anyio.Lock()
+        self._locks: dict[type[BaseException], anyio.Lock] = {}
         self._thread_lock = threading.Lock()
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
@@ -133,15 +137,19 @@ class CompactionSession:
             The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
             it was, and the next call tries again.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
-            return self._noted(await run(self._index, self._strategy, on_step=self._on_step)).messages
+            return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """The lock of the running backend: a lock belongs to the one it was made on, a session to none."""
+        return self._locks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
         with self._thread_lock:
             self._follow(messages)
-            return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step)).messages
+            return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """Compact now, whatever the triggers say: what is gentle in the strategy runs, the rest by its own trigger.
@@ -150,15 +158,15 @@ class CompactionSession:
             messages: The whole conversation, if it changed since the last view.
             focus: What a summary should give room to.
         """
-        async with self._lock:
+        async with self._one_at_a_time():
             self._follow(messages)
-            return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step))
+            return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that await nothing."""
         with self._thread_lock:
             self._follow(messages)
-            return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step))
+            return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def _follow(self, messages: Iterable[Any] | None) -> None:
         self._index.context = self._context()
@@ -186,6 +194,20 @@ class CompactionSession:
         self._index.context = self._context()
         if self._store is not None and not self._store.save_anchor(self._id, self._anchor.offset):
             self._store.save(self._id, self.to_dict())
+
+    def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
+        """Go on with another strategy and window, as after a switch of models; what was done stays done.
+
+        Args:
+            strategy: What to run from now on.
+            window: Tokens the model takes in, if known.
+
+        Raises:
+            ConfigurationError: If the strategy is no callable, or the window is not above 0; then nothing changes.
+        """
+        lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
+        self._strategy, self._base = lifted, base
+        self._index.context = self._context()
 
     def status(self) -> SessionStatus:
         """Where the session stands. O(1)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,7 +19,7 @@ from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "to_dict", "unbound"]
+__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "in_format", "to_dict", "unbound"]
 
 VERSION: Final = 1
 
@@ -89,6 +89,7 @@ class Saved:
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
         failures: How often each strategy failed in a row, and when last.
+        seen_at: When messages last came, by the clock of the context; ``None`` without one.
     """
 
     format: MessageFormat
@@ -97,6 +98,7 @@ class Saved:
     journal: tuple[Applied, ...]
     pinned: tuple[int, ...]
     failures: dict[str, tuple[int, float]]
+    seen_at: float | None
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Saved:
@@ -120,9 +122,16 @@ class Saved:
                 journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
                 pinned=tuple(int(id) for id in data.get("pinned", ())),
                 failures={str(by): (int(times), float(at)) for by, (times, at) in data.get("failures", {}).items()},
+                seen_at=None if (seen_at := data.get("seen_at")) is None else float(seen_at),
             )
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
+
+    def in_format(self, other: MessageFormat) -> Saved:
+        """The same, of messages that turn out to be in another format."""
+        if other is self.format:
+            return self
+        return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
         """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
@@ -130,6 +139,11 @@ class Saved:
             if known != fingerprint(raw, format):
                 return place
         return min(len(self.fingerprints), len(given))
+
+
+def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:
+    """Journaled edits with the messages they show read in another format, of the same wire data."""
+    return [_read_applied(applied_to_dict(applied, format), other) for applied in journal]
 
 
 def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:

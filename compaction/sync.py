@@ -60,12 +60,13 @@ def follow(
     """
     source = projection.source
     matched = common_prefix(source, given, format)
-    shown = 0 if view is None else common_prefix(view, given, format)
     if verify:
         matched = _unchanged(projection.read, given, matched, format)
-        shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if matched == len(source):
         return Departure(matched)
+    shown = 0 if view is None else common_prefix(view, given, format)
+    if verify:
+        shown = _unchanged([message for message, _, _ in projection.messages()], given, shown, format)
     if view is not None and shown == len(view):
         return Departure(shown, fed_back=True)
     if shown > matched:
@@ -93,8 +94,7 @@ def _ordinal_of(projection: Projection, place: int) -> int:
 def common_prefix(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int:
     """How many first messages two lists share; O(shared), by identity first, then by the format's key."""
     shortest = min(len(known), len(given))
-    plain = type(format).key is MessageFormat.key
-    if plain and known[:shortest] == given[:shortest]:
+    if known[:shortest] == given[:shortest]:
         return shortest
     key = format.key
     for place in range(shortest):

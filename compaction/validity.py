@@ -16,18 +16,19 @@ def validate(messages: Iterable[Any], *, format: MessageFormat | str | None = No
 
     Args:
         messages: The conversation, oldest first.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
 
     Returns:
         The problems in order of place; none if a provider would take the list.
 
     Raises:
-        InputError: If ``messages`` is no list.
+        InputError: If ``messages`` is no list, or of different formats.
 
     >>> validate([{"role": "tool", "tool_call_id": "call_1", "content": "18 degrees"}])[0].rule
     'result-without-call'
     """
-    return resolve(format).validate(as_list(messages))
+    given = as_list(messages)
+    return resolve(format, given).validate(given)
 
 
 def repair(messages: Iterable[Any], *, format: MessageFormat | str | None = None) -> Repair:
@@ -35,12 +36,13 @@ def repair(messages: Iterable[Any], *, format: MessageFormat | str | None = None
 
     Args:
         messages: The conversation, oldest first; not changed.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
 
     Raises:
-        InputError: If ``messages`` is no list.
+        InputError: If ``messages`` is no list, or of different formats.
 
     >>> repair([{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "call_1", "content": "18"}]).messages
     [{'role': 'user', 'content': 'hi'}]
     """
-    return resolve(format).repair(as_list(messages))
+    given = as_list(messages)
+    return resolve(format, given).repair(given)

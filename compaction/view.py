@@ -10,7 +10,7 @@ from .edits import Edit, Refusal, Restore
 from .errors import InputError
 from .groups import GroupRecord, MessageGroup
 from .journal import Applied
-from .laws import removable, rewritable
+from .laws import protection, rewritable
 from .messages import Message
 from .metrics import Metrics
 from .projection import Projection
@@ -41,6 +41,13 @@ class IndexView:
         self._refused: list[Refusal] = []
         self._view: list[Any] | None = []
         self._groups: tuple[MessageGroup, ...] | None = None
+
+    def _note_time(self) -> None:
+        now = self.context.now
+        if now is None or now == self._seen_at:
+            return
+        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
+        self._seen_at = now
 
     @property
     def included(self) -> Metrics:
@@ -80,7 +87,11 @@ class IndexView:
 
     def is_removable(self, group: MessageGroup) -> bool:
         """Whether `apply` would let the group leave: it is not system, pinned, pending, the newest or the last user's. O(1)."""
-        return removable(self._projection, group.id)
+        return protection(self._projection, group.id) is None
+
+    def protection(self, group: MessageGroup) -> str | None:
+        """The law for which `apply` would not let the group leave by itself; ``None`` if it would. O(1)."""
+        return protection(self._projection, group.id)
 
     def is_rewritable(self, group: MessageGroup) -> bool:
         """Whether `apply` would let the group's content be shortened: it is not pinned, pending or a summary of ours. O(1)."""
@@ -94,6 +105,10 @@ class IndexView:
         if self._view is None:
             self._view = [message.raw for message, _, _ in self._projection.messages()]
         return self._view.copy()
+
+    def placed(self) -> list[tuple[Message, int]]:
+        """Every message of the view with the id of its group, in message order; groups may interleave. O(messages)."""
+        return [(message, record.id) for message, record, _ in self._projection.messages()]
 
     @property
     def source(self) -> Sequence[Any]:
@@ -121,7 +136,7 @@ class IndexView:
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """What was not allowed, in order."""
+        """What was not allowed since the last `mark`, with which a run begins, in order."""
         return tuple(self._refused)
 
     @property

@@ -238,11 +238,11 @@ def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
 
 
 def test_what_stands_for_others() -> None:
-    """A summary and a note are the user's, so that an answer may follow; between an instruction and its answer it is two."""
+    """A summary and a note are the user's, so that an answer may follow; after an instruction an answer comes first."""
     asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
     assert [each.role for each in anthropic.summary("s", asked, said)] == ["user"]
     assert [each.role for each in anthropic.summary("s", told, said)] == ["assistant", "user"]
-    assert [each.role for each in anthropic.summary("s", told, asked)] == ["user"]
+    assert [each.role for each in anthropic.summary("s", told, asked)] == ["assistant", "user"]
     assert anthropic.stand_in("s").role == "user"
     assert anthropic.replacement_problem([said], instructed=False) is not None
     assert anthropic.replacement_problem([asked], instructed=True) is not None
@@ -262,7 +262,7 @@ def test_seams() -> None:
         (said, None),
         (asked, told),
     ]
-    refused = [(None, said), (said, said), (told, asked), (said, told)]
+    refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]
     assert [pair for pair in allowed if not anthropic.valid_seam(*pair)] == []
     assert [pair for pair in refused if anthropic.valid_seam(*pair)] == []
 

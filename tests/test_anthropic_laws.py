@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wires import STRATEGIES, anthropic_conversations
+from wires import PINS, STRATEGIES, Pin, anthropic_conversations, damaged
 
 from compaction.formats import anthropic
 from compaction.strategies import Strategy
@@ -25,7 +25,13 @@ def test_the_conversations_are_valid(messages: list[Any]) -> None:
 
 
 @settings(max_examples=max(200, settings.default.max_examples))
-@given(anthropic_conversations(), st.sampled_from(STRATEGIES))
-def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset."""
-    check_strategy(strategy, messages=messages, format=anthropic)
+@given(anthropic_conversations(), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
+def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
+    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
+    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
+
+
+@given(damaged(anthropic_conversations()), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
+def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
+    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
+    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)

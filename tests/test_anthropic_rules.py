@@ -249,3 +249,32 @@ def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
     again = anthropic.repair(result.messages)
     assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())
+
+
+ASKED = {"role": "user", "content": "q"}
+SAID = {"role": "assistant", "content": "a"}
+TOLD = {"role": "system", "content": "s"}
+CALLED = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+ANSWER = {"type": "tool_result", "tool_use_id": "a"}
+SEARCHED = [
+    {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": {"type": "web_search_tool_result_error"}},
+    {"type": "text", "text": "It did not work."},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([ASKED, SAID, TOLD, SAID], ["misplaced-system"]),
+        ([ASKED, TOLD, ASKED], ["misplaced-system"]),
+        ([ASKED, TOLD, SAID], []),
+        ([ASKED, CALLED, {"role": "user", "content": [{**ANSWER, "content": 5}]}], ["malformed-content"]),
+        ([ASKED, CALLED, {"role": "user", "content": [{**ANSWER, "content": [ANSWER]}]}], ["block-not-allowed"]),
+        ([ASKED, {"role": "assistant", "content": SEARCHED}], []),
+    ],
+    ids=range(6),
+)
+def test_what_broken_code_would_miss(messages: list[Any], expected: list[str]) -> None:
+    """Each was found by breaking a rule in the code: no test had noticed."""
+    assert [problem.rule for problem in anthropic.validate(messages)] == expected

@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import typer
@@ -566,3 +566,32 @@ def test_a_defect_is_one_line() -> None:
     done = CliRunner().invoke(broken, ["fail"])
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (3, "", 1)
     assert "ZeroDivisionError: by zero (test_cli.py:" in done.stderr
+
+
+class TestFormat:
+    """Conversations of every wire format, named or not."""
+
+    CALL: ClassVar = {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]}
+
+    @pytest.mark.parametrize("options", [[], ["--format", "gemini"]])
+    def test_is_looked_for_or_named(self, tmp_path: Path, options: list[str]) -> None:
+        """The rules are those of the format, in ``validate``, ``repair`` and ``compact`` alike."""
+        path = tmp_path / "gemini.json"
+        path.write_text(json.dumps([self.CALL]), encoding="utf-8")
+        assert "[misplaced-call]" in run("validate", path, *options).output
+        assert "functionCall" in run("repair", path, *options).output
+        asked = {"role": "user", "parts": [{"text": "word " * 400}]}
+        path.write_text(json.dumps([asked, {"role": "model", "parts": [{"text": "a"}]}] * 9), encoding="utf-8")
+        done = run("compact", path, "--budget", "1200", "--counter", "chars/4", "-o", tmp_path / "out.json", *options)
+        assert (done.exit_code, "valid" in done.output) == (0, True)
+        assert validate(json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))) == []
+        assert "parts" not in run("inspect", path, "--counter", "chars/4", *options).output
+
+    def test_what_cannot_be_told_or_is_unknown(self, tmp_path: Path) -> None:
+        """Exit code 2, with what to do."""
+        path = tmp_path / "mixed.json"
+        path.write_text(json.dumps([*CHAT, self.CALL]), encoding="utf-8")
+        for command in ("validate", "repair", "inspect"):
+            done = run(command, path)
+            assert (done.exit_code, "one list has one format" in done.output) == (2, True)
+        assert run("validate", path, "--format", "morse").exit_code == 2

@@ -54,6 +54,7 @@ from compaction.triggers import (
     turns_exceed,
 )
 
+ROOT = Path(__file__).resolve().parent.parent
 TRIGGERS: list[Trigger] = [
     always,
     never,
@@ -287,12 +288,13 @@ def test_right_keys_with_wrong_values(options: dict[str, Any], rule: str) -> Non
         ("a = 1\na = 2", "toml", "it is no TOML"),
         ("a: [", "yaml", "it is no YAML"),
         ("!!python/object/apply:os.system ['true']", "yaml", "it is no YAML"),
+        ("use: Pipeline\nsteps: []\nsteps: []", "yaml", "the key 'steps' stands there twice"),
         ("- 1", "yaml", "holds a table"),
         ("", "yaml", "holds a table"),
         ("a: &a\n  use: Pipeline\n  steps: [*a]\n", "yaml", "unknown key 'a'"),
         ("steps: &a [{use: Pipeline, steps: *a}]\n", "yaml", "holds itself"),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> None:
     """Neither a syntax error nor an object nor a table that holds itself gets past a typed error."""
@@ -336,6 +338,18 @@ class TestKeys:
             dumps(Summarization(summarizer))
         assert "hunter2" not in str(caught.value)
         assert "abcdefgh" not in str(caught.value)
+
+    def test_nor_one_of_another_summarizer_or_a_store(self) -> None:
+        """The rule holds for every summarizer and store."""
+        wrong = {
+            "use": "CachedSummarizer",
+            "path": "a.db",
+            "inner": {"use": "DigestSummarizer", "api_key": "sk-abcdefgh12345678"},
+        }
+        with pytest.raises(ConfigurationError, match="'api_key' does not belong in a file"):
+            from_data({"use": "Summarization", "summarizer": wrong})
+        with pytest.raises(ConfigurationError, match="'path' holds what looks like a key or password"):
+            from_data({"use": "Offload", "store": {"use": "SQLiteStore", "path": "postgres://kim:hunter2@127.0.0.1/db"}})
 
     def test_the_variable_is_named_and_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The strategy holds the variable's name, so neither a file nor a pickle holds the key."""

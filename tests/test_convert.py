@@ -318,6 +318,23 @@ def links(format: MessageFormat, messages: list[Any]) -> tuple[list[str], list[s
     return calls, sorted(part.text for message in read for part in message.parts if isinstance(part, ToolResult))
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        ({"role": "assistant", "content": "Fine."}, {"role": "user", "content": ""}, None),
+        (None, {"role": "user", "content": "Well?"}, {"role": "assistant", "content": ""}),
+    ],
+    ids=["after nothing said", "before nothing said"],
+)
+def test_an_instruction_beside_a_message_that_goes(around: tuple[Any, Any, Any]) -> None:
+    """Whether it may stand where it does is judged by what is left around it."""
+    before, neighbour, after = around
+    messages = [each for each in (before, neighbour, {"role": "system", "content": "Be brief."}, after) if each is not None]
+    done = convert(messages, to="anthropic", format="openai-chat")
+    assert anthropic.validate(done.messages) == []
+    assert sorted(problem.rule for problem in done.lost) == ["empty", "moved-system"]
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=[format.name for format in TARGETS])
 @pytest.mark.parametrize(("source", "drawn"), SOURCES, ids=[format.name for format, _ in SOURCES])
 @given(data=st.data())

@@ -103,30 +103,69 @@ def test_long_and_hostile_texts_take_linear_time() -> None:
         digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
 
 
-@pytest.mark.parametrize("name", ["coding_long", "tau_long", "openhands"])
-def test_five_rounds_keep_what_the_first_digest_held(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """hermes() at a window that forces five rounds: nine tenths of the first digest's facts are in the fifth.
+STATED = re.compile(r"\b(?:must|never|always|only|do not|don['’]t|make sure|ensure|avoid|prefer|no more than)\b", re.IGNORECASE)
+NO_RULE = re.compile(r"\?$|^(?://|#)|\b(?:I|we|they|it|that|you)(?: still| really)? (?:do not|don['’]t)\b", re.IGNORECASE)
+SENTENCE = re.compile(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*[.!?]?")
 
-    Of all conversations of a file together, as some first digests hold only a handful.
+
+def stated(text: str) -> set[str]:
+    """What a user laid down, by a pattern that is not the digest's own: no questions, no code, nothing said of oneself."""
+    found = [match.group(0).strip() for match in SENTENCE.finditer(text)]
+    return {squeezed(each) for each in found if 12 <= len(each) <= 300 and STATED.search(each) and not NO_RULE.search(each)}
+
+
+def squeezed(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text)).casefold()
+
+
+@pytest.mark.parametrize("name", ["coding_long", "tau_long", "openhands", "whowhen_multiagent"])
+def test_five_rounds_keep_facts_and_constraints(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """hermes() at a window that forces five rounds, the largest of a ladder.
+
+    Nine tenths of the facts of the first digest are in the fifth (of the conversations of a file together, as some first
+    digests hold only a handful), and every constraint that the user had stated by then is in the view, word for word.
     """
-    held = kept = 0
+    held = kept = played = 0
     for recorded in corpus(name):
         source = recorded["messages"]
-        window = max(2_000, int(MessageIndex(source, counter="chars/4").total.tokens / 3.5))
-        digests = rounds(source, presets.hermes(window, protect_last_n=4))
-        if len(digests) < 5:
+        if (found := five_rounds(source)) is None:
             continue
+        played += 1
+        digests, view, read = found
         first = facts(digests[0])
         held += len(first)
         kept += sum(fact in digests[4] for fact in first)
-    assert kept >= 0.9 * held > 0
+        rules = {rule for message in source[:read] if message["role"] == "user" for rule in stated(words(message))}
+        seen = squeezed(view)
+        assert {rule for rule in rules if rule not in seen} == set()
+    assert kept >= 0.9 * held
+    assert played > 0
 
 
-def rounds(source: Chat, pipeline: Any) -> list[str]:
-    """The digests of a conversation that grows message by message, up to the fifth."""
+def words(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
+def five_rounds(source: Chat) -> tuple[list[str], str, int] | None:
+    """Five digests of a conversation that grows message by message, the view after the fifth, and the messages read by then.
+
+    At the largest window of those tried that forces five rounds; ``None`` if none of at least 2,000 tokens does.
+    """
+    total = MessageIndex(source, counter="chars/4").total.tokens
+    for part in (1.25, 1.75, 2.25, 3.0, 4.0, 6.0):
+        window = int(total / part)
+        if window < 2_000:
+            return None
+        if (found := rounds(source, presets.hermes(window, protect_last_n=4))) is not None:
+            return found
+    return None
+
+
+def rounds(source: Chat, pipeline: Any) -> tuple[list[str], str, int] | None:
     index = MessageIndex(counter="chars/4")
     digests: list[str] = []
-    for message in source:
+    for place, message in enumerate(source):
         index.append([message])
         before = index.included.tokens
         run_sync(index, pipeline)
@@ -136,5 +175,6 @@ def rounds(source: Chat, pipeline: Any) -> list[str]:
             if text is not None and text not in digests[-1:]:
                 digests.append(text)
         if len(digests) == 5:
-            break
-    return digests
+            said = [each.text for group in index.included_groups for each in group.messages if not each.is_system]
+            return digests, "\n".join(said), place + 1
+    return None

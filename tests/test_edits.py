@@ -207,6 +207,7 @@ class TestRefusals:
             (CHAT, Drop([6]), "the newest group stays"),
             ([user(), call("1")], Drop([1]), "a call whose result may still come stays"),
             ([user(), call("1"), result("9")], Drop([1]), "a call whose result may still come stays"),
+            ([user(), call("1"), result("8"), result("9")], Drop([2]), "what follows a call whose result may still come stays"),
             ([system("a"), system("b")], Drop([0, 1], allow_system=True), "something is left to send"),
             (CHAT, Restore([1]), "only the index restores groups, when a late result arrives"),
         ],
@@ -360,6 +361,13 @@ class TestTogether:
         assert index.originals(-2) == index.originals(-1) == [index.source[1]]
 
 
+@pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
+def test_what_names_no_groups(groups: object) -> None:
+    """An edit that could not say what it is about is not made."""
+    with pytest.raises(StrategyError, match="an edit names groups, or their ids"):
+        Drop(groups)  # type: ignore[arg-type]
+
+
 class TestAskingAgain:
     def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
         """A strategy that does so would never end."""
@@ -383,9 +391,10 @@ class TestAskingAgain:
         assert not index.apply(Drop([4]))
         index.append([assistant("a")])
         assert not index.apply(Drop([4]))
+        assert len(index.refused) == 3
         index.mark()
         assert not index.apply(Drop([4]))
-        assert len(index.refused) == 4
+        assert len(index.refused) == 1
 
 
 def test_reasons_are_kept_with_the_edits() -> None:

@@ -60,6 +60,8 @@ def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
         {"target_ratio": 0.81},
         {"protect_first_n": -1},
         {"protect_last_n": 0},
+        {"context_length": "200k"},
+        {"threshold": None},
     ],
     ids=str,
 )

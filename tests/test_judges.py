@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ Raw = dict[str, Any]
 CONVERSATIONS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
     (anthropic, anthropic_conversations()),
     (openai_responses, responses_conversations()),
-    (gemini, gemini_conversations(summaries=False)),
+    (gemini, gemini_conversations()),
 ]
 every_format = pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[format.name for format, _ in CONVERSATIONS])
 
@@ -169,3 +170,60 @@ def test_langchains_gemini_contents_are_valid(
     _, contents = models._parse_chat_history(langchain(written))
     fine = {"misplaced-call", "pending-call"}  # a call may be first elsewhere, and wait
     assert {problem.rule for problem in gemini.validate(contents)} - fine == set()
+
+
+def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
+    """A chat as pydantic-ai's own messages: its requests hold what the user says and results, its responses the rest."""
+    parts = pytest.importorskip("pydantic_ai.messages", reason="pydantic-ai-slim is not installed")
+    names = {call["id"]: call["function"]["name"] for message in messages for call in message.get("tool_calls") or ()}
+    history: list[Any] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            calls = [
+                parts.ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+                for call in message.get("tool_calls") or ()
+            ]
+            history.append(parts.ModelResponse([parts.TextPart(message["content"]), *calls]))
+            continue
+        part = (
+            parts.ToolReturnPart(names.get(message["tool_call_id"], "lost"), message["content"], message["tool_call_id"])
+            if message["role"] == "tool"
+            else parts.UserPromptPart(message["content"])
+        )
+        if history and isinstance(history[-1], parts.ModelRequest):
+            history[-1] = parts.ModelRequest([*history[-1].parts, part])
+        else:
+            history.append(parts.ModelRequest([part]))
+    return history
+
+
+def words_alone(messages: list[Raw]) -> list[Raw]:
+    """A chat with contents that are strings."""
+    return [message if isinstance(message["content"], str) else {**message, "content": "parts"} for message in messages]
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_pydantic_ai_finds_nothing_to_mend(chat: tuple[list[Raw], MessageFormat], strategy: Strategy) -> None:
+    """Its agent answers calls that have no result; in what compaction left there are none but those that wait."""
+    graph = pytest.importorskip("pydantic_ai._agent_graph", reason="pydantic-ai-slim is not installed")
+    messages, format = chat
+    left = compacted(messages, strategy, format)
+    written = words_alone(spoken_to(convert(left, to=openai_chat, format=format).messages))
+    history = of_pydantic_ai(written)
+    mended = graph._repair_dangling_tool_calls(history, repair_last_response=True)
+    assert (mended is history) == (not format.validate(left))
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_pydantic_ais_anthropic_messages_are_valid(chat: tuple[list[Raw], MessageFormat], strategy: Strategy) -> None:
+    """What is left, sent through its converter to Anthropic messages, breaks none of our rules for these."""
+    models = pytest.importorskip("pydantic_ai.models.anthropic", reason="pydantic-ai-slim is not installed")
+    providers = pytest.importorskip("pydantic_ai.providers.anthropic", reason="anthropic is not installed")
+    messages, format = chat
+    left = compacted(messages, strategy, format)
+    written = words_alone(spoken_to(convert(left, to=openai_chat, format=format).messages))
+    model = models.AnthropicModel("claude-sonnet-4-5", provider=providers.AnthropicProvider(api_key="none"))
+    parameters = pytest.importorskip("pydantic_ai.models").ModelRequestParameters()
+    _, formatted = anyio.run(model._map_message, of_pydantic_ai(written), parameters, {})
+    waiting = {"pending-call", "trailing-space"} if format.validate(left) else set[str]()
+    assert {problem.rule for problem in anthropic.validate(formatted)} - waiting == set()

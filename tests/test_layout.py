@@ -26,13 +26,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # The floors, lowest first. A module imports from lower floors, from what stands before it on its own floor, and from its own
 # folder. A new module or folder gets its place here.
 FLOORS = (
-    ("errors", "checks", "messages"),
+    ("errors", "checks", "making", "messages"),
     ("marks", "formats", "tokens"),
     ("context", "groups", "edits", "metrics"),
-    ("projection", "laws", "journal", "sync", "state", "validity", "view", "index"),
+    ("projection", "laws", "journal", "sync", "state", "validity", "view", "index", "holding"),
     ("selectors", "triggers"),
     ("summarizers", "stores", "recall", "strategies"),
-    ("run", "presets", "caching"),
+    ("outcome", "run", "presets", "caching"),
     ("session_store", "session", "files", "config"),
     ("engine", "integrations", "batch", "replay", "testing"),
     ("cli",),

@@ -273,6 +273,25 @@ def test_what_is_read_back_is_not_stored_twice(store: SQLiteStore) -> None:
     assert len(store.range("default", 1, 99)) == 1
 
 
+def test_a_range_that_is_read_back_is_not_stored_twice(store: SQLiteStore) -> None:
+    """So it is with a range: its stub names both ends, another process knows it for one, and all leads to the originals."""
+    said = [result(f"c{n}", f"original {n} " * 400) for n in range(3)]
+    chat = [user(), *(each for n in range(3) for each in (call(f"c{n}"), said[n])), *turns(2)]
+    view = compact_sync(chat, Offload(store), counter="chars/4").messages
+    first, _, last_id = ids_in(view)
+    asked = json.dumps({"id": first, "to": last_id, "limit": 90_000})
+    answer = handle_tool_call("compaction_expand", asked, store=store)
+    assert all(json.dumps(each["content"])[1:-1] in answer for each in said)
+    later = [*view, call("c9", name="compaction_expand", arguments=asked), result("c9", answer), *turns(2)]
+    again = json.loads(json.dumps(compact_sync(later, Offload(store), counter="chars/4").messages))
+    assert f'compaction_expand(id="{first}", to="{last_id}")' in json.dumps(again).replace("\\", "")
+    assert compact_sync(again, Offload(store), counter="chars/4").messages == again
+    assert len(store.range("default", 1, 99)) == 3
+    grouped = compact_sync(again, Offload(store, style=StubGroups(), keep=last(groups=1)), counter="chars/4").messages
+    link = next(id for message in grouped for id in ids_in([message]) if "earlier messages" in message["content"])
+    assert lines(chat) <= lines(grouped) | set(expanded(store, link))
+
+
 def test_what_search_answered_is_not_found(store: SQLiteStore) -> None:
     """The answer of compaction_grep may be stored, but a later search finds the original alone."""
     chat = [user(), call("c1"), result("c1", "a needle in hay " * 400), *turns(2)]

@@ -605,3 +605,12 @@ def test_recorded_conversations(
     repaired = [openai_chat.repair(messages) for messages in conversations]
     assert {rule for messages in conversations for rule in rules(messages)} == found
     assert {problem.rule for result in repaired for problem in result.remaining} == remaining
+
+
+def test_what_broken_code_would_miss() -> None:
+    """A result without an id is told which field to set; calls are the assistant's alone, and judged there alone."""
+    lost = [{"role": "user", "content": "q"}, {"role": "tool", "content": "r"}]
+    assert [problem.where for problem in openai_chat.validate(lost)] == ["messages[1].tool_call_id"]
+    lost[1]["role"] = "function"
+    assert [problem.where for problem in openai_chat.validate(lost)] == ["messages[1].name"]
+    assert openai_chat.validate([{"role": "user", "content": "q", "tool_calls": "none of its business"}]) == []

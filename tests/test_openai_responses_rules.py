@@ -211,3 +211,10 @@ def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
     again = openai_responses.repair(result.messages)
     assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())
+
+
+@pytest.mark.parametrize("part", [{"text": "no type"}, {"type": "input_text", "text": 5}, {"type": "input_text"}, "bare", None])
+def test_parts_without_type_or_text(part: Any) -> None:
+    """Each alone is malformed."""
+    problems = openai_responses.validate([{"type": "message", "role": "user", "content": [part]}])
+    assert [problem.rule for problem in problems] == ["malformed-part"]

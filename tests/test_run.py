@@ -16,6 +16,7 @@ from compaction import (
     CompactionResult,
     Drop,
     Edit,
+    GroupKind,
     MessageIndex,
     Pipeline,
     Refusal,
@@ -26,6 +27,7 @@ from compaction import (
     apply_compaction_sync,
     compact,
     compact_sync,
+    kinds,
     last,
     nothing,
     run,
@@ -172,6 +174,13 @@ class TestOutcome:
         rough = Truncation(trigger=tokens_exceed(100), target=tokens_below(60), keep=nothing)
         assert compact_sync(tool_turns(4), gentle, counter="chars/4").outcome == "over_target"
         assert compact_sync(tool_turns(4), gentle >> rough, counter="chars/4").outcome == "compacted"
+
+    def test_another_target_does_not_make_up_for_a_step_that_would_run_again(self) -> None:
+        """A later step reached its own target; the first still fires, so the caller is told."""
+        stuck = ToolResult(trigger=tokens_exceed(10), keep=kinds(GroupKind.TOOL_CALL))
+        later = Truncation(trigger=messages_exceed(6), keep=nothing)
+        result = compact_sync(tool_turns(4), stuck >> later, counter="chars/4")
+        assert (result.after.messages <= 6, result.outcome) == (True, "over_target")
 
     @pytest.mark.parametrize(("room", "outcome"), [(0, "unchanged"), (-1, "over_target")])
     def test_a_budget_to_be_judged_by(self, room: int, outcome: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 from scripted import Awaited, Scripted
 
 from compaction import kinds, last, presets, validate
-from compaction.errors import InputError, StateError, SummaryFailed
+from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.groups import GroupKind
 from compaction.session import CompactionSession
 from compaction.session_store import SessionStore
@@ -198,6 +198,31 @@ def test_the_window_and_the_clock_reach_the_triggers() -> None:
 
 
 # ---------------------------------------------------------------- failures
+
+
+def test_another_strategy_and_window_go_on_from_there() -> None:
+    """What was done stays done, the new strategy and window decide from then on; what cannot be used changes nothing."""
+    session = CompactionSession(cut(), counter="chars/4", window=1_000)
+    view = session.view_sync(chat(9))
+    session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=100_000)
+    assert session.view_sync(chat(9)) == view
+    with pytest.raises(ConfigurationError):
+        session.reconfigure(cut(), window=0)
+    assert session.status().window == 100_000
+    session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=400)
+    assert len(session.view_sync(chat(9))) < len(view)
+
+
+def test_a_session_belongs_to_no_async_backend() -> None:
+    """Made on one, it is used on another."""
+
+    async def made() -> CompactionSession:
+        session = CompactionSession(cut(), counter="chars/4")
+        await session.view(chat(9))
+        return session
+
+    session = anyio.run(made, backend="trio")
+    assert anyio.run(session.view, chat(9), backend="asyncio") == session.view_sync(chat(9))
 
 
 async def test_one_lock_is_held_across_the_summarizers_await() -> None:

@@ -141,6 +141,15 @@ class TestRoundTrip:
 
 
 class TestWithoutMessages:
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_the_time_since_messages_last_came(self, messages: bool) -> None:
+        """A conversation taken up again after a pause knows how long that was."""
+        chat = turns(2)
+        index = MessageIndex(chat, counter="chars/4", context=RunContext(now=1_000.0))
+        again = loaded(stored(index, messages=messages), context=RunContext(now=4_600.0))
+        again.sync([*chat, user("back")])
+        assert again.idle_seconds == 3_600.0
+
     def test_only_fingerprints_are_kept(self) -> None:
         """No word of the source, if one asks for that; what was written in its place is there."""
         index = indexed([user("a secret"), assistant("another" + LONG), user("q")])

@@ -305,3 +305,24 @@ class Index(RuleBasedStateMachine):
 
 
 TestIndex = Index.TestCase
+
+
+def test_a_pin_goes_with_the_summary_it_was_on() -> None:
+    """What the rollback took away is pinned no more: not the next summary, which gets its id, and not in what is stored."""
+    index = MessageIndex([{"role": "user", "content": "words " * 50} for _ in range(4)], counter="chars/4")
+    assert index.apply(Replace(0, [openai_chat.new("user", "one")]))
+    index.pin([-1])
+    index.rollback()
+    assert MessageIndex.from_dict(index.to_dict(), counter="chars/4").included == index.included
+    assert index.apply(Replace(1, [openai_chat.new("user", "two")]))
+    assert not MessageIndex.from_dict(index.to_dict(), counter="chars/4").group(-1).pinned
+
+
+def test_an_edit_is_never_later_than_what_is_left() -> None:
+    """An edit that outlives a cut was made at the latest in the last turn there still is."""
+    messages = [{"role": "user", "content": str(turn)} for turn in range(6)]
+    index = MessageIndex(messages, counter="chars/4")
+    assert index.apply(Drop(0))
+    index.sync(messages[:2])
+    assert index.edit_count == 1
+    assert index.turns_since_edit == 0

@@ -124,6 +124,14 @@ class TestTrigger:
         pipeline = Pipeline(Truncation(trigger=never), trigger=turns_exceed(2))
         assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == "over_target"
 
+    @pytest.mark.parametrize(("count", "outcome"), [(2, "over_target"), (6, "compacted")])
+    def test_a_target_for_the_whole(self, count: int, outcome: str) -> None:
+        """It is what counts, not the targets of the steps; with or without a trigger."""
+        steps = (SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=messages_exceed(1)))
+        for trigger in (always, turns_exceed(2)):
+            pipeline = Pipeline(*steps, trigger=trigger, target=~messages_exceed(count))
+            assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == outcome
+
 
 class TestAlgebra:
     def test_arrows_build_pipelines(self) -> None:
@@ -136,10 +144,12 @@ class TestAlgebra:
         assert a >> drop_first == Pipeline(a, lifted)
         assert Pipeline() >> Pipeline() == Pipeline()
 
-    def test_a_pipeline_with_a_trigger_is_not_taken_apart(self) -> None:
-        """It would lose the trigger."""
-        inner = Pipeline(SlidingWindow(), trigger=turns_exceed(2))
+    @pytest.mark.parametrize("options", [{"trigger": turns_exceed(2)}, {"target": ~turns_exceed(2)}])
+    def test_a_pipeline_with_a_trigger_or_a_target_is_not_taken_apart(self, options: dict[str, Any]) -> None:
+        """It would lose them."""
+        inner = Pipeline(SlidingWindow(), **options)
         assert Pipeline(inner, Truncation()).steps == (inner, Truncation())
+        assert eval(repr(inner)) == inner
 
     @pytest.mark.parametrize(
         "pipeline",
@@ -163,6 +173,18 @@ class TestAlgebra:
             Pipeline(wrong)
         with pytest.raises(ConfigurationError, match="a strategy is a callable of an index that yields edits"):
             Truncation() >> wrong
+
+
+class TestForced:
+    """For a run that somebody asked for."""
+
+    def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
+        """What drops is as it was; what shortens does all it can, in a pipeline too."""
+        rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
+        forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
+        assert rough.forced() is rough
+        assert gentle.forced() == forced
+        assert Pipeline(gentle, rough, trigger=never).forced() == Pipeline(forced, rough)
 
 
 class TestFunctions:

@@ -11,7 +11,7 @@ from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds
 from compaction.formats.openai_chat import OpenAIChat
 from compaction.marks import marked
 from compaction.messages import Message
-from compaction.strategies import SlidingWindow
+from compaction.strategies import SlidingWindow, ToolResult
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_exceed, turns_exceed
 
 REASON = "outside the window"
@@ -84,6 +84,13 @@ class TestWhatStays:
         messages = [system("s"), user(marked("so far", by="X")), user("q1"), system("t"), assistant("a1"), *turns(1)]
         assert left(SlidingWindow(), messages)[2:] == ["t", "q1", "a1"]
         assert len(left(SlidingWindow(), messages)) == 5
+
+    def test_collapsed_tool_calls_go_with_what_is_around_them(self) -> None:
+        """They are no summaries of the conversation."""
+        index = indexed([*tool_turns(3), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
+        assert [text.split("\n")[-1][:6] for text in shown(index.messages())] == ["q3", "look()", "a3", "q"]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
         """The rest of its turn goes."""

@@ -13,7 +13,7 @@ from compaction.errors import ConfigurationError
 from compaction.formats.openai_chat import OpenAIChat
 from compaction.marks import marked
 from compaction.messages import Message
-from compaction.strategies import StepBegan, StepEnded, Truncation
+from compaction.strategies import StepBegan, StepEnded, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 
 
@@ -110,6 +110,16 @@ class TestWhatStays:
         keep_all = Truncation(trigger=messages_exceed(3), keep=nothing)
         assert left(keep_all, messages)[1:] == ["q3", "a3"]
         assert left(Truncation(trigger=messages_exceed(2), keep=nothing), messages) == ["q3", "a3"]
+
+    def test_collapsed_tool_calls_go_with_their_time(self) -> None:
+        """They stand for one call, not for the conversation: they go in order, like what they stand for."""
+        index = indexed([*tool_turns(4), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        assert [group.is_collapsed for group in index.included_groups[:3]] == [False, True, False]
+        for each in (index, indexed(index.messages())):
+            run_sync(each, Truncation(trigger=groups_exceed(5), keep=nothing))
+            assert [group.is_collapsed for group in each.included_groups] == [False, False, True, False, False]
+            assert shown(each.messages())[0] == "a3"
 
     def test_nothing_to_do(self) -> None:
         """A trigger that rests, an empty conversation, a conversation of instructions alone."""

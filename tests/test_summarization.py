@@ -116,6 +116,23 @@ def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> 
     assert index.originals(summaries[0]) == list(index.source[:18])
 
 
+def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
+    """A later round with little that is new has as much room as before and more; what the summary itself has, at the least."""
+    scripted = Scripted("First.", "Second.")
+    budget = SummaryBudget(ratio=0.5, floor=1)
+    strategy = Summarization(scripted, keep=last(messages=2), budget=budget)
+    index = MessageIndex(turns(9), counter="chars/4")
+    run_sync(index, strategy)
+    index.append(turns(2, start=10))
+    run_sync(index, strategy)
+    first, second = scripted.requests
+    fresh = sum(group.tokens for group in second.groups)
+    assert first.budget == sum(group.tokens for group in first.groups) // 2
+    assert second.budget == (fresh + sum(group.tokens for group in first.groups)) // 2
+    assert budget.tokens(10, update_of=80) == 80
+    assert SummaryBudget().tokens(1_000_000) == 12_000
+
+
 def test_a_stateless_caller_gets_updates_too() -> None:
     """The output read anew is recognized by its mark: the earlier text is previous, and no originals are claimed."""
     scripted = Scripted("First.", "Second.")

@@ -417,6 +417,25 @@ async def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
         await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
 
 
+async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable named in place of a key is read for each summary, and must be set."""
+    told: list[str] = []
+
+    def telling(handler: Any, request: dict[str, Any]) -> None:
+        told.append(handler.headers["authorization"])
+        reply(GOOD)(handler, request)
+
+    with FaultServer(telling) as server:
+        summarizer = OpenAISummarizer("first", base_url=server.url, api_key_env="SUMMARY_KEY")
+        for key in ("one", "two"):
+            monkeypatch.setenv("SUMMARY_KEY", key)
+            assert await summarizer.summarize(asked(summarizer)) == GOOD  # type: ignore[misc]
+        monkeypatch.delenv("SUMMARY_KEY")
+        with pytest.raises(ConfigurationError, match="SUMMARY_KEY is not set"):
+            await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+    assert told == ["Bearer one", "Bearer two"]
+
+
 @pytest.mark.parametrize(
     ("url", "error"),
     [
@@ -449,7 +468,10 @@ async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
         {"client": object()},
         {"client": "sync", "base_url": "http://127.0.0.1"},
         {"client": "sync", "api_key": "none"},
+        {"client": "sync", "api_key_env": "SUMMARY_KEY"},
         {"client": "sync", "sleep": anyio.sleep},
+        {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
+        {"api_key_env": ""},
         {"timeout": 0},
         {"max_retries": -1},
         {"backoff_seconds": 0},

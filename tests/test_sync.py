@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
 
-from compaction import Drop, MessageIndex, Metrics, Replace, Rewrite, Together
+from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat import OpenAIChat
 from compaction.marks import marked
 from compaction.messages import Message
+from compaction.strategies import ToolResult
 
 LONG = "word " * 100
 
@@ -149,6 +150,24 @@ class TestFedBack:
         assert shown(index.messages()) == ["s", "q2", "a2", "another q3"]
         assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "another q3"]
         assert index.edits == (Drop([1, 2], "old"),)
+
+    def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
+        """If the rest of the view cannot be had from the source, it is read anew as it is."""
+        messages = [system("s"), *turns(2), user("q3")]
+        index = indexed(messages)
+        index.apply(Drop([1, 3]))
+        index.pin([2])
+        given = index.messages()[:3]
+        index.sync(given)
+        assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
+        assert index.to_dict()["pinned"] == []
+
+    def test_a_late_result_after_a_cut(self) -> None:
+        """It brings its call back, although the view that was fed back did not show it."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
+        index.apply(Drop([1]))
+        index.sync([*index.messages()[:3], user("another s"), result("1")])
+        assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
 
     def test_the_view_with_its_summary_edited(self) -> None:
         """Who edits a summary takes it over: what it stood for is gone, and the text is an ordinary message."""
@@ -309,3 +328,34 @@ class TestFailure:
         """A text or one message is refused, not taken apart."""
         with pytest.raises(InputError, match="a conversation is a list of messages"):
             indexed([]).sync(given)
+
+
+def test_an_object_and_its_dictionary_are_the_same_message() -> None:
+    """An agent that keeps the provider's objects, and passes them as dictionaries the next time, goes on where it was."""
+    from openai.types.chat import ChatCompletionMessage
+
+    said = ChatCompletionMessage(role="assistant", content="a" * 80)
+    index = indexed([user("q"), said, user("r"), user("s")])
+    index.apply(Drop([0], "old"))
+    index.sync([user("q"), {"role": "assistant", "content": "a" * 80}, user("r"), user("s"), user("t")])
+    assert (index.edit_count, index.included.messages, index.source[1]) == (1, 4, said)
+
+
+def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
+    """What stood for the call alone goes when the call comes back, and comes again when that is taken back."""
+    index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
+    run_sync(index, ToolResult(keep=nothing))
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
+    mark, turns_before = index.mark(), index.turns_since_edit
+    index.append([result("1")])
+    assert [group.kind for group in index.included_groups] == [
+        GroupKind.USER,
+        GroupKind.TOOL_CALL,
+        GroupKind.USER,
+        GroupKind.ASSISTANT,
+    ]
+    assert index.turns_since_edit == turns_before
+    again = MessageIndex.from_dict(index.to_dict(), counter="chars/4")
+    assert (again.messages(), again.included) == (index.messages(), index.included)
+    index.rollback(mark)
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]

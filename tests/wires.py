@@ -2,36 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import json
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Final, TypeAlias
 
+import attrs
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, presets
 from compaction.formats import MessageFormat
 from compaction.marks import marked
-from compaction.selectors import last
+from compaction.messages import Message
+from compaction.selectors import first, last
+from compaction.stores import Description, Found, Record
 from compaction.strategies import (
     Clear,
     ClearMedia,
     ClearReasoning,
     Dedupe,
     HeadTail,
+    Lossless,
+    Offload,
     Pipeline,
     SelectiveToolCall,
     SlidingWindow,
     Strategy,
+    StubGroups,
+    StubResults,
     Summarization,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
-from compaction.triggers import tokens_below, tokens_exceed
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import always, tokens_below, tokens_exceed
 
-__all__ = ["STRATEGIES", "anthropic_conversations", "gemini_conversations", "indexed", "junk", "responses_conversations"]
+__all__ = [
+    "PINS",
+    "STRATEGIES",
+    "Pin",
+    "Shelf",
+    "anthropic_conversations",
+    "damaged",
+    "gemini_conversations",
+    "indexed",
+    "junk",
+    "responses_conversations",
+]
 
 Raw: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class Shelf:
+    """A store that takes whatever comes; what is on it is not asked for here."""
+
+    def put(self, session: str, records: Sequence[Record]) -> None:
+        for record in records:
+            json.loads(record.data or "null")
+
+    def get(self, session: str, ids: Sequence[str]) -> list[Record]:
+        raise AssertionError("nothing is read here")
+
+    def range(self, session: str, first: int, count: int) -> list[Record]:
+        raise AssertionError("nothing is read here")
+
+    def search(self, session: str, query: str, *, limit: int) -> Found:
+        raise AssertionError("nothing is searched here")
+
+    def describe(self, session: str) -> Description:
+        raise AssertionError("nothing is described here")
+
+
+@attrs.frozen
+class Brief:
+    """A summarizer that always answers the same few words."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        return "What was said before."
+
 
 STRATEGIES: Final[tuple[Strategy, ...]] = (
     ToolResult(keep=last(groups=1)),
@@ -47,11 +98,26 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     Truncation(keep=last(groups=4)),
     Truncation(trigger=tokens_exceed(300), target=tokens_below(150), keep=last(groups=1)),
     Summarization(keep=last(groups=2), on_failure="drop"),
+    Summarization(Brief(), keep=last(groups=2)),
+    Summarization(Brief(), keep=first(messages=2) | last(groups=1), system_note="[some of it is a summary]"),
     Pipeline(ClearReasoning(), ToolResult(Clear(min_chars=10)), Truncation(trigger=tokens_exceed(200), keep=last(groups=2))),
     TokenBudgetComposed([ToolResult(), SelectiveToolCall()], budget=200),
+    Offload(Shelf(), style=StubResults(min_chars=200), keep=last(groups=1)),
+    Offload(Shelf(), style=StubGroups(), keep=last(groups=1)),
+    Lossless(Truncation(trigger=tokens_exceed(200), keep=last(groups=1)), Shelf()),
     presets.context_window(600),
+    presets.token_budget(200),
+    presets.hermes(2_000, Brief(), protect_first_n=1, protect_last_n=1, trigger=always),
+    presets.hermes(400, Brief(), protect_last_n=2),
+    presets.hermes(4_000, protect_first_n=0, protect_last_n=1, trigger=always, on_failure="drop"),
+    presets.langgraph_summary(Brief(), max_tokens_before_summary=100, max_summary_tokens=50, keep_recent_messages=1),
 )
 """Every built-in strategy, set so that it finds something to do in a short conversation."""
+
+Pin: TypeAlias = Callable[[Message], bool] | None
+
+PINS: Final[tuple[Pin, ...]] = (None, None, lambda message: message.role == "assistant" and message.text == "x")
+"""Nothing is pinned, or some answers in the middle are."""
 
 WORDS = st.sampled_from(["hi", "x", "naïve 🌍 ́", "日本語のテキスト", "\u2028line", "a longer sentence about things"])
 LONG = st.sampled_from(["ok", "word " * 80 + "end", "ligne é\n" * 60 + "fin", "same output " * 20])
@@ -73,6 +139,26 @@ def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lambda deeper: st.lists(deeper, max_size=3) | st.dictionaries(st.sampled_from(names), deeper, max_size=4),
         max_leaves=8,
     )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
+    """A conversation as logs hold them: messages are missing, come twice, stand elsewhere, or say nothing."""
+    messages = copy.deepcopy(draw(whole))
+    for harm in draw(st.lists(st.sampled_from(["leave out", "move", "repeat", "hollow", "swap"]), max_size=4)):
+        place, other = draw(st.integers(0, 63)) % len(messages), draw(st.integers(0, 63)) % len(messages)
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "hollow":
+            name = next((name for name in ("content", "parts", "output") if name in messages[place]), "hollow")
+            messages[place][name] = draw(st.sampled_from([None, "", [], 5]))
+        else:
+            messages[place], messages[other] = messages[other], messages[place]
+    return messages
 
 
 def _marked(draw: st.DrawFn) -> str:

@@ -16,7 +16,8 @@ from ..context import RunContext
 from ..errors import ConfigurationError, InputError, StateError, SyncDriverError
 from ..formats import MessageFormat
 from ..formats.resolve import resolve as resolve_format
-from ..run import CompactionResult, compact, compact_sync
+from ..outcome import CompactionResult
+from ..run import compact, compact_sync
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter

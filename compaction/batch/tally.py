@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ..run import CompactionResult
+from ..outcome import CompactionResult
 
 __all__ = ["Tally"]
 

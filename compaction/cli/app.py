@@ -12,6 +12,7 @@ from .check import repair, validate
 from .compact import compact
 from .config import config
 from .exits import CommandGroup
+from .hermes import hermes
 from .inspect import inspect
 from .replay import replay
 
@@ -54,4 +55,5 @@ def _commands(
 
 for command in (compact, batch, inspect, validate, repair, replay):
     app.command()(command)
-app.add_typer(config)
+for group in (config, hermes):
+    app.add_typer(group)

@@ -14,7 +14,7 @@ from ..formats import Problem
 from ..validity import repair as repaired
 from ..validity import validate as problems_of
 from .exits import ExitCode, complain, naming
-from .options import STANDARD, AsJson, Input, Output, conversations_of, output_of
+from .options import STANDARD, AsJson, FormatName, Input, Output, conversations_of, output_of
 from .terminal import counted, safe
 
 __all__ = ["Checked", "repair", "validate"]
@@ -49,14 +49,15 @@ def validate(
     sources: Annotated[
         list[str], typer.Argument(metavar="IN...", show_default=False, help="Files of conversations; - is standard input.")
     ],
+    format: FormatName = None,
     as_json: AsJson = False,
 ) -> int:
     """List the rules that conversations break.
 
-    Of each: where, which, and what to do. The rules are those of the chat-completions format. Exit code 1 if there is any
+    Of each: where, which, and what to do. The rules are those of the conversation's wire format. Exit code 1 if there is any
     problem, 2 if a file cannot be read; the other files are looked at all the same.
     """
-    checked = [_checked(source) for source in sources]
+    checked = [_checked(source, format) for source in sources]
     if as_json:
         typer.echo(json.dumps({"files": [attrs.asdict(one) for one in checked]}))
     for one in checked:
@@ -72,13 +73,14 @@ def validate(
     return ExitCode.FOUND if any(one.problems for one in checked) else ExitCode.DONE
 
 
-def _checked(source: str) -> Checked:
+def _checked(source: str, format: str | None) -> Checked:
     conversations = messages = 0
     problems: list[dict[str, Any]] = []
     try:
         for conversation in conversations_of(source):
             with naming(conversation.where):
-                problems += [_entry(conversation, problem) for problem in problems_of(conversation.messages)]
+                found = problems_of(conversation.messages, format=format)
+                problems += [_entry(conversation, problem) for problem in found]
             conversations += 1
             messages += len(conversation.messages)
     except UnreadableFile as error:
@@ -86,7 +88,7 @@ def _checked(source: str) -> Checked:
     return Checked(source, conversations, messages, problems)
 
 
-def repair(source: Input, output: Output = STANDARD, as_json: AsJson = False) -> int:
+def repair(source: Input, output: Output = STANDARD, format: FormatName = None, as_json: AsJson = False) -> int:
     """Make conversations valid, and say what was changed.
 
     Nothing is invented, and what needs nothing is written byte for byte as it was read. Exit code 1: a problem remains; the
@@ -99,7 +101,7 @@ def repair(source: Input, output: Output = STANDARD, as_json: AsJson = False) ->
     with write_text(target) as write:
         for conversation in conversations_of(source):
             with naming(conversation.where):
-                result = repaired(conversation.messages)
+                result = repaired(conversation.messages, format=format)
                 write(conversation.with_messages(result.messages))
             changes += [_entry(conversation, change) for change in result.changes]
             remaining += [_entry(conversation, problem) for problem in result.remaining]

@@ -15,14 +15,26 @@ from .. import config, presets
 from ..context import RunContext
 from ..errors import ConfigurationError
 from ..files import Conversation, write_text
-from ..run import Step
+from ..formats import MessageFormat
+from ..outcome import Step
 from ..run import compact as compact_async
 from ..strategies import Strategy
 from ..tokens import TokenCounter
-from ..validity import validate
 from .compact_report import Compacted, CompactReport
 from .exits import ExitCode, naming
-from .options import STANDARD, AsJson, CounterName, Input, Output, conversations_of, counter_named, output_of, parse_size
+from .options import (
+    STANDARD,
+    AsJson,
+    CounterName,
+    FormatName,
+    Input,
+    Output,
+    conversations_of,
+    counter_named,
+    format_of,
+    output_of,
+    parse_size,
+)
 
 __all__ = ["PRESETS", "Plan", "compact", "plan_of"]
 
@@ -84,6 +96,7 @@ def compact(
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
     ] = None,
     counter: CounterName = "auto",
+    format: FormatName = None,
     as_json: AsJson = False,
 ) -> int:
     """Make conversations fit a context window or a budget.
@@ -98,7 +111,7 @@ def compact(
     with write_text(target) as write:
         for conversation in conversations_of(source):
             with naming(conversation.where):
-                text, done = _compacted(conversation, plan, counting)
+                text, done = _compacted(conversation, plan, counting, format_of(format, conversation))
             write(text)
             compacted.append(done)
     report = CompactReport(source, counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
@@ -131,7 +144,7 @@ def plan_of(preset: str, window: int | None, budget: int | None, reserve_output:
     return Plan(presets.token_budget(budget), budget)
 
 
-def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter) -> tuple[str, Compacted]:
+def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter, format: MessageFormat) -> tuple[str, Compacted]:
     """The conversation's new text, and what there is to say about it."""
     steps: list[Step] = []
     run = partial(
@@ -139,10 +152,11 @@ def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter) ->
         conversation.messages,
         plan.strategy,
         counter=counter,
+        format=format,
         context=RunContext(window=plan.window),
         budget=plan.budget,
         on_step=steps.append,
     )
     result = anyio.run(run)
-    done = Compacted.of(conversation, result, steps, budget=plan.budget, known=validate(conversation.messages))
+    done = Compacted.of(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), done

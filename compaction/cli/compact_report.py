@@ -11,10 +11,9 @@ import attrs
 
 from ..edits import Edit, named
 from ..files import Conversation
-from ..formats import Problem
+from ..formats import MessageFormat, Problem
 from ..metrics import Metrics
-from ..run import CompactionResult, Outcome, Step
-from ..validity import validate
+from ..outcome import CompactionResult, Outcome, Step
 from .terminal import console_on, counted, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class Compacted:
         steps: Sequence[Step],
         *,
         budget: int | None,
-        known: list[Problem],
+        format: MessageFormat,
     ) -> Compacted:
         """What there is to say about a run.
 
@@ -137,10 +136,11 @@ class Compacted:
             result: What came of it.
             steps: What was done.
             budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
-            known: The problems the conversation had before.
+            format: Its wire format.
         """
-        problems = validate(result.messages)
-        new = Counter(problem.rule for problem in problems) - Counter(problem.rule for problem in known)
+        problems = format.validate(result.messages)
+        known = Counter(problem.rule for problem in format.validate(conversation.messages))
+        new = Counter(problem.rule for problem in problems) - known
         return cls(
             where=conversation.where,
             id=conversation.id,

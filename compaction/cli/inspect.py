@@ -18,7 +18,7 @@ from ..index import MessageIndex
 from ..metrics import Metrics
 from ..tokens import TokenCounter
 from .exits import ExitCode, naming
-from .options import AsJson, CounterName, Input, conversations_of, counter_named
+from .options import AsJson, CounterName, FormatName, Input, conversations_of, counter_named
 from .terminal import bar, console_on, percent, place_in, safe, show_table
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ class Inspected:
     groups: list[GroupLine]
 
     @classmethod
-    def of(cls, conversation: Conversation, counter: TokenCounter) -> Inspected:
+    def of(cls, conversation: Conversation, counter: TokenCounter, format: str | None) -> Inspected:
         """Look at a conversation."""
         with naming(conversation.where):
-            index = MessageIndex(conversation.messages, counter=counter)
+            index = MessageIndex(conversation.messages, counter=counter, format=format)
             groups = [GroupLine.of(group, index.total.tokens) for group in index.included_groups]
         return cls(conversation.where, conversation.id, index.total, groups)
 
@@ -117,6 +117,7 @@ def inspect(
         typer.Option("--id", metavar="ID", help="Which of several conversations: its id, or its number if it has none."),
     ] = None,
     counter: CounterName = "auto",
+    format: FormatName = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what a conversation is made of, and its tokens.
@@ -125,7 +126,7 @@ def inspect(
     chooses one.
     """
     counting, note = counter_named(counter)
-    found = [Inspected.of(read, counting) for read in conversations_of(source) if id is None or read.id == id]
+    found = [Inspected.of(read, counting, format) for read in conversations_of(source) if id is None or read.id == id]
     if not found:
         raise InputError(f"--id {id}: no conversation of {source} has this id; inspect without --id lists them")
     if as_json:

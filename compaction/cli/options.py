@@ -13,16 +13,19 @@ import typer
 
 from ..errors import UnreadableFile
 from ..files import Conversation, read_conversations
+from ..formats import MessageFormat, resolve
 from ..tokens import TokenCounter, counter
 
 __all__ = [
     "STANDARD",
     "AsJson",
     "CounterName",
+    "FormatName",
     "Input",
     "Output",
     "conversations_of",
     "counter_named",
+    "format_of",
     "output_of",
     "parse_size",
 ]
@@ -54,6 +57,15 @@ CounterName: TypeAlias = Annotated[
         "--counter",
         metavar="NAME",
         help="What counts tokens: auto, chars/4, bytes/4, estimate, an encoding such as o200k_base, or a model such as gpt-4o.",
+    ),
+]
+FormatName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="The wire format: openai-chat, openai-responses, anthropic or gemini. Without it, each conversation is looked at.",
+        show_default=False,
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
@@ -99,6 +111,15 @@ def conversations_of(source: str) -> Iterator[Conversation]:
     if sys.stdin is None:
         raise UnreadableFile("standard input is closed; name a file")
     return read_conversations(sys.stdin.buffer)
+
+
+def format_of(name: str | None, conversation: Conversation) -> MessageFormat:
+    """The format of that name, or the one a conversation turns out to have.
+
+    Raises:
+        UnknownFormat: If no format has that name, or the messages are of different formats.
+    """
+    return resolve(name, conversation.messages)
 
 
 def output_of(output: str) -> tuple[Path | IO[bytes], TextIO]:

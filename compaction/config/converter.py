@@ -43,6 +43,7 @@ _KINDS: Final[dict[object, PartKind]] = {
     Store: PartKind.STORE,
 }
 _EXPRESSIONS: Final = (PartKind.TRIGGER, PartKind.SELECTOR)
+_SECRETIVE: Final = (PartKind.SUMMARIZER, PartKind.STORE)
 _NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {OpenAISummarizer: ("client", "on_usage", "sleep", "random", "redact")}
 _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}
 _PLAIN: Final[dict[type, tuple[type, ...]]] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
@@ -93,9 +94,7 @@ def converter() -> Converter:
         from cattrs import Converter
         from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
     except ImportError as error:
-        raise ConfigurationError(
-            f"files of pipelines need cattrs ({error}): pip install 'compaction-toolkit[config]'"
-        ) from error
+        raise missing("cattrs", error) from error
     made = Converter(unstruct_collection_overrides={tuple: list})
 
     def omitted(cls: type) -> dict[str, Any]:
@@ -233,7 +232,7 @@ def read_part(value: object, kind: PartKind, default: str | None = None) -> Any:
     if part is Pipeline:
         read = converter().structure(table, _PipelineTable)
         return Pipeline(*read.steps, trigger=read.trigger, target=read.target)
-    if part is OpenAISummarizer:
+    if kind in _SECRETIVE:
         check_no_secrets(table)
     if inspect.isclass(part):
         return converter().structure(table, part) if attrs.has(part) else _called(part, table)
@@ -318,11 +317,17 @@ def _written(value: object, kind: PartKind) -> dict[str, Any]:
         return {USE: name}
     if not attrs.has(type(value)):
         raise ConfigurationError(f"{value!r} cannot be written to a file: it is no attrs class, so its options are not known")
-    return {USE: name, **_options(value)}
+    options = _options(value)
+    if kind in _SECRETIVE:
+        check_no_secrets(options)
+    return {USE: name, **options}
 
 
 def _is_part(made_from: Any, value: Any, kind: PartKind, name: str) -> bool:
-    part = part_named(kind, name)
+    try:
+        part = part_named(kind, name)
+    except ConfigurationError:  # a registered part that cannot be imported is not this one
+        return False
     return part is made_from or part is value
 
 
@@ -332,6 +337,4 @@ def _options(value: object) -> dict[str, Any]:
         if field.name in _NOT_IN_FILES.get(kind, ()) and getattr(value, field.name) is not field.default:
             raise ConfigurationError(f"{kind.__name__}: no file can hold {field.name!r}; set it in code")
     options: dict[str, Any] = converter().unstructure(value, kind)
-    if isinstance(value, OpenAISummarizer):
-        check_no_secrets(options)
     return options

@@ -97,7 +97,7 @@ def loads(text: str, *, format: Format = "toml", where: str = "pipeline") -> Str
     tokens_exceed(63999)
     """
     try:
-        data: object = tomllib.loads(text) if format == "toml" else _yaml().safe_load(text)
+        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{where}: it is no {format.upper()} ({error})") from error
     except Exception as error:  # PyYAML's errors have a base of their own, known only where it is installed
@@ -150,6 +150,19 @@ def _format_of(file: Path) -> Format:
     if format is None:
         raise ConfigurationError(f"{file}: a file of a pipeline ends in {', '.join(_SUFFIXES)}")
     return format
+
+
+def _yaml_data(text: str) -> object:
+    """What a YAML text holds: plain data, and no key twice, which YAML would let pass."""
+    yaml = _yaml()
+
+    def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
+        keys = [str(key.value) for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"the key {twice[0]!r} stands there twice, line {node.start_mark.line + 1}")
+        return yaml.SafeLoader.construct_mapping(loader, node, deep)
+
+    return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), {"construct_mapping": construct_mapping}))
 
 
 def _yaml() -> Any:

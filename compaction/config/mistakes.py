@@ -19,6 +19,8 @@ def told(error: BaseException) -> list[str]:
     Raises:
         BaseException: The error itself, if it is none of the converter's or this package's.
     """
+    if isinstance(error, CompactionError):
+        return [str(error)]
     return [f"{place.removeprefix('.')}: {text}" if place else text for place, text in _each(error, "")]
 
 

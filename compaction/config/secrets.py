@@ -16,7 +16,7 @@ NO_KEY: Final = ("none", "unused")
 
 
 def check_no_secrets(options: Mapping[str, Any]) -> None:
-    """See that a summarizer's options hold no key.
+    """See that a summarizer's or store's options hold no key.
 
     Args:
         options: As they stand in a file.
@@ -26,11 +26,13 @@ def check_no_secrets(options: Mapping[str, Any]) -> None:
 
     >>> check_no_secrets({"api_key_env": "OPENAI_API_KEY", "base_url": "http://127.0.0.1:8080/v1"})
     """
-    if options.get("api_key", "none") not in NO_KEY:
+    if options.get("api_key", NO_KEY[0]) not in NO_KEY:
         raise ConfigurationError(
             "'api_key' does not belong in a file; name the environment variable that holds it: api_key_env = \"OPENAI_API_KEY\""
         )
-    for name in ("base_url", "options"):
-        text = json.dumps(options.get(name, ""), default=str)
+    for name, value in options.items():
+        if name.endswith("_env") or (isinstance(value, Mapping) and "use" in value):  # a part within is looked at by itself
+            continue
+        text = json.dumps({name: value}, default=str)
         if redact(text) != text:
             raise ConfigurationError(f"{name!r} holds what looks like a key or password; it does not belong in a file")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .anthropic import Anthropic, anthropic
 from .base import MessageFormat, Problem, Repair
 from .convert import Conversion, convert
-from .detect import detect
+from .detect import detect, fits
 from .gemini import Gemini, gemini
 from .openai_chat import OpenAIChat, openai_chat
 from .openai_responses import OpenAIResponses, openai_responses
@@ -27,6 +27,7 @@ __all__ = [
     "anthropic",
     "convert",
     "detect",
+    "fits",
     "gemini",
     "openai_chat",
     "openai_responses",

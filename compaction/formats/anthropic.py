@@ -20,7 +20,7 @@ from .anthropic_fields import MEDIA_BLOCKS, is_server_result
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import fields_of, items_of
+from .openai_chat_fields import fields_of, items_of, key_of
 from .wire import json_object, json_text, kind_of, message_fields, plain, same, string
 
 __all__ = ["Anthropic", "anthropic"]
@@ -84,6 +84,9 @@ class Anthropic(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
+
     def to_wire(self, raw: Any) -> Any:
         return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
 
@@ -94,12 +97,12 @@ class Anthropic(MessageFormat):
         if after.role == "assistant":
             return before is not None and before.role != "assistant"
         if after.is_system:
-            return before is None or before.is_system or before.role != "assistant"
+            return before is None or not (before.is_system or before.role == "assistant")
         return before is None or not before.is_system
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
         """One message of the user, which any other may follow; after a system message, two, for an answer has to follow it."""
-        if before is None or not before.is_system or after is None or after.role != "assistant":
+        if before is None or not before.is_system:
             return (self.new("user", text),)
         return (self.new("assistant", text), self.new("user", _GO_ON))
 

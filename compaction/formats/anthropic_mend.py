@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .anthropic_fields import THINKING, call_id, result_id
+from .anthropic_fields import THINKING, blocks_of, call_id, has_thinking, result_id
 from .openai_chat_fields import fields_of, items_of
 from .wire import Changes, json_object, kind_of, same, string
 
-__all__ = ["mend_message"]
+__all__ = ["mend_message", "mend_neighbours"]
 
 _REMOVED: Final = "the block was removed"
 
 
-def mend_message(index: int, raw: Any, changes: Changes, *, last: bool, after_answer: bool) -> Any | None:
+def mend_message(index: int, raw: Any, changes: Changes, *, last: bool) -> Any | None:
     """The message with its own faults mended; the same object if it has none that can be, ``None`` if nothing is left of it.
 
     Args:
@@ -26,7 +26,6 @@ def mend_message(index: int, raw: Any, changes: Changes, *, last: bool, after_an
         raw: The message.
         changes: Takes note of what is done.
         last: Whether the list ends with it.
-        after_answer: Whether it is an answer and the message before it is one too.
     """
     fields = fields_of(raw)
     if fields is None or (role := string(fields.get("role"))) not in ("user", "assistant", "system"):
@@ -37,7 +36,7 @@ def mend_message(index: int, raw: Any, changes: Changes, *, last: bool, after_an
         return raw
     mended = [kept for place, block in enumerate(blocks) for kept in _mended(index, place, block, changes)]
     if role == "assistant":
-        mended = _answer(index, mended, changes, last=last, after_answer=after_answer)
+        mended = _answer(index, mended, changes)
     elif role == "user":
         mended = _results_first(index, mended, changes)
     if not mended:
@@ -122,11 +121,8 @@ class _Within(Changes):
         self._outer.add(index, self._within + place, rule, message, done)
 
 
-def _answer(index: int, blocks: list[Any], changes: Changes, *, last: bool, after_answer: bool) -> list[Any]:
-    """An answer with its thoughts where they may stand, its calls last, and no blanks at the very end."""
-    if after_answer and any(kind_of(block) in THINKING for block in blocks):
-        changes.add(index, ".content", "thinking-after-answer", "its thoughts follow another answer", "they were removed")
-        blocks = [block for block in blocks if kind_of(block) not in THINKING]
+def _answer(index: int, blocks: list[Any], changes: Changes) -> list[Any]:
+    """An answer with its calls last, and no thoughts at its end."""
     first_call = next((place for place, block in enumerate(blocks) if call_id(block) is not None), len(blocks))
     if any(kind_of(block) == "text" for block in blocks[first_call:]):
         changes.add(index, ".content", "text-after-call", "it says something after its calls", "it was put before them")
@@ -137,16 +133,44 @@ def _answer(index: int, blocks: list[Any], changes: Changes, *, last: bool, afte
     if kept < len(blocks):
         changes.add(index, f".content[{kept}]", "ends-with-thinking", "it ends with thoughts", "they were removed")
         blocks = blocks[:kept]
-    return _without_trailing_space(index, blocks, changes) if last and blocks else blocks
+    return blocks
 
 
-def _without_trailing_space(index: int, blocks: list[Any], changes: Changes) -> list[Any]:
-    fields = fields_of(blocks[-1]) or {}
-    text = string(fields.get("text")) if kind_of(blocks[-1]) == "text" else ""
-    if text == text.rstrip():
-        return blocks
+def mend_neighbours(messages: Sequence[tuple[int, Any]], changes: Changes) -> list[tuple[int, Any]]:
+    """The messages with what their places forbid taken out: thoughts right after another answer, blanks at the very end.
+
+    Args:
+        messages: The messages as they will stand, each with its place in the input.
+        changes: Takes note of what is done.
+    """
+    kept: list[tuple[int, Any]] = []
+    before = ""
+    for index, raw in messages:
+        fields = fields_of(raw) or {}
+        role = string(fields.get("role"))
+        if role == before == "assistant" and has_thinking(fields):
+            changes.add(index, ".content", "thinking-after-answer", "its thoughts follow another answer", "they were removed")
+            left = [block for block in blocks_of(fields) if kind_of(block) not in THINKING]
+            kept.extend([(index, {**fields, "content": left})] if left else [])
+        else:
+            kept.append((index, raw))
+            before = role
+    if kept:
+        kept[-1] = (kept[-1][0], _without_trailing_space(*kept[-1], changes))
+    return kept
+
+
+def _without_trailing_space(index: int, raw: Any, changes: Changes) -> Any:
+    fields = fields_of(raw) or {}
+    blocks = blocks_of(fields)
+    last = (fields_of(blocks[-1]) or {}) if blocks and fields.get("role") == "assistant" else {}
+    text = string(last.get("text")) if last.get("type") == "text" else ""
+    if text == text.rstrip() or not text.strip():
+        return raw
     changes.add(index, ".content", "trailing-space", "it ends with blanks", "they were cut")
-    return [*blocks[:-1], {**fields, "text": text.rstrip()}]
+    if isinstance(fields.get("content"), str):
+        return {**fields, "content": text.rstrip()}
+    return {**fields, "content": [*blocks[:-1], {**last, "text": text.rstrip()}]}
 
 
 def _results_first(index: int, blocks: list[Any], changes: Changes) -> list[Any]:

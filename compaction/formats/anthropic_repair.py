@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from .anthropic_fields import blocks_of, call_id, result_id
-from .anthropic_mend import mend_message
+from .anthropic_mend import mend_message, mend_neighbours
 from .anthropic_rules import BREAKPOINTS, validate
 from .base import Repair
 from .openai_chat_fields import fields_of, items_of
@@ -45,22 +45,14 @@ def repair(raws: Sequence[Any]) -> Repair:
     """
     changes = Changes()
     messages = _Pairing(changes).run(_mended(raws, changes))
-    messages = _few_breakpoints(messages, changes)
+    messages = _few_breakpoints(mend_neighbours(messages, changes), changes)
     return Repair([raw for _, raw in messages], changes.in_order(), tuple(validate([raw for _, raw in messages])))
 
 
 def _mended(raws: Sequence[Any], changes: Changes) -> list[tuple[int, Any]]:
     """The messages mended one by one, each with its place in the input; those of which nothing is left are out."""
-    kept: list[tuple[int, Any]] = []
-    before = ""
-    for index, raw in enumerate(raws):
-        role = string((fields_of(raw) or {}).get("role"))
-        last, follows = index + 1 == len(raws), role == before == "assistant"
-        mended = mend_message(index, raw, changes, last=last, after_answer=follows)
-        if mended is not None:
-            kept.append((index, mended))
-            before = role
-    return kept
+    kept = [(index, mend_message(index, raw, changes, last=index + 1 == len(raws))) for index, raw in enumerate(raws)]
+    return [(index, mended) for index, mended in kept if mended is not None or raws[index] is None]
 
 
 def _few_breakpoints(messages: list[tuple[int, Any]], changes: Changes) -> list[tuple[int, Any]]:

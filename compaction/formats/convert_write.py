@@ -209,6 +209,11 @@ class _Responses(_Writer):
             self.messages.append({"type": kind, "call_id": result.call_id, "output": output})
 
 
+def _is_said(piece: Piece) -> bool:
+    """Whether something of an answer is left where empty words and what a model shows have no place."""
+    return isinstance(piece.part, ToolCall) or (isinstance(piece.part, Text) and bool(piece.part.text.strip()))
+
+
 class _Anthropic(_Writer):
     """Anthropic Messages."""
 
@@ -226,8 +231,9 @@ class _Anthropic(_Writer):
         self.messages.append({"role": role, "content": blocks[0]["text"] if alone else blocks})
 
     def instructions(self, place: int, step: Step) -> None:
-        follows = place + 1 == len(self.steps) or self.steps[place + 1].who == "assistant"
-        if place < self.leading or (follows and self.steps[place - 1].who in ("user", "results")):
+        after = self.steps[place + 1] if place + 1 < len(self.steps) else None
+        follows = after is None or (after.who == "assistant" and any(_is_said(piece) for piece in after.pieces))
+        if place < self.leading or (follows and self.messages and self.messages[-1]["role"] == "user"):
             self.say(step, "system", self.blocks(step))
             return
         self.lose(step.index, "moved-system", "an instruction where none may stand; the user says it")

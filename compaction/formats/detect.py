@@ -20,7 +20,7 @@ from .openai_responses import openai_responses
 from .openai_responses_fields import CALLS, RESULTS
 from .wire import kind_of, string, type_name
 
-__all__ = ["candidates", "detect"]
+__all__ = ["candidates", "detect", "fits", "read_as"]
 
 _ALL: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini)
 _SAID: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
@@ -93,20 +93,57 @@ def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
         fields = fields_of(raw)
         if fields is None:
             raise UnknownFormat(f"messages[{index}]: a message is an object with fields (got {type_name(raw)})")
-        fits = frozenset(_ALL).intersection(*_fits(fields))
-        if not fits:
+        fitting = _formats(fields)
+        if not fitting:
             raise UnknownFormat(f"messages[{index}]: no wire format has such a message; see docs/validity.md for what there is")
-        for format in fits if len(fits) == 1 else ():
+        for format in fitting if len(fitting) == 1 else ():
             where.setdefault(format, index)
-        if not possible & fits:
-            raise UnknownFormat(_mixed(index, fits, where))
-        possible &= fits
+        if not possible & fitting:
+            raise UnknownFormat(_mixed(index, fitting, where))
+        possible &= fitting
     return [format for format in _ALL if format in possible]
 
 
-def _mixed(index: int, fits: frozenset[MessageFormat], where: Mapping[MessageFormat, int]) -> str:
-    others = [f"messages[{place}] is {format.name}" for format, place in where.items() if format not in fits]
-    names = " or ".join(format.name for format in _ALL if format in fits)
+def read_as(messages: Sequence[Any]) -> MessageFormat:
+    """The wire format to read a conversation in where nobody said which; O(messages), a glance at plain chat messages.
+
+    Chat completions, unless a message is of another format alone. Messages that no format knows say nothing.
+
+    Raises:
+        UnknownFormat: If the messages are of different formats, or fit several formats that are not chat completions.
+
+    >>> read_as([{"role": "user", "content": "hi"}])
+    openai_chat
+    """
+    if fits(messages, openai_chat):
+        return openai_chat
+    known = [fields for fields in map(fields_of, messages) if fields is not None and _formats(fields)]
+    return detect(known)
+
+
+def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
+    """Whether no message shows that the conversation is in another wire format."""
+    chat = format is openai_chat
+    for raw in messages:
+        if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
+            content = raw.get("content")
+            if type(content) is str or (content is None and "tool_calls" in raw):
+                continue
+        fields = fields_of(raw)
+        possible = frozenset[MessageFormat]() if fields is None else _formats(fields)
+        if possible and format not in possible:
+            return False
+    return True
+
+
+def _formats(fields: Mapping[str, Any]) -> frozenset[MessageFormat]:
+    """Every format that a message can be in."""
+    return frozenset(_ALL).intersection(*_fits(fields))
+
+
+def _mixed(index: int, fitting: frozenset[MessageFormat], where: Mapping[MessageFormat, int]) -> str:
+    others = [f"messages[{place}] is {format.name}" for format, place in where.items() if format not in fitting]
+    names = " or ".join(format.name for format in _ALL if format in fitting)
     before = ", ".join(others) or "the messages before it are not"
     return f"messages[{index}] is {names}, {before}: one list has one format; convert what was added"
 

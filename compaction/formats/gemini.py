@@ -17,7 +17,7 @@ from .base import MessageFormat, Problem, Repair
 from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of, spelled
 from .gemini_repair import repair
 from .gemini_rules import validate
-from .openai_chat_fields import fields_of, items_of
+from .openai_chat_fields import fields_of, items_of, key_of
 from .wire import json_object, json_text, message_fields, plain, same, string
 
 __all__ = ["Gemini", "gemini"]
@@ -80,6 +80,9 @@ class Gemini(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
+
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
 
     def to_wire(self, raw: Any) -> Any:
         dump = getattr(raw, "to_json_dict", None)

@@ -15,13 +15,16 @@ from typing import Any, Final
 import attrs
 
 from ..errors import ConfigurationError, InvalidMessage
+from ..making import maker
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of, key_of
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
 
 __all__ = ["OpenAIChat", "openai_chat"]
+
+_message, _text, _tool_call, _tool_result = maker(Message), maker(Text), maker(ToolCall), maker(ToolResult)
 
 _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
@@ -60,7 +63,7 @@ class OpenAIChat(MessageFormat):
         if not isinstance(name, str):
             name = None
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
-            return Message(role, (Text(content),), raw, self, name)
+            return _message(role, (_text(content),), raw, self, name)
         if not isinstance(role, str) or not role:
             raise InvalidMessage(
                 f"messages[{position}].role",
@@ -68,8 +71,8 @@ class OpenAIChat(MessageFormat):
                 "give it one of developer, system, user, assistant, tool",
             )
         if role == "tool" or role == "function":
-            return Message(role, _result_parts(fields, role), raw, self, name)
-        return Message(role, tuple(_parts(fields)), raw, self, name)
+            return _message(role, _result_parts(fields, role), raw, self, name)
+        return _message(role, tuple(_parts(fields)), raw, self, name)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(_fields(message.raw, 0))
@@ -89,6 +92,9 @@ class OpenAIChat(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
+
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
 
     def to_wire(self, raw: Any) -> Any:
         return _plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
@@ -225,7 +231,7 @@ def _call(call: Any) -> Part:
     body = None if fields is None else fields_of(fields.get(kind))
     if fields is None or body is None:
         return Other(_json(call if fields is None else fields), raw=_Field("tool_calls[]", call))
-    return ToolCall(_string(fields.get("id")), _string(body.get("name")), _argument(body.get(argument)), raw=call)
+    return _tool_call(_string(fields.get("id")), _string(body.get("name")), _argument(body.get(argument)), raw=call)
 
 
 def _string(value: Any) -> str:
@@ -250,7 +256,7 @@ def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
     call_id = f"function:{_string(fields.get('name'))}" if role == "function" else _string(fields.get("tool_call_id"))
     content = fields.get("content")
     if type(content) is str:
-        return (ToolResult(call_id, content),)
+        return (_tool_result(call_id, content),)
     parts = _content_parts(content)
     text = "\n".join(part.text for part in parts if isinstance(part, Text | Reasoning | Other))
     return (ToolResult(call_id, text, tuple(part for part in parts if isinstance(part, Media))),)

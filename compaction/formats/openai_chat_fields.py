@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "has_calls",
     "is_empty",
     "items_of",
+    "key_of",
     "result_key",
     "role_of",
 ]
@@ -58,6 +59,12 @@ def role_of(fields: Mapping[str, Any]) -> str:
     """The message's role; empty if it has none."""
     role = fields.get("role")
     return role if isinstance(role, str) else ""
+
+
+def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
+    """What a message is compared by: its wire data, so that an object and its dictionary are one; unreadable, itself."""
+    kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
+    return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
 
 
 def items_of(value: Any) -> Sequence[Any] | None:

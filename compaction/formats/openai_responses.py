@@ -17,7 +17,7 @@ import attrs
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import fields_of, items_of
+from .openai_chat_fields import fields_of, items_of, key_of
 from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
@@ -103,6 +103,9 @@ class OpenAIResponses(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
+
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
 
     def to_wire(self, raw: Any) -> Any:
         return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from ..errors import UnknownFormat
 from .anthropic import anthropic
 from .base import MessageFormat
+from .detect import read_as
 from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
@@ -18,20 +20,24 @@ _BY_NAME: Final[dict[str, MessageFormat]] = {
 }
 
 
-def resolve(format: str | MessageFormat | None = None) -> MessageFormat:
+def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] = ()) -> MessageFormat:
     """The wire format a caller means.
 
     Args:
-        format: A format's name, a format, or ``None`` for OpenAI chat completions.
+        format: A format's name, a format, or ``None`` to look at the messages: what does not show another format is read as
+            OpenAI chat completions.
+        messages: The conversation.
 
     Raises:
-        UnknownFormat: If no format has that name.
+        UnknownFormat: If no format has that name, or the messages are of different formats.
 
     >>> resolve("openai-chat")
     openai_chat
+    >>> resolve(None, [{"role": "model", "parts": [{"text": "hi"}]}])
+    gemini
     """
     if format is None:
-        return openai_chat
+        return read_as(messages)
     if isinstance(format, MessageFormat):
         return format
     if format in _BY_NAME:

@@ -13,7 +13,7 @@ import attrs
 from ..edits import Edit, Replace, Rewrite, named
 from ..formats import MessageFormat
 from ..marks import COLLAPSED_BY
-from ..run import Step
+from ..outcome import Step
 from ..session import CompactionSession
 from ..strategies import FunctionStrategy, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter

@@ -87,7 +87,10 @@ Report: TypeAlias = StepBegan | StepEnded | Failed
 """What a strategy tells an observer; it changes nothing."""
 
 Steps: TypeAlias = Generator[Edit | Request | Report, Any, None]
-"""A running strategy: it yields edits, requests and reports, and is sent whether an edit was applied, or a request's answer."""
+"""A running strategy: it yields edits, requests and reports, and is sent whether an edit was applied, or a request's answer.
+
+Because something is sent, ``yield from`` takes a generator, not a list: ``for edit in edits: yield edit``.
+"""
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be one."""

@@ -8,6 +8,7 @@ A stub is marked as this package's own and is short, so that a later run knows i
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from ..marks import Mark, marked, read_mark
 from ..messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ..recall import TOOLS
 from ..stores import Record
+from .seams import neighbours, replaceable
 from .tool_styles import brief_call
 
 __all__ = ["OFFLOADED_BY", "Leaving", "OffloadStyle", "StubGroups", "StubResults", "stored_as"]
@@ -34,7 +36,7 @@ _STUB_CHARS: Final = 400
 _CALL_CHARS: Final = 40
 _WHAT_CHARS: Final = 60
 _HEX: Final = r"(?:[0-9a-f]{16}|[0-9a-f]{8})"
-_ID: Final = re.compile(rf'compaction_expand\(id="({_HEX})"\)')
+_ID: Final = re.compile(rf'compaction_expand\(id="({_HEX})"(?:, to="({_HEX})")?\)')
 _EXPAND: Final = "compaction_expand"
 
 Leaving: TypeAlias = tuple[Sequence[Record], Sequence[Edit]]
@@ -68,13 +70,13 @@ def stored_as(
     for message in messages:
         mark = read_mark(message)
         if mark is not None:
-            id = _stub_id(mark)
-            yield id or mark.id, None
-            if id is not None:
+            ids = _stub_ids(mark)
+            yield from ((id, None) for id in ids or (mark.id,))
+            if ids:
                 continue
         known = [_stub_in(message, result) or _recalled(result, calls) for result in message.tool_results()]
-        yield from ((id, None) for id in dict.fromkeys(known) if id is not None)
-        if not known or None in known:
+        yield from ((id, None) for id in dict.fromkeys(itertools.chain.from_iterable(known)))
+        if not all(known) or not known:
             record = _record_of(index, message, calls, **about)
             yield record.id, record
 
@@ -95,32 +97,33 @@ def _searchable(part: object, calls: dict[str, ToolCall]) -> str:
     return part.text if isinstance(part, Text | Reasoning) else ""
 
 
-def _stub_id(mark: Mark) -> str | None:
-    """The id that a stub names; ``None`` for any other mark, and for a text too long to be a stub."""
-    found = _ID.findall(mark.body) if mark.by == OFFLOADED_BY and len(mark.body) <= _STUB_CHARS else None
-    return str(found[-1]) if found else None  # the last: a call's own arguments, which come first, may look like one
+def _stub_ids(mark: Mark) -> tuple[str, ...]:
+    """The id that a stub names, or the first and last of a range; none for any other mark, and for a text too long for one."""
+    found = _ID.findall(mark.body) if mark.by == OFFLOADED_BY and len(mark.body) <= _STUB_CHARS else []
+    # The last: a call's own arguments, which come first, may look like one.
+    return tuple(str(id) for id in found[-1] if id) if found else ()
 
 
-def _stub_in(message: Message, result: ToolResult) -> str | None:
-    """The id that a result names, if the result is a stub."""
+def _stub_in(message: Message, result: ToolResult) -> tuple[str, ...]:
+    """The ids that a result names, if the result is a stub."""
     if len(result.text) > 2 * _STUB_CHARS:
-        return None
+        return ()
     mark = read_mark(Message(message.role, (Text(result.text),), None, message.format))
-    return None if mark is None else _stub_id(mark)
+    return () if mark is None else _stub_ids(mark)
 
 
-def _recalled(result: ToolResult, calls: dict[str, ToolCall]) -> str | None:
-    """The id of what a result is a copy of, because `compaction_expand` gave it."""
+def _recalled(result: ToolResult, calls: dict[str, ToolCall]) -> tuple[str, ...]:
+    """The id of what a result is a copy of, or the ends of a range, because `compaction_expand` gave it."""
     call = calls.get(result.call_id)
     if call is None or call.name != _EXPAND:
-        return None
+        return ()
     try:
         asked, answer = json.loads(call.arguments), json.loads(result.text)
-        id = asked["id"]
-        copied = answer["id"] == id and isinstance(answer["content"], str) and "to" not in asked
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return id if copied and isinstance(id, str) and re.fullmatch(_HEX, id) else None
+        ids = (asked["id"],) if asked.get("to") is None else (asked["id"], asked["to"])
+        copied = answer["id"] == ids[0] and isinstance(answer["content"], str)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ()
+    return ids if copied and all(isinstance(id, str) and re.fullmatch(_HEX, id) for id in ids) else ()
 
 
 def _calls(group: MessageGroup) -> dict[str, ToolCall]:
@@ -181,7 +184,7 @@ class StubResults:
         record = None if all(recalled.values()) else _record_of(index, original, calls, **about)
         stubs = {
             id(result): attrs.evolve(
-                result, text=_result_stub(result, calls, recalled[id(result)] or (record.id if record else "")), media=()
+                result, text=_result_stub(result, calls, recalled[id(result)] or (record.id if record else "",)), media=()
             )
             for result in large
         }
@@ -189,14 +192,15 @@ class StubResults:
         return message.evolve(parts=parts), [] if record is None else [record]
 
     def _is_large(self, message: Message, result: ToolResult) -> bool:
-        return (len(result.text) >= self.min_chars or bool(result.media)) and _stub_in(message, result) is None
+        return (len(result.text) >= self.min_chars or bool(result.media)) and not _stub_in(message, result)
 
 
-def _result_stub(result: ToolResult, calls: dict[str, ToolCall], id: str) -> str:
+def _result_stub(result: ToolResult, calls: dict[str, ToolCall], ids: tuple[str, ...]) -> str:
     call = calls.get(result.call_id)
     what = "a tool result" if call is None else brief_call(call, _CALL_CHARS)[:_WHAT_CHARS]
     media = "".join(f" and its {each.kind}" for each in result.media[:1])
-    body = f'{len(result.text):,} characters of {what}{media} are stored: compaction_expand(id="{id}")'
+    named = f'id="{ids[0]}"' if len(ids) == 1 else f'id="{ids[0]}", to="{ids[-1]}"'
+    body = f"{len(result.text):,} characters of {what}{media} are stored: compaction_expand({named})"
     return marked(" ".join(body.split()), by=OFFLOADED_BY)
 
 
@@ -206,6 +210,7 @@ class StubGroups:
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
         size = 1
+        groups = replaceable(index, groups)
         mine = [group.id for group in groups if _is_mine(group)]
         free = [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         waiting: list[MessageGroup] = []
@@ -237,7 +242,7 @@ class StubGroups:
         link = Record.of_summary(children, tokens=sum(group.tokens for group in fresh), **about)
         replaced = [*(group for group, _ in stubs), *fresh]
         text = _group_stub(link.id, [mark for _, mark in stubs], sum(len(group.messages) for group in fresh))
-        messages = index.format.summary(text, *_neighbours(index.included_groups, {group.id for group in replaced}))
+        messages = index.format.summary(text, *neighbours(index, {group.id for group in replaced}))
         if sum(index.measure(message)[0] for message in messages) >= sum(group.tokens for group in replaced):
             return None
         replace = Replace([group.id for group in replaced], messages, "old messages, stored")
@@ -246,7 +251,7 @@ class StubGroups:
 
 def _is_mine(group: MessageGroup) -> bool:
     mark = read_mark(group.messages[0]) if group.kind is GroupKind.SUMMARY else None
-    return mark is not None and _stub_id(mark) is not None
+    return mark is not None and bool(_stub_ids(mark))
 
 
 def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
@@ -256,11 +261,3 @@ def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
         f'{messages + sum(counts):,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'
     )
     return marked(body, by=OFFLOADED_BY, round=max([mark.round for mark in stubs], default=0) + 1)
-
-
-def _neighbours(groups: Sequence[MessageGroup], gone: set[int]) -> tuple[Message | None, Message | None]:
-    """The messages between which a stub will stand: where the last of the groups that go stood."""
-    place = max(at for at, group in enumerate(groups) if group.id in gone)
-    before = next((group.messages[-1] for group in reversed(groups[:place]) if group.id not in gone), None)
-    after = groups[place + 1].messages[0] if place + 1 < len(groups) else None
-    return before, after

@@ -15,14 +15,14 @@ __all__ = ["Pipeline"]
 class Pipeline(Strategy):
     """Runs every step in order, each by its own trigger; gentlest first.
 
-    A pipeline is a strategy, and an empty one does nothing. With a trigger it is one step: the trigger is asked once, all
-    steps run if it fires, although the first may already have won enough, and the whole is judged by ``target``, not each
-    step by its own.
+    A pipeline is a strategy, and an empty one does nothing. With a trigger or a target it is one step: the trigger is asked
+    once, all steps run if it fires, although the first may already have won enough, and the whole is judged by ``target``,
+    not each step by its own.
 
     Args:
-        steps: Strategies or plain functions; a pipeline without a trigger among them is taken apart.
+        steps: Strategies or plain functions; a pipeline without trigger and target among them is taken apart.
         trigger: When to run at all.
-        target: What the whole is judged by, if there is a trigger; by default that the trigger rests.
+        target: What the whole is judged by; by default that the trigger rests.
 
     >>> from compaction.strategies import ClearReasoning, SelectiveToolCall
     >>> ClearReasoning() >> SelectiveToolCall() == Pipeline(ClearReasoning(), SelectiveToolCall())
@@ -36,7 +36,7 @@ class Pipeline(Strategy):
     def __init__(self, *steps: StrategyLike, trigger: TriggerLike = always, target: TriggerLike | None = None) -> None:
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
-            flat.extend(step.steps if isinstance(step, Pipeline) and step.trigger == always else (step,))
+            flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
         object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
@@ -46,8 +46,13 @@ class Pipeline(Strategy):
         target = [] if self.target == ~self.trigger else [f"target={self.target!r}"]
         return f"Pipeline({', '.join([*map(repr, self.steps), *trigger, *target])})"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is no more than its steps in a row."""
+        return self.trigger == always and self.target == never
+
     def __call__(self, index: MessageIndex) -> Steps:
-        if self.trigger == always:
+        if self.is_plain:
             for step in self.steps:
                 yield from step(index)
         elif self.trigger(index):

@@ -2,13 +2,67 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from ..formats import MessageFormat
 from ..groups import MessageGroup
 from ..index import MessageIndex
+from ..messages import Message
 
-__all__ = ["steps_to_seams"]
+__all__ = ["neighbours", "replaceable", "steps_to_seams"]
+
+_Piece: TypeAlias = tuple[int, Message, Message]
+"""Messages of one group that stand together: its id, the first of them, the last."""
+
+
+def neighbours(index: MessageIndex, gone: set[int]) -> tuple[Message | None, Message | None]:
+    """The messages between which a replacement will stand: where the last of the groups that go stands. O(messages).
+
+    System messages at the very start are no neighbours: what follows them is the first message to a provider.
+
+    Args:
+        index: The conversation.
+        gone: The ids of the groups that go, one at least.
+    """
+    pieces = _pieces(index)
+    place = max(at for at, (id, _, _) in enumerate(pieces) if id in gone)
+    left = [last for id, _, last in pieces[:place] if id not in gone]
+    after = pieces[place + 1][1] if place + 1 < len(pieces) else None
+    return None if all(message.is_system for message in left) else left[-1], after
+
+
+def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
+    """Those of these groups that a message in place of the last of them can stand for; O(messages).
+
+    Where others stay between them, the message stands in the last gap alone: what is around the other gaps must join.
+    """
+    if type(index.format).valid_seam is MessageFormat.valid_seam:
+        return list(groups)
+    pieces = _pieces(index)
+    free = {group.id for group in groups} & _whole(pieces)
+    stretches: list[tuple[Message | None, Message | None, set[int]]] = []
+    before: Message | None = None
+    ids: set[int] = set()
+    for id, first, last in pieces:
+        if id in free:
+            ids.add(id)
+            continue
+        if ids:
+            stretches.append((before, first, ids))
+        before, ids = None if before is None and first.is_system and not ids else last, set()
+    if ids:
+        stretches.append((before, None, ids))
+    fits = [ids for before, after, ids in stretches[:-1] if _joins(index, before, after)] + [
+        ids for _, _, ids in stretches[-1:]
+    ]
+    return [group for group in groups if any(group.id in ids for ids in fits)]
+
+
+def _joins(index: MessageIndex, before: Message | None, after: Message | None) -> bool:
+    """Whether nothing has to stand between two messages; an instruction keeps what follows it."""
+    return (before is None or not before.is_system) and index.format.valid_seam(before, after)
 
 
 def _apart(one: MessageGroup, other: MessageGroup) -> bool:
@@ -18,34 +72,66 @@ def _apart(one: MessageGroup, other: MessageGroup) -> bool:
 def steps_to_seams(
     index: MessageIndex, groups: Sequence[MessageGroup], together: Callable[[MessageGroup, MessageGroup], bool] = _apart
 ) -> Iterator[list[int]]:
-    """The groups to drop as steps, oldest first; O(groups in the view).
+    """The groups to drop as steps, oldest first; O(messages in the view).
 
     A step ends where the message before the run and the message after it may follow each other (``format.valid_seam``).
-    Groups that reach no such place before the next group that stays are in no step.
+    Groups that reach no such place before the next group that stays are in no step. System messages that nothing is left
+    before are as the start of the list.
 
     Args:
-        index: The conversation, before the first step.
+        index: The conversation; each step is to be dropped before the next is asked for.
         groups: What may go, in order.
         together: Says of two neighbours among them that one does not go without the other.
     """
     if together is _apart and type(index.format).valid_seam is MessageFormat.valid_seam:
         yield from ([group.id] for group in groups)
         return
-    free = {group.id: place for place, group in enumerate(groups)}
-    shown = index.included_groups
+    asked: set[int] = set()
+    known = -1
+    while len(asked) > known:  # what is gone may have stood between the messages of a group, or between it and a seam
+        known = len(asked)
+        for step in _steps(index, [group for group in groups if group.id not in asked], together):
+            asked.update(step)
+            yield step
+
+
+def _steps(
+    index: MessageIndex, groups: Sequence[MessageGroup], together: Callable[[MessageGroup, MessageGroup], bool]
+) -> Iterator[list[int]]:
+    """One pass over the view."""
+    pieces = _pieces(index)
+    whole = _whole(pieces)
+    free = {group.id: place for place, group in enumerate(groups) if group.id in whole}
     seam = index.format.valid_seam
     before, run, stretch = None, list[int](), list[int]()
-    for here, group in enumerate(shown):
-        place = free.get(group.id)
+    for here, (id, first, last) in enumerate(pieces):
+        place = free.get(id)
         if place is None:
-            if stretch and seam(before, group.messages[0]):
+            if stretch and seam(before, first):
                 run += stretch
-            before, stretch = group.messages[-1], []
+            leads = before is None and first.is_system and not stretch and not run
+            before, stretch = None if leads else last, []
             continue
-        stretch.append(group.id)
-        if place + 1 < len(groups) and together(group, groups[place + 1]):
+        stretch.append(id)
+        if place + 1 < len(groups) and together(groups[place], groups[place + 1]):
             continue
-        after = shown[here + 1].messages[0] if here + 1 < len(shown) else None
+        after = pieces[here + 1][1] if here + 1 < len(pieces) else None
         if seam(before, after):
             yield run + stretch
             run, stretch = [], []
+
+
+def _whole(pieces: Sequence[_Piece]) -> set[int]:
+    """The ids of the groups whose messages stand together."""
+    return {id for id, count in Counter(id for id, _, _ in pieces).items() if count == 1}
+
+
+def _pieces(index: MessageIndex) -> list[_Piece]:
+    """The view as runs of messages of one group each."""
+    pieces: list[_Piece] = []
+    for message, id in index.placed():
+        if pieces and pieces[-1][0] == id:
+            pieces[-1] = (id, pieces[-1][1], message)
+        else:
+            pieces.append((id, message, message))
+    return pieces

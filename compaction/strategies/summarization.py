@@ -31,6 +31,7 @@ from ..summarizers import (
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
+from .seams import neighbours, replaceable, steps_to_seams
 from .summary_text import SummaryText
 
 __all__ = ["OnFailure", "Summarization"]
@@ -44,7 +45,7 @@ be summarized, or raise."""
 class Summarization(CompactionStrategy):
     """Replaces the groups that ``keep`` leaves free by one summary, and updates it in later rounds.
 
-    Cost: O(groups), and one request to the summarizer.
+    Cost: O(groups, and messages that the earlier summary stands for), and one request to the summarizer.
 
     Args:
         summarizer: Who writes it; by default a digest made without a model.
@@ -105,20 +106,23 @@ class Summarization(CompactionStrategy):
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
         """What to ask for; ``None`` while there is nothing new, or too little of it."""
-        free = self.candidates(index)
+        free = replaceable(index, self.candidates(index))
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
         tokens = sum(group.tokens for group in fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
+        previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
+        originals = tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None])
+        content = tokens + sum(index.measure(each)[0] for each in originals)
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,
-            previous="\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None,
-            originals=tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None]),
+            previous=previous,
+            originals=originals,
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
-            budget=self.budget.tokens(tokens),
+            budget=self.budget.tokens(content, update_of=0 if previous is None else index.counter.count_text(previous)),
             counter=index.counter,
             focus=self.focus,
             template=self.template,
@@ -144,7 +148,7 @@ class Summarization(CompactionStrategy):
         mine = [mark.round for group in replaced if (mark := read_mark(group.messages[0])) and mark.by == self.name]
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
         text = self.text.render(answer, originals=places, by=self.name, round=max(mine, default=0) + 1)
-        messages = index.format.summary(text, *_neighbours(index.included_groups, replaced))
+        messages = index.format.summary(text, *neighbours(index, {group.id for group in replaced}))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:
             raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
@@ -165,8 +169,10 @@ class Summarization(CompactionStrategy):
         if self.on_failure == "keep":
             yield Failed(self.name, error, "nothing was summarized; the conversation stays as it is")
         elif self.on_failure == "drop":
-            yield Failed(self.name, error, f"{len(groups)} groups were dropped without a summary")
-            yield Drop(groups, "dropped: no summary was to be had")
+            ids = [id for step in steps_to_seams(index, groups) for id in step]
+            yield Failed(self.name, error, f"{len(ids)} groups were dropped without a summary")
+            if ids:
+                yield Drop(ids, "dropped: no summary was to be had")
         else:
             yield from self._digest(index, request, error)
 
@@ -178,15 +184,6 @@ class Summarization(CompactionStrategy):
             return
         yield Failed(self.name, error, "a digest was written without a model")
         yield from self._put(index, request, summary)
-
-
-def _neighbours(groups: Sequence[MessageGroup], replaced: Sequence[MessageGroup]) -> tuple[Message | None, Message | None]:
-    """The messages between which a replacement will stand: where the last of the replaced groups stood."""
-    gone = {group.id for group in replaced}
-    place = max(at for at, group in enumerate(groups) if group.id in gone)
-    before = next((group.messages[-1] for group in reversed(groups[:place]) if group.id not in gone), None)
-    after = groups[place + 1].messages[0] if place + 1 < len(groups) else None
-    return before, after
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:

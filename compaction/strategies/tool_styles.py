@@ -156,7 +156,7 @@ class Collapse:
         def collapsed(group: MessageGroup) -> Replace | None:
             if not index.is_removable(group):
                 return None
-            message = index.format.new("assistant", marked(self.describe(group), by=COLLAPSED_BY))
+            message = index.format.stand_in(marked(self.describe(group), by=COLLAPSED_BY))
             if index.measure(message)[0] >= group.tokens:
                 return None
             return Replace(group, [message], "an old tool call")

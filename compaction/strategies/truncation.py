@@ -49,12 +49,13 @@ class Truncation(CompactionStrategy):
             yield from self._system_edits(index)
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """What to drop, in order: the conversation, then summaries of it."""
+        """What to drop, in order: the conversation, then summaries of it, and what could not go without these."""
         groups = self.candidates(index)
         yield from steps_to_seams(
             index, [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         )
-        yield from ([group.id] for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed)
+        if any(group.kind is GroupKind.SUMMARY and not group.is_collapsed for group in groups):
+            yield from steps_to_seams(index, [group for group in groups if index.is_included(group)])
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)

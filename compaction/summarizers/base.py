@@ -8,7 +8,7 @@ groups in the request, or raises; it never returns an apology, an error text or 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import attrs
 
@@ -53,11 +53,17 @@ class SummaryBudget:
 
     ratio: float = attrs.field(default=0.20, validator=share)
     floor: int = attrs.field(default=2_000, validator=count(1))
-    ceiling: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    ceiling: int | None = attrs.field(default=cast("int | None", 12_000), validator=attrs.validators.optional(count(1)))
 
-    def tokens(self, content: int) -> int:
-        """The budget for summarizing ``content`` tokens."""
-        tokens = max(int(content * self.ratio), self.floor)
+    def tokens(self, content: int, *, update_of: int = 0) -> int:
+        """The budget for summarizing ``content`` tokens.
+
+        Args:
+            content: Tokens of all that the summary will stand for: in a later round what is new, and what the earlier summary
+                stands for. A share of what is new alone would shrink whenever less is new, and what was held would have to go.
+            update_of: Tokens of the earlier summary; as many it may have again, whatever it stands for.
+        """
+        tokens = max(int(content * self.ratio), self.floor, update_of)
         return tokens if self.ceiling is None else min(tokens, self.ceiling)
 
 

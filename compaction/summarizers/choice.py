@@ -12,7 +12,7 @@ from typing import Final
 from .actions import Action, Effect
 from .constraints import forbids, is_strict, latest_constraints
 from .draft import Draft
-from .record import Record
+from .record import Record, begins
 from .sections import Section
 from .sentences import READ_CHARS, one_line
 
@@ -25,6 +25,7 @@ __all__ = [
     "add_held_facts",
     "add_lines",
     "add_progress",
+    "add_settings",
     "yield_to_held_facts",
 ]
 
@@ -48,10 +49,10 @@ _CARRIED_ORDER: Final = (
     Section.CONTEXT,
     Section.FILES,
 )
-_LINE_TOKENS: Final = 30
-_LINE_SHARE: Final = 0.1
+_LINE_TOKENS: Final = 36
+_LINE_SHARE: Final = 0.2
 _STEPS: Final = 2
-_CONSTRAINTS: Final = 0.95
+_CONSTRAINTS: Final = 0.99
 _LINE_CHARS: Final = 200
 _ASK_CHARS: Final = 160
 _ASK_TOKENS: Final = 40
@@ -71,12 +72,12 @@ def add_first_and_latest(draft: Draft, record: Record, opening: str | None) -> N
         record: Holds them.
         opening: What the user said first, if it still stands in the view: then its beginning is enough.
     """
-    asks = list(record.asks.values())
+    asks = record.asks
     first = opening or (asks[0] if asks else None)
     if first and not record.lines.get(Section.GOAL):
         room = _FIRST / 4 * draft.limit if opening else max(min(_ASK_TOKENS, draft.limit / 4), _FIRST * draft.limit)
         draft.add(Section.GOAL, f"First: {draft.shortened(first, room)}", upto=draft.limit, place=-1)
-    if asks and (asks[-1] != first or record.lines.get(Section.GOAL)):
+    if asks and (not begins(first or "", asks[-1]) or record.lines.get(Section.GOAL)):
         latest = draft.shortened(asks[-1], max(min(_ASK_TOKENS, draft.limit / 4), _LATEST * draft.limit))
         draft.add(Section.GOAL, f"Latest: {latest}", upto=draft.limit, place=len(asks))
 
@@ -95,6 +96,13 @@ def add_constraints(draft: Draft, record: Record) -> None:
                 draft.left_out += not fits
 
 
+def add_settings(draft: Draft, record: Record) -> None:
+    """What had more than one value, with the latest, the latest changed first."""
+    upto = _upto(draft, _SETTINGS)
+    for place, (name, value) in reversed(list(enumerate(record.settings.changed()))):
+        draft.add(Section.CONTEXT, f"{name}={value}", upto=upto, label="Settings", place=place)
+
+
 def add_carried(draft: Draft, record: Record) -> None:
     """The lines of an earlier summary that a model or another program wrote, before any of ours."""
     upto = draft.used + _CARRIED * draft.rest
@@ -107,9 +115,9 @@ def add_carried(draft: Draft, record: Record) -> None:
 def add_asks(draft: Draft, record: Record, opening: str | None) -> None:
     """What the user said between the first and the latest words, the newest first."""
     upto = _upto(draft, _ASKS)
-    asks = list(enumerate(record.asks.values()))
+    asks = list(enumerate(record.asks))
     for place, ask in reversed(asks[0 if opening else 1 : -1]):
-        if len(ask) >= _TELLING_ASK:
+        if len(ask) >= _TELLING_ASK and not (opening and begins(opening, ask)):
             draft.add(Section.GOAL, f"Then: {one_line(ask, _ASK_CHARS)}", upto=upto, place=place)
 
 
@@ -142,35 +150,33 @@ def _weight(action: Action, record: Record) -> int:
 
 
 def add_lines(draft: Draft, record: Record) -> None:
-    """Decisions, files and settings; of decisions and files, those of the earlier summary and the newest."""
-    upto = _upto(draft, _DECISIONS)
+    """Decisions, of the earlier summary and the newest; files, those changed first; whether texts were read in part."""
     decisions = list(enumerate(record.decisions))
+    upto = _upto(draft, _DECISIONS / 2)
     for place, line in decisions[: record.held_decisions]:
-        draft.add(Section.DECISIONS, line, upto=(draft.used + upto) / 2, place=place)
+        draft.add(Section.DECISIONS, line, upto=upto, place=place)
+    upto = _upto(draft, _DECISIONS / 2)
     for place, line in reversed(decisions[record.held_decisions :]):
         draft.add(Section.DECISIONS, line, upto=upto, place=place)
     upto = _upto(draft, _FILES)
     files = list(enumerate(record.files.items()))
     for place, (path, effect) in sorted(files, key=lambda item: (item[1][1] is Effect.READS, -item[0])):
         draft.add(Section.FILES, path, upto=upto, label="Read" if effect is Effect.READS else "Changed", place=place)
-    upto = _upto(draft, _SETTINGS)
-    for place, (name, value) in reversed(list(enumerate(record.settings.changed()))):
-        draft.add(Section.CONTEXT, f"{name}={value}", upto=upto, label="Settings", place=place)
     if record.unread:
         line = f"({record.unread} texts of over {READ_CHARS:,} characters were read at both ends only)"
         draft.add(Section.CONTEXT, line, upto=draft.limit)
 
 
 def _upto(draft: Draft, share: float) -> float:
-    """Where a section's room ends: its share of what was free, or in a small budget enough for one line."""
-    return draft.used + max(share * draft.rest, min(_LINE_TOKENS, _LINE_SHARE * draft.rest))
+    """Where a section's room ends: its share of what was free, or in a small budget about one line."""
+    return draft.used + draft.narrowed * max(share * draft.rest, min(_LINE_TOKENS, _LINE_SHARE * draft.rest))
 
 
 def yield_to_held_facts(draft: Draft, record: Record) -> None:
-    """Narrow what shares are of, where lines and the facts held so far would not fit together; lines keep half their room."""
+    """Set what shares are of; where lines and the facts held so far would not fit together, narrow the lines' room."""
+    draft.rest = max(1, draft.limit - draft.used)
     held = sum(draft.count(f" {fact}") for fact in record.held)
-    fits = (draft.rest - held) / (_LINES * draft.rest) if draft.rest > 0 else 0
-    draft.rest = int(draft.rest * min(1.0, max(_LEAST_LINES, fits)))
+    draft.narrowed = min(1.0, max(_LEAST_LINES, (draft.rest - held) / (_LINES * draft.rest)))
 
 
 def add_held_facts(draft: Draft, record: Record, upto: float) -> None:

@@ -46,7 +46,9 @@ _QUESTION: Final = re.compile(
     r"(?:should|do|does|did|is|are|was|were|have|has|what|why|how|when|where|which|who)\b", re.IGNORECASE
 )
 _REQUEST: Final = re.compile(
-    r"\b(?:please|make\s+sure|ensure|must|never|always|only|avoid|instead|at\s+(?:least|most)|prefer\w*)\b", re.IGNORECASE
+    r"\b(?:please|make\s+sure|ensure|must|never|always|only|avoid|instead|at\s+(?:least|most)|prefer\w*)\b"
+    r"|\b(?:can|could|would|will)\s+you\b.*\bwithout\b",
+    re.IGNORECASE,
 )
 _NEGATIVE: Final = re.compile(
     r"\b(?:no|not|never|avoid|without|except|unless|forbidden|prohibited|cannot|\w+n[’']?t)\b"

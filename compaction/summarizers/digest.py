@@ -15,8 +15,6 @@ import attrs
 from ..checks import share
 from ..errors import SummaryFailed
 from ..groups import GroupKind
-from ..messages import ToolCall, ToolResult
-from .actions import argument_values
 from .base import SummaryRequest
 from .choice import (
     add_asks,
@@ -27,11 +25,12 @@ from .choice import (
     add_held_facts,
     add_lines,
     add_progress,
+    add_settings,
     yield_to_held_facts,
 )
 from .draft import Draft
 from .facts import facts_in
-from .record import Record, spoken
+from .record import Record, texts_of
 from .sentences import readable
 
 __all__ = ["DigestSummarizer"]
@@ -95,27 +94,29 @@ class DigestSummarizer:
         count = request.counter.count_text
         before = 0 if request.previous is None else count(request.previous)
         draft = Draft(min(request.budget, before + max(_LEAST, sum(group.tokens for group in request.groups) // 2)), count)
-        opening = _opening(request)
+        opening = self._opening(request)
         add_first_and_latest(draft, record, opening)
         add_constraints(draft, record)
-        draft.rest = draft.limit - draft.used
-        new = self.turnover * draft.rest
         yield_to_held_facts(draft, record)
+        add_settings(draft, record)
         add_carried(draft, record)
         add_progress(draft, record)
         add_lines(draft, record)
         add_asks(draft, record, opening)
+        new = self.turnover * draft.rest
         add_held_facts(draft, record, draft.limit - new)
         filled = before + self.growth * (draft.limit - before)
         add_facts(draft, record, max(filled, draft.used + new), _visible(request))
         return draft
 
-
-def _opening(request: SummaryRequest) -> str | None:
-    """What the user said first, if it stays in the view before what is summarized."""
-    start = min(group.id for group in request.groups)
-    before = [group for group in request.kept if 0 <= group.id < start]
-    return next((group.messages[0].text for group in before if group.kind is GroupKind.USER), None)
+    def _opening(self, request: SummaryRequest) -> str | None:
+        """What the user said first, if it stays in the view before what is summarized."""
+        start = min(group.id for group in request.groups)
+        said = [group for group in request.kept if 0 <= group.id < start and group.kind is GroupKind.USER]
+        if not said:
+            return None
+        text = readable(said[0].messages[0].text)
+        return text if self.redact is None else self.redact(text)
 
 
 def _visible(request: SummaryRequest) -> set[str]:
@@ -123,10 +124,6 @@ def _visible(request: SummaryRequest) -> set[str]:
     visible: set[str] = set()
     for group in request.kept:
         for message in group.messages:
-            visible.update(facts_in(spoken(message)[1]))
-            for part in message.parts:
-                if isinstance(part, ToolCall):
-                    visible.update(facts_in("\n".join(value for _, value in argument_values(part.arguments))))
-                elif isinstance(part, ToolResult):
-                    visible.update(facts_in(readable(part.text)))
+            for _, text, more in texts_of(message):
+                visible.update(facts_in(readable(text)), more)
     return visible

@@ -39,6 +39,7 @@ class Draft:
     Attributes:
         used: Tokens of the items so far, about.
         rest: Tokens that were free when this was last set; what shares are of.
+        narrowed: What part of its share a section may use.
         left_out: How many constraints had no room.
     """
 
@@ -47,6 +48,7 @@ class Draft:
         self.count = count
         self.used = count(HEADER) + 1
         self.rest = limit
+        self.narrowed = 1.0
         self.left_out = 0
         self._items: list[_Item] = []
         self._started: set[tuple[Section, str]] = set()

@@ -19,11 +19,11 @@ from .actions import Action, Effect, actions_of, argument_values
 from .constraints import constraints_in
 from .facts import FactTable, Source, facts_in
 from .sections import Section, read_sections
-from .sentences import READ_CHARS, clipped, prose, readable, sentences
+from .sentences import CUT, READ_CHARS, clipped, prose, readable, sentences
 from .settings import Settings
 from .statements import decisions_in, finishes, last_sentence, next_steps_in
 
-__all__ = ["Record", "listed", "spoken"]
+__all__ = ["Record", "begins", "listed", "spoken", "texts_of"]
 
 _ASK_CHARS: Final = 2_000
 _ASK_START: Final = 60
@@ -64,6 +64,29 @@ def spoken(message: Message) -> tuple[Source, str]:
     return (Source.RESULT if machine or message.role != "user" else Source.USER), text
 
 
+def begins(text: str, cut: str) -> bool:
+    r"""Whether one text is the beginning of another, or the whole of it, whatever the blanks.
+
+    >>> begins("Fix the build\nand the docs", "Fix the build and ...")
+    True
+    """
+    start = " ".join(cut.removesuffix(" ...").removesuffix(CUT).split())
+    return bool(start) and " ".join(text[: 2 * len(cut) + _ASK_START].split()).startswith(start)
+
+
+def texts_of(message: Message) -> list[tuple[Source, str, Iterable[str]]]:
+    """Each text of a message: who says it, what it says, and what else in it counts as a fact: short arguments of calls."""
+    texts: list[tuple[Source, str, Iterable[str]]] = [(*spoken(message), ())]
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            texts.append((Source.RESULT, part.text, ()))
+        elif isinstance(part, ToolCall):
+            values = [value for _, value in argument_values(part.arguments)]
+            short = [value for value in values if 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value]
+            texts.append((Source.ASSISTANT, "\n".join(values), short))
+    return texts
+
+
 class Record:
     """What an earlier summary and the messages after it say. Holds state: it grows as they are read.
 
@@ -73,7 +96,7 @@ class Record:
 
     Attributes:
         table: Every fact of the messages, and where it was seen.
-        asks: What the user asked, in order, by how each begins.
+        asks: What the user asked, in order.
         constraints: What the user laid down, in order.
         actions: The last outcome of each call, by the call, in the order last made.
         decisions: Sentences that decide something, in order.
@@ -90,7 +113,7 @@ class Record:
 
     def __init__(self, redact: Callable[[str], str] | None = None, focus: str | None = None) -> None:
         self.table = FactTable()
-        self.asks: dict[str, str] = {}
+        self.asks: list[str] = []
         self.constraints: list[str] = []
         self.actions: dict[str, Action] = {}
         self.decisions: dict[str, None] = {}
@@ -103,8 +126,9 @@ class Record:
         self.held_decisions = 0
         self.unread = 0
         self.focused: set[str] = set()
+        self._held_asks = 0
         self._redact = redact
-        self._focus = tuple({word.casefold() for word in _WORD.findall(focus or "")})
+        self._focus = tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
 
     def is_focused(self, text: str) -> bool:
         """Whether a text speaks of the focus."""
@@ -124,11 +148,13 @@ class Record:
             self._hold_list(labelled[1], labelled[2])
             return
         self.held.update(facts_in(item))
+        self.settings.note(item, -1)
         ask = _ASK.fullmatch(item) if section is Section.GOAL else None
         if _TEMPORARY.match(item):
             return
         if ask:
-            self._note_ask(ask[1])
+            self.asks.append(ask[1])
+            self._held_asks = len(self.asks)
         elif section is Section.CONSTRAINTS:
             self.constraints.append(item)
         elif section is Section.DECISIONS:
@@ -185,21 +211,22 @@ class Record:
 
     def _read(self, message: Message) -> None:
         source, text = spoken(message)
-        texts: list[tuple[Source, str, Iterable[str]]] = [(source, text, ())]
-        for part in message.parts:
-            if isinstance(part, ToolResult):
-                texts.append((Source.RESULT, part.text, ()))
-            elif isinstance(part, ToolCall):
-                values = [value for _, value in argument_values(part.arguments)]
-                short = [value for value in values if 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value]
-                texts.append((Source.ASSISTANT, "\n".join(values), short))
+        texts = texts_of(message)
         facts = self.table.add(texts)
         if self._focus and any(self.is_focused(each) for _, each, _ in texts):
             self.focused.update(facts)
         if source is Source.ASSISTANT and message.name and self.table.messages == 1 and not self.asks:
             source = Source.USER  # agents among themselves: who speaks first sets the task
-        if text.strip() and source is not Source.RESULT:
+        if read_mark(message) is not None:
+            self._read_lines(text)
+        elif text.strip() and source is not Source.RESULT:
             self._hear(source, text)
+
+    def _read_lines(self, text: str) -> None:
+        """Take in what a strategy wrote in place of tool calls: a line for each."""
+        for line in text.splitlines():
+            if " -> " in line:
+                self._note_action(_action_of(line, failed=False))
 
     def _hear(self, source: Source, text: str) -> None:
         self.settings.note(prose(text), self.table.messages - 1)
@@ -223,10 +250,14 @@ class Record:
                     self.lines.setdefault(Section.DONE, []).append(line)
 
     def _note_ask(self, text: str) -> None:
-        """Add what the user said; if an earlier digest held a part of it, in its place."""
-        start = " ".join(text[:_ASK_START].split())
-        self.asks.pop(start, None)
-        self.asks[start] = text
+        """Add what the user said; what an earlier digest held of it goes."""
+        held = self.asks[: self._held_asks]
+        for place, ask in enumerate(held):
+            if begins(text, ask):
+                del self.asks[place]
+                self._held_asks -= 1
+                break
+        self.asks.append(text)
 
     def _note_action(self, action: Action) -> None:
         self.actions.pop(action.call, None)

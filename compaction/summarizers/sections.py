@@ -1,7 +1,8 @@
 """The sections of a summary: how a digest is written, and how an earlier summary, ours or a model's, is read again.
 
 The headings are those of the Hermes Agent documentation. A heading is recognized by what it says in English, Korean, Chinese or
-Japanese; what stands under one that is not known, or under none, is read as Critical Context, so that nothing is lost.
+Japanese; what stands under one that is not known, or under none, is read as Critical Context, and so is the heading, so that
+nothing is lost.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ _WORDS: Final = (  # the first that occurs in a heading decides
     (Section.GOAL, "goal|objective|task|intent|request|목표|목적|요청|目标|目標|任务|任務"),
 )
 
+_CONTEXT: Final = "context"
+
 
 def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
     r"""The digest: its first line, then each section that has items, in the fixed order.
@@ -94,10 +97,13 @@ def read_sections(text: str) -> dict[Section, list[str]]:
     continues = False
     for line in text.splitlines():
         bare = line.strip()
-        if heading := _HEADING.fullmatch(line) or _BOLD.fullmatch(bare):
-            section, continues = _section(heading[1]), False
+        if heading := _HEADING.fullmatch(line) or _BOLD.fullmatch(line):
+            known = _section(heading[1])
+            section, continues = known or Section.CONTEXT, False
+            if known is None:
+                found.setdefault(section, []).append(heading[1].strip("#:： "))
         elif not bare or bare == HEADER or bare.lower() in _NOTHING:
-            continues = False
+            continues = continues and not bare
         elif item := _ITEM.match(line):
             continues = item[1].strip().lower() not in _NOTHING
             if continues:
@@ -111,8 +117,8 @@ def read_sections(text: str) -> dict[Section, list[str]]:
     return found
 
 
-def _section(heading: str) -> Section:
+def _section(heading: str) -> Section | None:
     for section, words in _WORDS:
         if any(word in heading.lower() for word in words.split("|")):
             return section
-    return Section.CONTEXT
+    return Section.CONTEXT if _CONTEXT in heading.lower() else None

@@ -13,7 +13,7 @@ from ..edits import Drop, Edit, Together, brief, named
 from ..formats import Problem
 from ..groups import GroupKind, MessageGroup
 from ..index import MessageIndex
-from ..run import CompactionResult
+from ..outcome import CompactionResult
 
 __all__ = ["Outcome", "broken_law", "described"]
 

@@ -59,11 +59,6 @@ _perhaps_thoughts = st.sampled_from((_NO_FIELDS, *_THOUGHTS))
 _perhaps_extras = st.sampled_from((_NO_FIELDS, _NO_FIELDS, *_EXTRAS))
 
 
-def _copied(value: Any) -> Any:
-    """The value with no list or dictionary in common with another message."""
-    return copy.deepcopy(value)
-
-
 def _part(text: str) -> Message:
     return {"type": "text", "text": text}
 
@@ -120,8 +115,8 @@ def _tool_calls(draw: st.DrawFn, answered: bool = True) -> list[Message]:
     calls = draw(st.lists(_call(), min_size=1, max_size=3, unique_by=lambda call: str(call["id"])))
     content = draw(st.none() | _spoken)
     asked: Message = {"role": "assistant", "content": content, "tool_calls": calls, **draw(_perhaps_thoughts)}
-    before = draw(st.sampled_from((0, 0, 0, 1)))
-    alone: list[Message] = [{"role": "assistant", "content": "", **draw(_thoughts)} for _ in range(before)]
+    thinks = draw(st.integers(0, 3)) == 3
+    alone: list[Message] = [{"role": "assistant", "content": "", **draw(_thoughts)}] if thinks else []
     order = draw(st.permutations([str(call["id"]) for call in calls]))
     results = [{"role": "tool", "tool_call_id": id, "content": draw(_outputs)} for id in order]
     return [*alone, asked, *(results if answered else results[1:])]
@@ -154,12 +149,12 @@ _exchanges = st.one_of(
 def conversation(draw: st.DrawFn, *, pending: bool, max_size: int) -> list[Message]:
     """Exchanges in any order, often after instructions; perhaps one user message twice, perhaps calls at the end that wait."""
     exchanges = draw(st.lists(_instructions, max_size=2)) + draw(st.lists(_exchanges, min_size=1, max_size=max_size))
-    messages: list[Message] = _copied([message for exchange in exchanges for message in exchange])
+    messages: list[Message] = copy.deepcopy([message for exchange in exchanges for message in exchange])
     asked = [message for message in messages if message["role"] == "user"]
     if asked and draw(st.integers(0, 7)) == 7:
         messages.append(draw(st.sampled_from(asked)))
     if pending and draw(st.booleans()):
-        messages += _copied(draw(_tool_calls(answered=False)))
+        messages += copy.deepcopy(draw(_tool_calls(answered=False)))
     return messages
 
 
@@ -186,7 +181,7 @@ def _move(messages: list[Message], place: int, other: int) -> None:
 
 def _repeat(messages: list[Message], place: int, other: int) -> None:
     """A call or result comes twice."""
-    messages.insert(other % (len(messages) + 1), _copied(messages[place]))
+    messages.insert(other % (len(messages) + 1), copy.deepcopy(messages[place]))
 
 
 def _rename(messages: list[Message], place: int, other: int) -> None:

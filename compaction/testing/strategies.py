@@ -4,14 +4,14 @@
     >>> from compaction.triggers import tokens_exceed
     >>> check_strategy(Truncation(trigger=tokens_exceed(500)))
 
-Nothing here trusts the index about what it did: messages are told apart as objects, sizes are measured again from the view.
+Messages are told apart as objects and sizes are measured again from the view; only about groups the index is believed.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import anyio
 
@@ -19,7 +19,7 @@ from ..context import RunContext
 from ..formats import MessageFormat
 from ..index import MessageIndex
 from ..messages import Message
-from ..run import CompactionResult, run
+from ..run import run
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from .laws import LawBroken
@@ -63,7 +63,7 @@ def check_strategy(
     def read(given: Sequence[Any]) -> MessageIndex:
         return MessageIndex(given, counter=counter, format=format, context=context, pin=pin)
 
-    def broken(given: list[Any]) -> tuple[int, str] | None:
+    def broken(given: list[Any]) -> _Found | None:
         return anyio.run(_first_broken, strategy, read, given, backend=backend)
 
     for conversation in sample_conversations() if messages is None else [list(messages)]:
@@ -71,10 +71,12 @@ def check_strategy(
             raise _smallest(conversation, found, broken)
 
 
-_Read = Callable[[Sequence[Any]], MessageIndex]
+_Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
+_Found: TypeAlias = tuple[int, str]
+"""A law, and how it is broken."""
 
 
-async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]) -> tuple[int, str] | None:
+async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]) -> _Found | None:
     """The first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
     original = copy.deepcopy(messages)
     index = read(messages)
@@ -91,7 +93,7 @@ async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]
     )
 
 
-async def _settles(strategy: StrategyLike, outcome: Outcome) -> tuple[int, str] | None:
+async def _settles(strategy: StrategyLike, outcome: Outcome) -> _Found | None:
     """Law 5."""
     if outcome.result.failures:
         return None
@@ -104,9 +106,9 @@ async def _settles(strategy: StrategyLike, outcome: Outcome) -> tuple[int, str] 
     return None
 
 
-async def _repeats(strategy: StrategyLike, outcome: Outcome, original: list[Any]) -> tuple[int, str] | None:
+async def _repeats(strategy: StrategyLike, outcome: Outcome, original: list[Any]) -> _Found | None:
     """Law 7."""
-    other: CompactionResult = await run(outcome.read(original), strategy)
+    other = await run(outcome.read(original), strategy)
     if described(other.edits) != described(outcome.result.edits):
         return 7, f"on equal messages it did {described(outcome.result.edits)}, then {described(other.edits)}"
     if other.messages != outcome.result.messages:
@@ -114,7 +116,7 @@ async def _repeats(strategy: StrategyLike, outcome: Outcome, original: list[Any]
     return None
 
 
-def _returns(outcome: Outcome) -> tuple[int, str] | None:
+def _returns(outcome: Outcome) -> _Found | None:
     """Law 9."""
     index, source = outcome.index, outcome.source
     index.rollback(0)
@@ -127,7 +129,7 @@ def _returns(outcome: Outcome) -> tuple[int, str] | None:
     return None
 
 
-def _smallest(messages: list[Any], found: tuple[int, str], broken: Callable[[list[Any]], tuple[int, str] | None]) -> LawBroken:
+def _smallest(messages: list[Any], found: _Found, broken: Callable[[list[Any]], _Found | None]) -> LawBroken:
     """The error for the smallest conversation that could be found, by leaving messages out, that breaks the same law."""
     tries, size = _SMALLER_TRIES, len(messages) // 2
     while size and tries:
@@ -144,7 +146,7 @@ def _smallest(messages: list[Any], found: tuple[int, str], broken: Callable[[lis
     return LawBroken(*found, messages)
 
 
-def _attempted(broken: Callable[[list[Any]], tuple[int, str] | None], messages: list[Any]) -> tuple[int, str] | None:
+def _attempted(broken: Callable[[list[Any]], _Found | None], messages: list[Any]) -> _Found | None:
     """What a smaller conversation shows; an exception it raises is another finding, not this one."""
     try:
         return broken(messages)

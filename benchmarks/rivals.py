@@ -1,0 +1,171 @@
+"""What others do to a list of chat messages that has to fit a budget, each through an adapter of dictionaries.
+
+Every package is used as its own documentation shows, with a counter of a token for four characters where it takes one. Run in
+an environment of its own (`make bench-validity`); a package that is not there is left out and named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import attrs
+
+__all__ = ["RIVALS", "Rival"]
+
+Raw = dict[str, Any]
+
+
+@attrs.frozen
+class Rival:
+    """A way of making a chat fit that somebody else wrote.
+
+    Args:
+        package: Its distribution.
+        name: What is called, and how.
+        fit: Takes messages and a budget in tokens, and returns messages.
+    """
+
+    package: str
+    name: str
+    fit: Callable[[list[Raw], int], list[Raw]]
+
+    @property
+    def version(self) -> str | None:
+        """The installed release; ``None`` if there is none."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return None
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
+# ------------------------------------------------------------------------ agent-framework-core
+
+
+def _agent_framework(strategy: str) -> Callable[[list[Raw], int], list[Raw]]:
+    def fit(messages: list[Raw], budget: int) -> list[Raw]:
+        import agent_framework as af
+
+        from .conversation import peer_messages
+        from .peer import COUNTER, awaited
+
+        made = {
+            "budget": lambda: af.TokenBudgetComposedStrategy(token_budget=budget, tokenizer=COUNTER, strategies=[]),
+            "truncation": lambda: af.TruncationStrategy(max_n=budget, compact_to=budget, tokenizer=COUNTER),
+            "window": lambda: af.ContextWindowCompactionStrategy(
+                max_context_window_tokens=budget, max_output_tokens=0, tokenizer=COUNTER
+            ),
+        }[strategy]()
+        view = awaited(af.apply_compaction(peer_messages(messages), strategy=made, tokenizer=COUNTER))
+        return [_of_agent_framework(message) for message in view]
+
+    return fit
+
+
+def _of_agent_framework(message: Any) -> Raw:
+    role = str(message.role)
+    calls = [content for content in message.contents if content.type == "function_call"]
+    results = [content for content in message.contents if content.type == "function_result"]
+    text = "".join(content.text for content in message.contents if content.type == "text")
+    if results:
+        return {"role": "tool", "tool_call_id": results[0].call_id, "content": str(results[0].result)}
+    if calls:
+        made = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+        return {"role": role, "content": text or None, "tool_calls": made}
+    return {"role": role, "content": text}
+
+
+# ------------------------------------------------------------------------ LangChain and langmem
+
+
+def _count(messages: Sequence[Any]) -> int:
+    return sum(4 + _tokens(f"{message.content}{getattr(message, 'tool_calls', None) or ''}") for message in messages)
+
+
+def _langchain(**options: Any) -> Callable[[list[Raw], int], list[Raw]]:
+    def fit(messages: list[Raw], budget: int) -> list[Raw]:
+        from langchain_core.messages import convert_to_messages, convert_to_openai_messages, trim_messages
+
+        kept = trim_messages(
+            convert_to_messages(messages),
+            max_tokens=budget,
+            token_counter=_count,
+            strategy="last",
+            include_system=True,
+            **options,
+        )
+        return convert_to_openai_messages(kept)  # type: ignore[return-value]
+
+    return fit
+
+
+def _langmem(messages: list[Raw], budget: int) -> list[Raw]:
+    from langchain_core.messages import AIMessage, convert_to_messages, convert_to_openai_messages
+    from langchain_core.runnables import RunnableLambda
+    from langmem.short_term import summarize_messages
+
+    read = convert_to_messages(messages)
+    for number, message in enumerate(read):
+        message.id = str(number)
+    done = summarize_messages(
+        read,
+        running_summary=None,
+        model=RunnableLambda(lambda prompt: AIMessage("What was said before.")),
+        max_tokens=budget,
+        max_summary_tokens=max(16, budget // 8),
+        token_counter=_count,
+    )
+    return convert_to_openai_messages(done.messages)  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------ smaller packages
+
+
+def _ctx_compact(messages: list[Raw], budget: int) -> list[Raw]:
+    import ctx_compact
+
+    return list(ctx_compact.compact(messages, max_tokens=budget).messages)
+
+
+def _tessera(messages: list[Raw], budget: int) -> list[Raw]:
+    import tessera
+
+    return list(tessera.compact(messages, max_tokens=budget).transcript)
+
+
+def _chatfit(messages: list[Raw], budget: int) -> list[Raw]:
+    import chatfit.tokens
+
+    chatfit.tokens._tiktoken_encoder = lambda model: None  # as without tiktoken: its vocabulary is not on this disk
+    return list(chatfit.fit(messages, budget).messages)
+
+
+def _cutctx(messages: list[Raw], budget: int) -> list[Raw]:
+    raise NotImplementedError("it needs Python 3.12")
+
+
+RIVALS = (
+    Rival("agent-framework-core", "`TokenBudgetComposedStrategy`", _agent_framework("budget")),
+    Rival("agent-framework-core", "`TruncationStrategy`", _agent_framework("truncation")),
+    Rival("agent-framework-core", "`ContextWindowCompactionStrategy`", _agent_framework("window")),
+    Rival("langchain-core", "`trim_messages`, its defaults", _langchain()),
+    Rival(
+        "langchain-core",
+        "`trim_messages`, `start_on` and `end_on` as documented",
+        _langchain(start_on="human", end_on=("human", "tool")),
+    ),
+    Rival("langmem", "`summarize_messages`", _langmem),
+    Rival("ctx-compact", "`compact`", _ctx_compact),
+    Rival("tessera-transcript", "`compact`", _tessera),
+    Rival("chatfit", "`fit`", _chatfit),
+    Rival("cutctx", "not run: it asks for Python 3.12", _cutctx),
+)

@@ -1,0 +1,255 @@
+"""How much of what compaction leaves a provider would take: ours in every format, and others on chats.
+
+``make bench-validity`` runs it and writes the tables into ``docs/validity.md``. Conversations are those of the property tests
+(`tests/wires.py`), plain chats made here for the others, and the recorded ones, converted to each format. An output counts as
+valid if it breaks no rule that its input did not break; in the table of others mistral_common's V13 judges beside our rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import logging
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from compaction import MessageIndex, compact_sync, presets
+from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.strategies import SlidingWindow, Strategy, Truncation
+from compaction.triggers import tokens_exceed
+
+from .rivals import RIVALS, Rival
+from .tables import table
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "validity.md"
+FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini)
+SHARES = (0.5, 0.25)
+
+Raw = dict[str, Any]
+Chats = Sequence[list[Raw]]
+
+
+# ------------------------------------------------------------------------ conversations
+
+
+def generated(cases: int) -> dict[MessageFormat, list[list[Raw]]]:
+    """Conversations of each format, as the property tests draw them."""
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis.strategies import SearchStrategy
+    from wires import anthropic_conversations, gemini_conversations, responses_conversations
+
+    from compaction.testing import conversations
+
+    sources = (conversations(pending=True), responses_conversations(), anthropic_conversations(), gemini_conversations())
+    drawing = settings(
+        max_examples=cases, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+    def drawn(source: SearchStrategy[list[Raw]]) -> list[list[Raw]]:
+        found: list[list[Raw]] = []
+
+        @drawing
+        @given(source)
+        def keep(conversation: list[Raw]) -> None:
+            found.append(conversation)
+
+        keep()
+        return found
+
+    return {format: drawn(source) for format, source in zip(FORMATS, sources, strict=True)}
+
+
+def recorded(folder: Path, each: int) -> list[list[Raw]]:
+    """The first conversations of every recorded file."""
+    found: list[list[Raw]] = []
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            found += [json.loads(line)["messages"] for _, line in zip(range(each), lines, strict=False)]
+    return found
+
+
+def chats(cases: int) -> list[list[Raw]]:
+    """Plain chats that every package can read: texts, parallel calls of functions, results in any order; all valid."""
+    return [_chat(random.Random(seed)) for seed in range(cases)]
+
+
+def _chat(dice: random.Random) -> list[Raw]:
+    chat: list[Raw] = [{"role": "system", "content": "Answer briefly."}] if dice.random() < 0.7 else []
+    for turn in range(dice.randint(3, 12)):
+        chat.append({"role": "user", "content": f"Question {turn}? " * dice.randint(1, 20)})
+        for step in range(dice.choice((0, 1, 1, 2, 4))):
+            ids = [f"call_{turn}_{step}_{number}" for number in range(dice.randint(1, 4))]
+            calls = [{"id": id, "type": "function", "function": {"name": "look", "arguments": '{"at": "a.py"}'}} for id in ids]
+            said = "Let me look." if dice.random() < 0.3 else ""
+            chat.append({"role": "assistant", "content": said, "tool_calls": calls})
+            results = [
+                {"role": "tool", "tool_call_id": id, "content": "a line of output\n" * dice.randint(1, 60)} for id in ids
+            ]
+            chat += dice.sample(results, len(results))
+        if turn % 5 or dice.random() < 0.8:
+            chat.append({"role": "assistant", "content": f"Answer {turn}. " * dice.randint(1, 20)})
+    return [*chat, {"role": "user", "content": "And now?"}]
+
+
+# ------------------------------------------------------------------------ verdicts
+
+
+def stays_valid(before: list[Raw], after: list[Raw], format: MessageFormat) -> bool:
+    """Whether no rule is broken that was not."""
+    return {problem.rule for problem in format.validate(after)} <= {problem.rule for problem in format.validate(before)}
+
+
+def mistral_takes(messages: Sequence[Raw]) -> bool:
+    """Whether mistral_common's V13 rules take the order and the pairs; a last answer, which they refuse, is left out."""
+    from mistral_common.exceptions import MistralCommonException
+    from mistral_common.protocol.instruct.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+    from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
+    from mistral_common.protocol.instruct.validator import MistralRequestValidatorV13, ValidationMode
+
+    def read(message: Raw) -> Any:
+        if message["role"] == "tool":
+            return ToolMessage(content="x", tool_call_id=str(message.get("tool_call_id")))
+        if message["role"] in ("system", "developer"):
+            return SystemMessage(content="x")
+        if message["role"] == "user":
+            return UserMessage(content="x")
+        calls = [ToolCall(id=str(call["id"]), function=FunctionCall(name="f", arguments="{}")) for call in _calls(message)]
+        return AssistantMessage(content="x", tool_calls=calls or None)
+
+    kept = list(messages)
+    while kept and kept[-1]["role"] == "assistant" and not _calls(kept[-1]):
+        kept.pop()
+    try:
+        MistralRequestValidatorV13(mode=ValidationMode.serving).validate_messages([read(message) for message in kept])
+    except MistralCommonException:
+        return False
+    return True
+
+
+def _calls(message: Raw) -> Sequence[Any]:
+    return message.get("tool_calls") or ()
+
+
+def _percent(part: int, whole: int) -> str:
+    if not whole:
+        return "-"
+    return "100 %" if part == whole else f"{min(99.9, 100 * part / whole):.1f} %"
+
+
+# ------------------------------------------------------------------------ tables
+
+
+def our_rows(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[Strategy]) -> Iterator[list[str]]:
+    """A strategy a row: for each format the valid outputs of each group, then how many outputs differ from their input."""
+    for strategy in strategies:
+        cells = [f"`{_short(strategy)}`"]
+        changed = whole = 0
+        for format in FORMATS:
+            shares: list[str] = []
+            for group in groups:
+                fine = 0
+                for messages in group[format]:
+                    left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
+                    fine += stays_valid(messages, left, format)
+                    changed += left != messages
+                whole += len(group[format])
+                shares.append(_percent(fine, len(group[format])))
+            cells.append(" / ".join(shares))
+        _say(cells[0])
+        yield [*cells, f"{changed:,} of {whole:,}"]
+
+
+def _short(strategy: Strategy) -> str:
+    text = repr(strategy).replace("|", "or")
+    for left_out in ("trigger=always, ", "target=never, ", "drop_system=False", "session='default', ", "store=Shelf(), "):
+        text = text.replace(left_out, "")
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def fitted(name: str, fit: Callable[[list[Raw], int], list[Raw]], groups: Sequence[Chats]) -> list[str]:
+    """One way to make chats fit, a row: valid by our rules and by V13's, too large, and raised, of each group."""
+    cells = [name]
+    for group in groups:
+        ours = theirs = over = failed = 0
+        for messages in group:
+            tokens = MessageIndex(messages, counter="chars/4", format=openai_chat).tokens
+            for share in SHARES:
+                try:
+                    left = fit([dict(message) for message in messages], int(tokens * share))
+                except Exception:
+                    failed += 1
+                    continue
+                ours += bool(left) and stays_valid(messages, left, openai_chat)
+                theirs += bool(left) and mistral_takes(left)
+                over += MessageIndex(left, counter="chars/4", format=openai_chat).tokens > 1.1 * tokens * share
+        whole = len(SHARES) * len(group)
+        cells += [_percent(ours, whole), _percent(theirs, whole), f"{over:,}", f"{failed:,}"]
+    _say(name)
+    return cells
+
+
+def _ours(make: Callable[[int], Strategy]) -> Callable[[list[Raw], int], list[Raw]]:
+    return lambda messages, budget: compact_sync(messages, make(budget), counter="chars/4").messages
+
+
+OURS: dict[str, Callable[[int], Strategy]] = {
+    "**ours**, `presets.token_budget`": presets.token_budget,
+    "**ours**, `presets.context_window`": presets.context_window,
+    "**ours**, `Truncation`": lambda budget: Truncation(trigger=tokens_exceed(budget), keep=SlidingWindow().keep),
+}
+
+
+def their_rows(groups: Sequence[Chats]) -> Iterator[list[str]]:
+    """Ours, then every other package that is here."""
+    for name, make in OURS.items():
+        yield fitted(name, _ours(make), groups)
+    for rival in RIVALS:
+        if rival.version is None:
+            yield [f"{rival.package}: {_missing(rival)}", *["-"] * (4 * len(groups))]
+        else:
+            yield fitted(f"{rival.package} {rival.version}, {rival.name}", rival.fit, groups)
+
+
+def _missing(rival: Rival) -> str:
+    return rival.name if rival.name.startswith("not run") else "not installed"
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=200, help="generated conversations of each kind")
+    parser.add_argument("--each", type=int, default=5, help="recorded conversations of each file")
+    parser.add_argument("--corpus", type=Path, default=ROOT.parent / "shared" / "corpus" / "dev")
+    arguments = parser.parse_args()
+    sys.path.append(str(ROOT / "tests"))
+    logging.disable(logging.WARNING)
+    from wires import STRATEGIES
+
+    logs = recorded(arguments.corpus, arguments.each)
+    of_logs = {format: [convert(chat, to=format, format=openai_chat).messages for chat in logs] for format in FORMATS}
+    head = ["strategy", *[format.name for format in FORMATS], "outputs that differ"]
+    ours = table(head, our_rows([generated(arguments.cases), of_logs], STRATEGIES))
+    measures = ("valid", "valid by V13", "over budget", "raised")
+    valid_logs = [chat for chat in logs if not openai_chat.validate(chat)]
+    head = ["what", *[f"{kind}: {measure}" for kind in ("generated", "recorded") for measure in measures]]
+    theirs = table(head, their_rows([chats(arguments.cases), valid_logs]))
+    made = f"Made by `make bench-validity` on {datetime.now(UTC).date()}."
+    text = PAGE.read_text(encoding="utf-8")
+    for name, lines in (("validity-ours", [made, "", *ours]), ("validity-rivals", [made, "", *theirs])):
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, _, rest = text.partition(start)
+        text = "\n".join([before + start, "", *lines, "", end + rest.partition(end)[2]])
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Prompt-cache breakpoints in the places where Anthropic's cache pays: the system prompt and the three latest messages.
+
+A provider keeps what stands before a breakpoint for some minutes and bills it at a tenth when the next request starts with the
+same bytes. The first breakpoint holds all the time, the other three move along with the conversation. Rules and table are those
+of Hermes Agent ("system and 3"); ``docs/hermes-plugin.md`` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from .errors import ConfigurationError, InvalidMessage
+
+__all__ = ["BREAKPOINTS", "CacheTTL", "apply_cache_control", "cached_prefix", "should_cache"]
+
+BREAKPOINTS: Final = 4
+"""How many breakpoints Anthropic takes in one request."""
+
+CacheTTL: TypeAlias = Literal["5m", "1h"]
+"""How long a provider keeps what stands before a breakpoint."""
+
+_KEY: Final = "cache_control"
+_PROVIDERS: Final = ("anthropic", "openrouter", "nous")
+
+
+def apply_cache_control(messages: Sequence[Any], ttl: CacheTTL = "5m", *, native: bool = False) -> list[Any]:
+    """A copy of a request's messages with at most four breakpoints: the system message, and the latest that can carry one.
+
+    ============== ================================== ========================================
+    content        native                             through a gateway
+    ============== ================================== ========================================
+    text           as a list of one part, marked      the same
+    list           its last part is marked            the same; skipped if that is no object
+    none or empty  the message is marked              skipped; of a system message, marked
+    tool message   the message is marked              as its content, skipped if it is empty
+    ============== ================================== ========================================
+
+    What is skipped takes no breakpoint from an earlier message. Breakpoints that were there before are taken out first, so
+    marking again moves them. Cost: O(messages); only messages that change are copied.
+
+    Args:
+        messages: A request in OpenAI chat form.
+        ttl: Five minutes, or an hour for sessions with breaks in them; writing to an hour's cache costs more.
+        native: Whether it goes to Anthropic's own API, by an adapter that moves a message's mark to where it belongs.
+
+    Raises:
+        ConfigurationError: If the time is neither.
+        InvalidMessage: If a message is no mapping.
+
+    >>> apply_cache_control([{"role": "user", "content": "hi"}])
+    [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi', 'cache_control': {'type': 'ephemeral'}}]}]
+    """
+    if ttl not in ("5m", "1h"):
+        raise ConfigurationError(f"apply_cache_control(ttl={ttl!r}): use '5m' or '1h'")
+    mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
+    copies = [_unmarked(message, place) for place, message in enumerate(messages)]
+    chosen: list[int] = []
+    if copies and copies[0].get("role") == "system":
+        chosen.append(0)
+    others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
+    chosen += others[len(chosen) - BREAKPOINTS :]
+    for place in chosen:
+        copies[place] = _marked(copies[place], mark, native)
+    return copies
+
+
+def _unmarked(message: object, place: int) -> Any:
+    """The message without breakpoints; itself if it has none."""
+    if not isinstance(message, Mapping):
+        raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
+    known = cast("Mapping[str, Any]", message)
+    parts = _parts(known)
+    if _KEY not in known and not any(isinstance(part, Mapping) and _KEY in part for part in parts):
+        return known
+    bare = {key: value for key, value in known.items() if key != _KEY}
+    if parts:
+        bare["content"] = [_without_key(part) for part in parts]
+    return bare
+
+
+def _parts(message: Mapping[str, Any]) -> list[Any]:
+    """The parts of a message whose content is a list; else none."""
+    content = message.get("content")
+    parts: list[Any] = [*content] if isinstance(content, list) else []
+    return parts
+
+
+def _without_key(part: Any) -> Any:
+    if not isinstance(part, Mapping):
+        return part
+    return {key: value for key, value in cast("Mapping[str, Any]", part).items() if key != _KEY}
+
+
+def _carries(message: Mapping[str, Any], native: bool) -> bool:
+    """Whether the provider heeds a mark on this message."""
+    parts = _parts(message)
+    if parts and not _is_marked_whole(message, native):
+        return isinstance(parts[-1], Mapping)
+    return native or bool(message.get("content"))
+
+
+def _is_marked_whole(message: Mapping[str, Any], native: bool) -> bool:
+    return native and message.get("role") == "tool"
+
+
+def _marked(message: Mapping[str, Any], mark: dict[str, str], native: bool) -> dict[str, Any]:
+    content = message.get("content")
+    if _is_marked_whole(message, native) or not content:
+        return {**message, _KEY: dict(mark)}
+    if isinstance(content, str):
+        return {**message, "content": [{"type": "text", "text": content, _KEY: dict(mark)}]}
+    *others, last = _parts(message)
+    if not isinstance(last, Mapping):
+        return {**message}
+    return {**message, "content": [*others, {**cast("Mapping[str, Any]", last), _KEY: dict(mark)}]}
+
+
+def should_cache(model: str, provider: str) -> bool:
+    """Whether breakpoints make sense: a Claude model, and a provider that passes them on.
+
+    Args:
+        model: Its name, with or without a vendor before it.
+        provider: ``"anthropic"``, ``"openrouter"`` or ``"nous"``; any other does not.
+
+    >>> should_cache("anthropic/claude-sonnet-4.5", "openrouter"), should_cache("gpt-5", "openrouter")
+    (True, False)
+    """
+    return "claude" in model.lower() and provider.lower() in _PROVIDERS
+
+
+def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
+    """How many of a request's first messages are those of the request before: what its provider may read from its cache.
+
+    Breakpoints are no difference; anything else is. Cost: O(what is equal).
+
+    Args:
+        previous: The messages of the request before.
+        current: The messages of this one.
+
+    >>> cached_prefix([{"role": "user", "content": "a"}], [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+    1
+    """
+    same = 0
+    for place, (before, now) in enumerate(zip(previous, current, strict=False)):
+        if before is not now and _plain(before, place) != _plain(now, place):
+            break
+        same += 1
+    return same
+
+
+def _plain(message: object, place: int) -> Any:
+    """The message without breakpoints, its text as it was before one was put on it."""
+    bare: Any = _unmarked(message, place)
+    parts = _parts(bare)
+    if bare is message or len(parts) != 1 or not isinstance(parts[0], Mapping):
+        return bare
+    part = cast("Mapping[str, Any]", parts[0])
+    return {**bare, "content": part["text"]} if {*part} == {"type", "text"} else bare

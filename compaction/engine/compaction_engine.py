@@ -1,0 +1,348 @@
+"""The engine that compacts with a session of this package behind it."""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.from_thread import start_blocking_portal
+
+from .. import presets
+from ..errors import InputError
+from ..index import MessageIndex
+from ..outcome import CompactionResult
+from ..recall import TOOLS, handle_tool_call, tool_schemas
+from ..session import CompactionSession
+from ..stores import SQLiteStore, Store
+from ..strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
+from ..summarizers import OpenAISummarizer, Summarizer
+from ..tokens import TokenCounter
+from .contract import ContextEngine
+from .lossless import lossless_compressor, of_conversation, stores_in
+from .pressure import ContextPressure, PressureNotice
+from .settings import EngineSettings
+
+__all__ = ["CompactionEngine"]
+
+_STRIKES: Final = 2
+_OPENROUTER: Final = "https://openrouter.ai/api/v1"
+
+
+@attrs.frozen
+class _Main:
+    """The main model, as the host named it last."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = attrs.field(default="", repr=False)
+
+
+class CompactionEngine(ContextEngine):
+    """Compacts a host's conversation by a pipeline, by default `compaction.presets.hermes`. Holds state: one session.
+
+    Nothing is lost when it fails: `compress` then returns the list it was given, and says why in ``last_error``. After two
+    compactions in a row that did not bring the reported tokens below the threshold, it waits until they fall, the model is
+    switched, or a person asks.
+
+    With a store (``settings.store``, or one in the pipeline), what leaves the conversation can be read back by the tools of
+    `compaction.recall`, which the engine offers; the documented compressor then leaves stubs, which name what they stand for,
+    in place of its placeholder.
+
+    Args:
+        settings: How it works; by default as documented.
+        context_length: The model's window in tokens, until `update_model`.
+        strategy: What compacts, in place of the settings' pipeline; its own trigger plays no part, as the host says when.
+        summarizer: Who writes summaries, in place of the settings' model.
+        counter: A token counter or the name of one.
+        clock: Seconds, for what is stored.
+        pressure: To make notices that a compaction is near, for the host to show; ``None`` for none, see `ContextPressure`.
+        session_id: The conversation's name in the store, until `on_session_start`.
+
+    Raises:
+        ConfigurationError: If the pipeline's file cannot be used.
+        StateError: If the store cannot be opened.
+
+    >>> engine = CompactionEngine(context_length=128_000)
+    >>> engine.threshold_tokens, engine.should_compress(63_999), engine.should_compress(64_000)
+    (64000, False, True)
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings | None = None,
+        *,
+        context_length: int = 200_000,
+        strategy: StrategyLike | None = None,
+        summarizer: Summarizer | None = None,
+        counter: TokenCounter | str = "auto",
+        clock: Callable[[], float] = time.time,
+        pressure: ContextPressure | None = None,
+        session_id: str = "default",
+    ) -> None:
+        self.settings = EngineSettings() if settings is None else settings
+        self.context_length = context_length
+        self.threshold_percent = self.settings.threshold
+        self.threshold_tokens = int(context_length * self.threshold_percent)
+        self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
+        self.last_error: str | None = None
+        self.last_notice: PressureNotice | None = None
+        self.last_result: CompactionResult | None = None
+        self.awaiting_real_usage_after_compression = False
+        self._given: dict[str, Any] = {
+            "strategy": self._from_file() if strategy is None else as_strategy(strategy),
+            "summarizer": summarizer,
+            "counter": counter,
+            "clock": clock,
+            "pressure": pressure,
+        }
+        self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
+        self._pressure = pressure
+        self._main = _Main()
+        self._strikes = 0
+        self._unproven = False
+        self._one_thread = threading.Lock()
+        self._one_task: dict[type[BaseException], anyio.Lock] = {}
+        self._conversation = session_id
+        self._session = self._new_session()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
+        """An engine of the same settings with a conversation of its own: a host copies one for each agent."""
+        copy = type(self)(self.settings, context_length=self.context_length, session_id=self._conversation, **self._given)
+        copy.threshold_tokens, copy.threshold_percent = self.threshold_tokens, self.threshold_percent
+        return copy
+
+    @property
+    def name(self) -> str:
+        return "compaction"
+
+    @property
+    def session(self) -> CompactionSession:
+        """The conversation as the engine knows it."""
+        return self._session
+
+    @property
+    def store(self) -> Store | None:
+        """Where what leaves the conversation goes, if anywhere."""
+        return next(iter(stores_in(self._strategy())), None)
+
+    # ---------------------------------------------------------------- what compacts
+
+    def _from_file(self) -> Strategy | None:
+        if self.settings.pipeline is None:
+            return None
+        from ..config import load
+
+        return load(self.settings.pipeline)
+
+    def _strategy(self) -> Strategy:
+        """What compacts, for the present model and conversation."""
+        given: Strategy | None = self._given["strategy"]
+        strategy: Strategy = self._preset() if given is None else given
+        if self._store is not None and not stores_in(strategy):
+            strategy = lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
+        return of_conversation(strategy, self._conversation)
+
+    def _preset(self) -> Pipeline:
+        summarizer = self._given["summarizer"] or self._model()
+        return presets.hermes(
+            self.context_length,
+            summarizer,
+            threshold=self.threshold_percent,
+            target_ratio=self.settings.target_ratio,
+            protect_first_n=self.settings.protect_first_n,
+            protect_last_n=self.settings.protect_last_n,
+            on_failure="keep" if summarizer is None else "digest",
+        )
+
+    def _model(self) -> Summarizer | None:
+        settings, main = self.settings, self._main
+        model = settings.summary_model or (main.model if settings.summary_provider == "main" else "")
+        if not model:
+            return None
+        url, key_env, key = settings.summary_base_url, settings.summary_key_env, None
+        if url is None and settings.summary_provider == "openrouter":
+            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
+        elif url is None:
+            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
+            key = "none"  # a server at home asks for none; any other says so, and a digest takes over
+        return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
+
+    def _new_session(self) -> CompactionSession:
+        return CompactionSession(
+            self._strategy(),
+            counter=self._given["counter"],
+            window=self.context_length,
+            clock=self._given["clock"],
+            id=self._conversation,
+        )
+
+    # ---------------------------------------------------------------- when
+
+    def update_from_response(self, usage: Mapping[str, Any]) -> None:
+        """Take what the provider reported; what is missing counts as 0.
+
+        Raises:
+            InputError: If it is no mapping, or a figure in it is no whole number >= 0.
+        """
+        prompt, completion = _reported(usage, "prompt_tokens"), _reported(usage, "completion_tokens")
+        self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
+        self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
+        self.awaiting_real_usage_after_compression = False
+        if prompt < self.threshold_tokens:
+            self._strikes = 0
+        elif self._unproven:
+            self._strikes += 1
+        self._unproven = False
+        if self._pressure is not None:
+            self._pressure, self.last_notice = self._pressure.seen(prompt, self.threshold_tokens)
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        return self.settings.enabled and tokens >= self.threshold_tokens > 0 and self._strikes < _STRIKES
+
+    def should_compress_preflight(self, messages: list[Any]) -> bool:
+        """Whether a rough estimate, four characters a token, reaches the threshold; O(characters).
+
+        What cannot be read cannot be compacted: then not, and ``last_error`` says why.
+        """
+        try:
+            tokens = MessageIndex(messages, counter="chars/4").tokens
+        except InputError as error:
+            self.last_error = f"{type(error).__name__}: {error}"
+            return False
+        return self.should_compress(tokens)
+
+    def should_defer_preflight_to_real_usage(self, rough_tokens: int) -> bool:
+        """Whether a compaction was done and no usage has been reported since."""
+        return self.awaiting_real_usage_after_compression and rough_tokens >= self.threshold_tokens
+
+    def has_content_to_compress(self, messages: list[Any]) -> bool:
+        """Whether there are more messages than the protected ones, where the default pipeline runs."""
+        return self._given["strategy"] is not None or len(messages) > self.protect_first_n + self.protect_last_n
+
+    # ---------------------------------------------------------------- compacting
+
+    def compress(
+        self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
+    ) -> list[Any]:
+        """The conversation, compacted now; from a thread with or without an event loop.
+
+        The list is returned as it is, with the reason in ``last_error``, if it cannot be read or anything fails.
+        """
+        with self._one_thread, start_blocking_portal() as portal:
+            return portal.call(self.compress_async, messages, current_tokens, focus_topic, force)
+
+    async def compress_async(
+        self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
+    ) -> list[Any]:
+        """`compress` for a host that awaits."""
+        async with self._one_task.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock()):  # a lock for each async backend
+            self.last_error, self.last_result = None, None
+            if force:
+                self._strikes = 0
+            try:
+                self._session.index.sync(messages)
+                self._note_tokens(current_tokens)
+                result = await self._session.compact(focus=focus_topic)
+            except Exception as error:  # the host's conversation goes on, whatever fails in here
+                self.last_error = f"{type(error).__name__}: {error}"
+                return messages
+            return self._noted(messages, result)
+
+    def _noted(self, messages: list[Any], result: CompactionResult) -> list[Any]:
+        """What to return; the list itself if nothing in it changed."""
+        self.last_result = result
+        self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
+        self.compression_count += bool(result.edits)
+        self._unproven = True
+        changed = len(result.messages) != len(messages) or any(map(operator.is_not, result.messages, messages))
+        return list(result.messages) if changed else messages
+
+    def _note_tokens(self, current_tokens: int | None) -> None:
+        """If a request takes more tokens than the messages have, count the rest as sent with every request."""
+        included = self._session.index.included.tokens
+        if current_tokens is not None and current_tokens > included:
+            self._session.record_usage({"prompt_tokens": current_tokens, "completion_tokens": 0})
+
+    # ---------------------------------------------------------------- sessions and models
+
+    def on_session_start(self, session_id: str, **about: Any) -> None:
+        """A conversation begins, or goes on under another name (``boundary_reason="compression"``) and keeps its store."""
+        if about.get("boundary_reason") == "compression" and about.get("old_session_id"):
+            return
+        if session_id != self._conversation:
+            self._conversation = session_id
+            self._session = self._new_session()
+
+    def on_session_reset(self) -> None:
+        super().on_session_reset()
+        self._strikes, self._unproven, self._pressure = 0, False, self._given["pressure"]
+        self.last_error = self.last_notice = self.last_result = None
+        self.awaiting_real_usage_after_compression = False
+        self._session = self._new_session()
+
+    def update_model(  # noqa: PLR0917 - the host's contract
+        self,
+        model: str,
+        context_length: int,
+        base_url: str = "",
+        api_key: str = "",
+        provider: str = "",
+        api_mode: str = "",
+    ) -> None:
+        """Compute every budget anew for the model's window; what was compacted stays compacted.
+
+        Raises:
+            ConfigurationError: If the window is not above 0; then nothing changes.
+        """
+        before = self.context_length, self._main, self.threshold_percent
+        self.context_length, self._main = context_length, _Main(model, base_url, api_key)
+        self.threshold_percent = self.settings.threshold
+        try:
+            self._session.reconfigure(self._strategy(), window=context_length)
+        except Exception:
+            self.context_length, self._main, self.threshold_percent = before
+            raise
+        self.threshold_tokens = int(context_length * self.threshold_percent)
+        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
+        self._strikes, self._unproven = 0, False
+
+    # ---------------------------------------------------------------- tools and status
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """The tools that read stored messages back; none without a store."""
+        return [] if self.store is None else [schema["function"] for schema in tool_schemas()]
+
+    def handle_tool_call(self, name: str, args: Mapping[str, Any], **about: Any) -> str:
+        store = self.store
+        if store is None or name not in TOOLS:
+            return super().handle_tool_call(name, args)
+        return handle_tool_call(name, args, store=store, session=self._conversation)
+
+    def get_status(self) -> dict[str, Any]:
+        """The host's five figures, and what the last compaction did."""
+        result = self.last_result
+        return {
+            **super().get_status(),
+            "engine": self.name,
+            "outcome": None if result is None else result.outcome,
+            "error": self.last_error,
+            "notice": None if self.last_notice is None else str(self.last_notice),
+            "waiting": self._strikes >= _STRIKES,
+        }
+
+
+def _reported(usage: Mapping[str, Any], name: str) -> int:
+    value: Any = usage.get(name, 0) if isinstance(usage, Mapping) else None
+    if value is None and isinstance(usage, Mapping):
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
+    return value

@@ -1,0 +1,129 @@
+"""``format=None``: the format is looked for, in every function that takes one; what cannot be told is a typed error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from chats import Chat, call, result, system, turns, user
+from hypothesis import given
+from hypothesis import strategies as st
+from wires import anthropic_conversations, gemini_conversations, responses_conversations
+
+from compaction import MessageIndex, compact_sync, last, repair, validate
+from compaction.errors import UnknownFormat
+from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses, resolve
+from compaction.session import CompactionSession
+from compaction.strategies import Pipeline, Truncation
+from compaction.testing import conversations
+from compaction.triggers import messages_exceed
+
+ASKED = {"role": "user", "content": "What time is it?"}
+OF_ANTHROPIC = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}]},
+]
+OF_GEMINI = [{"role": "model", "parts": [{"text": "noon"}]}]
+ITEM = {"type": "message", "role": "user", "content": [{"type": "hologram", "hologram": "two formats may have it"}]}
+
+GENERATED: list[tuple[MessageFormat, st.SearchStrategy[list[Any]]]] = [
+    (openai_chat, conversations(valid=False)),
+    (openai_responses, responses_conversations()),
+    (anthropic, anthropic_conversations()),
+    (gemini, gemini_conversations()),
+]
+
+
+@pytest.mark.parametrize(("format", "drawn"), GENERATED, ids=[format.name for format, _ in GENERATED])
+@given(data=st.data())
+def test_what_is_found_reads_the_same(format: MessageFormat, drawn: st.SearchStrategy[list[Any]], data: st.DataObject) -> None:
+    """The format itself, or chat completions where nothing shows another: then both find the same problems."""
+    messages = data.draw(drawn)
+    found = resolve(None, messages)
+    assert found in (format, openai_chat)
+    assert validate(messages) == found.validate(messages)
+    assert repair(messages) == found.repair(messages)
+    assert MessageIndex(messages, counter="chars/4").format is found
+
+
+EVERYWHERE: list[Callable[[list[Any]], object]] = [
+    validate,
+    repair,
+    lambda messages: compact_sync(messages, Pipeline(), counter="chars/4"),
+    lambda messages: CompactionSession(Pipeline(), counter="chars/4").view_sync(messages),
+    lambda messages: MessageIndex(counter="chars/4").sync(messages),
+]
+
+
+@pytest.mark.parametrize("take", EVERYWHERE, ids=range(len(EVERYWHERE)))
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, messages\[0\] is openai-chat"),
+        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, messages\[0\] is anthropic"),
+        ([ITEM], "these messages fit openai-responses, anthropic alike; say which with format="),
+    ],
+)
+def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], messages: list[Any], text: str) -> None:
+    """Of two formats, or of one of two: the error says where, and that ``format=`` helps."""
+    with pytest.raises(UnknownFormat, match=text):
+        take(messages)
+
+
+def test_a_named_format_is_not_questioned() -> None:
+    """Messages of another are read as far as they can be, and ``validate`` says what is wrong with them."""
+    assert validate([ITEM], format="openai-responses") == []
+    assert MessageIndex([*OF_ANTHROPIC, call("1")], format="openai-chat", counter="chars/4").messages()[0] is OF_ANTHROPIC[0]
+
+
+class TestGrowing:
+    """A conversation often shows its format only after some turns."""
+
+    @pytest.mark.parametrize("way", ["append", "sync"])
+    def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
+        """The groups are those of an index that knew from the start; the edits stay."""
+        index = MessageIndex(turns(3), counter="chars/4")
+        assert index.format is openai_chat
+        compact = Truncation(trigger=messages_exceed(4), keep=last(groups=2))
+        edited = [edit for edit in compact(index) if hasattr(edit, "groups")]
+        for edit in edited:
+            index.apply(edit)
+        more = [ASKED, *OF_ANTHROPIC]
+        getattr(index, way)(more if way == "append" else [*index.source, *more])
+        assert index.format is anthropic
+        known = MessageIndex(turns(3), counter="chars/4", format=anthropic)
+        for edit in edited:
+            known.apply(edit)
+        known.append(more)
+        assert (index.included_groups[-1].tool_names, index.edits) == (("now",), tuple(edited))
+        assert (index.messages(), index.included) == (known.messages(), known.included)
+        assert index.rollback() is None
+        assert index.messages() == [*turns(3), *more]
+
+    def test_a_session_goes_on(self) -> None:
+        """Its first turns fit several formats; it need not be told which one comes."""
+        session = CompactionSession(Truncation(trigger=messages_exceed(3), keep=last(groups=2)), counter="chars/4")
+        messages: Chat = [ASKED]
+        assert session.view_sync(messages) == [ASKED]
+        messages += OF_ANTHROPIC
+        messages += [*turns(1), ASKED]
+        assert anthropic.validate(session.view_sync(messages)) == []
+        assert session.index.format is anthropic
+
+    def test_a_stored_index_still_looks(self) -> None:
+        """What was guessed is saved as a guess, with the messages and without."""
+        for keep in (True, False):
+            index = MessageIndex.from_dict(MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep), counter="chars/4")
+            index.sync([ASKED, *OF_ANTHROPIC])
+            assert index.format is anthropic
+        told = MessageIndex([ASKED], counter="chars/4", format="openai-chat")
+        told = MessageIndex.from_dict(told.to_dict(), counter="chars/4")
+        told.sync([ASKED, *OF_ANTHROPIC])
+        assert told.format is openai_chat
+
+    def test_another_conversation_altogether(self) -> None:
+        """A list that has nothing in common with what was known has its own format."""
+        index = MessageIndex([system(), user(), call("1"), result("1")], counter="chars/4")
+        index.sync([{"role": "user", "parts": [{"text": "hi"}]}, *OF_GEMINI])
+        assert (index.format, len(index.included_groups)) == (gemini, 2)

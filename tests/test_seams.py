@@ -1,0 +1,92 @@
+"""Seams: what may go while what is left still joins, in a format where an answer follows the user and nobody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction import Drop, MessageGroup, MessageIndex, Replace
+from compaction.formats import anthropic, openai_chat
+from compaction.strategies.seams import neighbours, replaceable, steps_to_seams
+
+ROLES = {"s": "system", "u": "user", "a": "assistant"}
+
+
+def index_of(roles: str) -> MessageIndex:
+    """A message of Anthropic's for each letter."""
+    messages = [{"role": ROLES[role], "content": f"{role}{place} " * 20} for place, role in enumerate(roles)]
+    return MessageIndex(messages, counter="chars/4", format=anthropic)
+
+
+def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
+    return [group for group in index.included_groups if group.id in ids]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"),
+    [
+        ("suauau", [1, 2, 3, 4], [[1, 2], [3, 4]]),
+        ("usauau", [0, 2, 3, 4], [[0], [2], [3, 4]]),
+        ("usauau", [2, 3, 4], [[2, 3]]),
+        ("uauau", [1, 2], [[1], [2]]),
+        ("uauau", [0, 2], []),
+        ("uauau", [0, 1, 3], [[0, 1], [3]]),
+    ],
+)
+def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """Each ends where the message before may be followed by the one after; system messages at the start are as the start."""
+    index = index_of(roles)
+    done: list[list[int]] = []
+    for step in steps_to_seams(index, chosen(index, free)):
+        assert index.apply(Drop(step))
+        done.append(step)
+    assert done == steps
+
+
+def test_steps_where_a_turn_goes_at_once() -> None:
+    """A step does not end within what goes together."""
+    index = index_of("uauau")
+    assert list(steps_to_seams(index, chosen(index, [0, 1, 2, 3]), lambda one, other: True)) == [[0, 1, 2, 3]]
+
+
+def test_steps_in_a_format_without_seams() -> None:
+    """Every group is a step."""
+    index = MessageIndex([{"role": "user", "content": "q"}] * 3, counter="chars/4", format=openai_chat)
+    assert list(steps_to_seams(index, chosen(index, [0, 1]))) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("roles", "gone", "before", "after"),
+    [("suauau", {3, 4}, 2, 5), ("suauau", {1, 2}, None, 3), ("usau", {2}, 1, 3), ("uau", {0, 2}, 1, None)],
+)
+def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
+    """What stands around the place of the last group that goes; system messages at the start are nobody's neighbours."""
+    index = index_of(roles)
+    found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index, gone)]
+    assert found == [before, after]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "fitting"),
+    [
+        ("uauauau", [0, 2, 4, 5], [4, 5]),
+        ("uauauau", [0, 1, 3, 5], [0, 1, 3, 5]),
+        ("suauau", [1, 2, 4], [1, 2, 4]),
+        ("usauauau", [2, 3, 5, 6], [5, 6]),
+        ("uau", [], []),
+        ("uauau", [1, 2, 4], [1, 2, 4]),
+    ],
+)
+def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
+    """It stands in the last gap; the others must close by themselves, and an instruction keeps what follows it."""
+    index = index_of(roles)
+    assert [group.id for group in replaceable(index, chosen(index, free))] == fitting
+
+
+def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
+    """Where an instruction stands within the conversation, the user's words may not follow it."""
+    index = index_of("usauau")
+    assert not index.apply(Replace([2], [anthropic.new("user", "x")]))
+    assert index.refused[-1].rule == "after a system message within the conversation comes an answer"
+    assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
+    assert index.apply(Replace([0], [anthropic.new("user", "x")]))
+    assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))

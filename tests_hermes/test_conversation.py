@@ -1,0 +1,94 @@
+"""A whole turn of a real agent against a scripted model on loopback: compaction before the request, the tools within it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from compaction import validate
+
+ASKED = {"query": "SETTING", "limit": 3}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "compaction_grep", "arguments": json.dumps(ASKED)}}
+
+
+class Model(ThreadingHTTPServer):
+    """Answers the first request with a search of what was compacted, every later one with a word. Holds state: the requests."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.requests: list[dict[str, Any]] = []
+
+
+class Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Model
+
+    def do_GET(self) -> None:
+        self.send(404, b"{}")
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
+        if not self.path.endswith("/chat/completions"):
+            self.send(404, b"{}")
+            return
+        self.server.requests.append(request)
+        first = len(self.server.requests) == 1
+        message = (
+            {"role": "assistant", "content": None, "tool_calls": [CALL]} if first else {"role": "assistant", "content": "Done."}
+        )
+        usage = {"prompt_tokens": 30_000, "completion_tokens": 10, "total_tokens": 30_010}
+        answer = {"id": "1", "created": 1, "model": "scripted", "usage": usage}
+        choice = {"index": 0, "finish_reason": "tool_calls" if first else "stop"}
+        if request.get("stream"):
+            delta = {**message, "tool_calls": [{**CALL, "index": 0}]} if first else message
+            chunk = {**answer, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
+            self.send(200, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+        else:
+            whole = {**answer, "object": "chat.completion", "choices": [{**choice, "message": message}]}
+            self.send(200, json.dumps(whole).encode())
+
+    def send(self, code: int, content: bytes, kind: str = "application/json") -> None:
+        self.send_response(code)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+def test_a_turn(
+    configured: Callable[[float], None], agent: Callable[..., Any], coding: list[dict[str, Any]], model: Model
+) -> None:
+    """Hermes compacts before the first request, sends a valid one with the tools, and answers the model's search with them."""
+    configured(0.25)
+    made = agent(
+        model="scripted", provider="custom", base_url=f"http://127.0.0.1:{model.server_address[1]}/v1", max_iterations=4
+    )
+    done = made.run_conversation("What was the setting?", conversation_history=coding[1:])
+    engine = made.context_compressor
+    assert (done["final_response"], engine.compression_count, engine.last_error) == ("Done.", 1, None)
+    first, second = (request["messages"] for request in model.requests)
+    assert len(first) < len(coding) / 3
+    assert [validate(first), validate(second)] == [[], []]
+    assert "compaction_grep" in [tool["function"]["name"] for tool in model.requests[0]["tools"]]
+    assert second[-1]["role"] == "tool"
+    assert json.loads(second[-1]["content"])["results"]
+    assert engine.last_prompt_tokens == 30_000
