@@ -173,6 +173,19 @@ def test_a_changed_input_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
+    """A finished output that was removed or changed is not reported as if it stood."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    run(source, tmp_path / "out.jsonl")
+    (tmp_path / "out.jsonl").write_text("cut")
+    with pytest.raises(StateError, match="no longer what it was"):
+        run(source, tmp_path / "out.jsonl")
+    (tmp_path / "out.jsonl").unlink()
+    with pytest.raises(StateError, match="no longer what it was"):
+        run(source, tmp_path / "out.jsonl")
+    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{}\n", b"not json\n", b'{"compaction batch":99}\n'], ids=["empty", "other", "text", "newer"]
 )

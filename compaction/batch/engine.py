@@ -10,14 +10,16 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from ..checks import count
 from ..errors import ConfigurationError, UnwritableFile
+from ..formats import MessageFormat
 from ..strategies import StrategyLike
 from ..summarizers import CachedSummarizer, Summarizer
+from ..tokens import TokenCounter
 from .job import Job
 from .limits import Gate, LimitedSummarizer, Limits, summarizers_in, with_summarizers
 from .manifest import Manifest, Plan
@@ -38,8 +40,8 @@ def compact_files(
     output: str | os.PathLike[str],
     strategy: StrategyLike,
     *,
-    counter: Any = "auto",
-    format: Any = None,
+    counter: str | TokenCounter = "auto",
+    format: MessageFormat | str | None = None,
     budget: int | None = None,
     window: int | None = None,
     column: str = "messages",

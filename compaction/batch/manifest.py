@@ -127,10 +127,18 @@ class Manifest:
             raise StateError(
                 f"{self.path}: what was begun was another batch: {'; '.join(changed[:5])}; put it back, or restart (--restart)"
             )
+        self._check_outputs(plan)
         if self.failed:
             self._forget_failed(plan)
         elif len(whole) < len(text):
             os.truncate(self.path, len(whole))
+
+    def _check_outputs(self, plan: Plan) -> None:
+        """See that each output that was finished still stands: what it was made of is gone."""
+        for target in plan.targets:
+            path, size = Path(target["path"]), self.joined.get(target["number"])
+            if size is not None and (not path.exists() or path.stat().st_size != size):
+                raise StateError(f"{path}: it was finished, and is no longer what it was; put it back, or restart (--restart)")
 
     def _forget_failed(self, plan: Plan) -> None:
         """Write the manifest anew without the inputs that could not be read: they are read again, as they are now."""
