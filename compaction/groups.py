@@ -170,6 +170,9 @@ class Grouping:
         elif (mark := read_mark(message)) is not None and not _has(message, ToolCall):
             record = self._start(ordinal, GroupKind.SUMMARY, None)
             record.made_by = mark.by
+        elif role == "user" and message.continues and self._previous is not None and self._previous.kind is GroupKind.SUMMARY:
+            record = self._previous
+            record.ordinals.append(ordinal)
         elif role == "user":
             self.turn += 1
             record = self._start(ordinal, GroupKind.USER, self.turn)

@@ -134,7 +134,7 @@ class Message:
         format: The wire format that read it.
         name: The participant, where the format has one.
         continues: Whether it goes on with the answer that the message before it began, and so has to stay with it: some formats
-            write one answer as several messages.
+            write one answer as several messages. Of the user: whether it goes on with a summary of two messages.
 
     Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
     """

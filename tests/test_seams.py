@@ -6,6 +6,7 @@ import pytest
 
 from compaction import Drop, MessageGroup, MessageIndex, Replace
 from compaction.formats import anthropic, openai_chat
+from compaction.marks import marked
 from compaction.strategies.seams import neighbours, replaceable, steps_to_seams
 
 ROLES = {"s": "system", "u": "user", "a": "assistant"}
@@ -90,3 +91,24 @@ def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
     assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
     assert index.apply(Replace([0], [anthropic.new("user", "x")]))
     assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
+
+
+def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
+    """The acknowledgement that an answer may follow belongs to it, and starts no turn; elsewhere the words are the user's."""
+    index = index_of("usauau")
+    answer = anthropic.summary(marked("what was said", by="Summarization"), index.included_groups[1].messages[0], None)
+    assert [message.role for message in answer] == ["assistant", "user"]
+    assert index.apply(Replace([2, 3], answer))
+    again = MessageIndex(index.messages(), counter="chars/4", format=anthropic)
+    kinds = [(group.kind.value, len(group.messages), group.turn) for group in again.included_groups]
+    assert kinds == [
+        ("user", 1, 1),
+        ("system", 1, None),
+        ("summary", 2, None),
+        ("user", 1, 2),
+        ("assistant", 1, 2),
+        ("user", 1, 3),
+    ]
+    assert again.included.tokens == index.included.tokens
+    alone = MessageIndex([answer[1].raw], counter="chars/4", format=anthropic)
+    assert alone.included_groups[0].kind.value == "user"

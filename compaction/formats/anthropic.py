@@ -28,7 +28,7 @@ __all__ = ["Anthropic", "anthropic"]
 _OPEN_LOOP = "thoughts of the current turn stay as the provider signed them"
 _SPOKEN = "what stands for others is said by the user here: an answer that starts with thoughts may follow"
 _INSTRUCTED = "after a system message within the conversation comes an answer"
-_GO_ON = "Go on."
+_GO_ON = "Go on from there."
 
 
 class Anthropic(MessageFormat):
@@ -60,7 +60,7 @@ class Anthropic(MessageFormat):
                 "give it one of user, assistant, system",
             )
         if isinstance(content, str):
-            return Message(role, (Text(content),), raw, self)
+            return Message(role, (Text(content),), raw, self, continues=role == "user" and content == _GO_ON)
         elements = () if content is None else items_of(content)
         blocks = (content,) if elements is None else elements
         parts = tuple([_part(block) for block in blocks])
