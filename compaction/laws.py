@@ -95,18 +95,21 @@ def _replacement(projection: Projection, edit: Replace) -> str | None:
         return "a replacement is one message, or two where roles alternate"
     if any(_structure(message)[1] for message in messages):
         return "a replacement makes no calls and carries no results"
-    instructed = any(_follows_instruction(projection, id) for id in edit.groups)
+    instructed = any(_follows_instruction(projection, id, edit.groups) for id in edit.groups)
     return _format(projection).replacement_problem(messages, instructed=instructed)
 
 
-def _follows_instruction(projection: Projection, id: int) -> bool:
-    """Whether a group of the source comes directly after a system message that something comes before. O(such messages)."""
+def _follows_instruction(projection: Projection, id: int, gone: Sequence[int]) -> bool:
+    """Whether a group of the source comes directly after a system message that something is left before. O(groups that go)."""
     before = id - 1
     if before < 0 or not projection.read[before].is_system:
         return False
-    while before >= 0 and projection.read[before].is_system:
-        before -= 1
-    return before >= 0
+    for record in projection.records():
+        if record.anchor >= before:
+            return False
+        if record.id not in gone and record.kind is not GroupKind.SYSTEM:
+            return True
+    return False
 
 
 def _format(projection: Projection) -> MessageFormat:
