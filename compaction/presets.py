@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import attrs
+
 from .errors import ConfigurationError
 from .groups import GroupKind
 from .selectors import first, kinds, last
 from .strategies import (
     Clear,
     ClearReasoning,
+    Clip,
     Collapse,
     Dedupe,
+    GrowingSummary,
     HeadTail,
     OnFailure,
     Pipeline,
@@ -19,10 +23,10 @@ from .strategies import (
     ToolResult,
     Truncation,
 )
-from .summarizers import DigestSummarizer, Summarizer, SummaryBudget, SummaryTemplate, default_template
-from .triggers import TriggerLike, tokens_below, tokens_exceed
+from .summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryBudget, SummaryTemplate, default_template
+from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
 
-__all__ = ["context_window", "hermes", "langgraph_summary", "token_budget"]
+__all__ = ["adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
 
 def context_window(
@@ -87,6 +91,77 @@ def context_window(
         ),
         trigger=tokens_exceed(int(budget * tool_threshold)),
         target=~tokens_exceed(int(budget * threshold)),
+    )
+
+
+def adaptive(
+    window: int,
+    summarizer: Summarizer | None = None,
+    *,
+    reserve_output: int = 0,
+    threshold: float = 0.95,
+    target: float = 0.40,
+    largest: float = 0.20,
+    cached: float = 0.1,
+    cache_seconds: float = 300.0,
+) -> Pipeline:
+    """Keeps a conversation inside a window for the least money that keeps what the agent will need again.
+
+    Messages too large for the window keep their two ends, cut when they arrive, before they cost a cached prefix. Past
+    ``threshold`` the oldest groups go, down to ``target``, and a summary that only grows at its end keeps exact facts, calls
+    made and what the user laid down, chosen from all that was ever said. In between nothing changes but the end. Somewhat below
+    the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the cache
+    is lost anyway. What was measured and tried is in ``docs/adaptive.md``.
+
+    Args:
+        window: Tokens the model takes in and puts out, > 0.
+        summarizer: Who writes the parts of the summary; by default a list of exact facts made without a model.
+        reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, of
+            which the shares below are.
+        threshold: Share past which the oldest go, at most 0.97. Lower it where tokens are estimated, not counted.
+        target: Share that is left then, at least 0.2 and below ``threshold``.
+        largest: Share that one group may have, above 0 and below ``target``; what the user says, half as much again.
+        cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
+        cache_seconds: How long the provider keeps a cached prefix.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+
+    >>> adaptive(32_000).steps[2].tokens
+    12800
+    """
+    if not (isinstance(window, int) and isinstance(reserve_output, int) and 0 <= reserve_output < window):
+        raise ConfigurationError(
+            f"adaptive({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
+        )
+    if not 0 < largest < target < threshold <= 0.97 or target < 0.2:
+        raise ConfigurationError(
+            f"adaptive(threshold={threshold}, target={target}, largest={largest}): 0 < largest < target < threshold <= 0.97, "
+            "and target >= 0.2"
+        )
+    budget = window - reserve_output
+
+    def part(of: float) -> int:
+        return max(1, int(budget * of))
+
+    cut = GrowingSummary(
+        FactSummarizer() if summarizer is None else summarizer,
+        tokens=part(target),
+        first=part(0.15),
+        more=part(0.05),
+        most=part(0.30),
+        least=part(0.10),
+        target=~tokens_exceed(part(target)),
+    )
+    rehearsal = Truncation(target=cut.target, keep=last(groups=1))
+    early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
+    full = tokens_exceed(part(0.97))
+    return Pipeline(
+        Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
+        Clip(tokens=part(1.5 * largest), slack=1.0),
+        attrs.evolve(cut, trigger=tokens_exceed(part(threshold)) | early),
+        Truncation(trigger=full, keep=last(groups=1)),
+        *(Clip(tokens=part(size), slack=1.0, trigger=full) for size in (largest, 0.10, 0.05)),
     )
 
 

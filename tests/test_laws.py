@@ -22,8 +22,10 @@ from compaction.strategies import (
     Clear,
     ClearMedia,
     ClearReasoning,
+    Clip,
     Collapse,
     Dedupe,
+    GrowingSummary,
     HeadTail,
     Pipeline,
     SelectiveToolCall,
@@ -53,6 +55,7 @@ from compaction.triggers import (
     tokens_below,
     tokens_exceed,
     turns_exceed,
+    worth_it,
 )
 
 Chat = list[dict[str, Any]]
@@ -130,6 +133,14 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "token budget": presets.token_budget(120),
     "hermes": presets.hermes(400, Terse(), protect_last_n=2),
     "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
+    "clip": Clip(tokens=40),
+    "clip at once": Clip(tokens=25, slack=1.0, trigger=tokens_exceed(100), keep=USERS),
+    "growing summary": GrowingSummary(tokens=150, first=60, more=30, most=100, trigger=tokens_exceed(200)),
+    "growing summary, terse": GrowingSummary(Terse(), tokens=1, first=40, more=40, most=50, text=BARE),
+    "growing summary, awaited": GrowingSummary(AwaitedTerse(), tokens=120, first=9, more=9, most=30, least=40),
+    "growing summary, mute": GrowingSummary(Mute(), tokens=100, first=30, more=20, most=60, trigger=turns_exceed(2)),
+    "worth it": Truncation(trigger=worth_it(Truncation(keep=last(groups=2)), calls=20), keep=last(groups=2)),
+    "adaptive": presets.adaptive(300, reserve_output=50),
     "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),
 }
 

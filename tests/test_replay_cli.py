@@ -46,7 +46,7 @@ def test_the_table_names_every_strategy(sessions: Path, capsys: pytest.CaptureFi
 
 def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --recommend the frontier comes last, with reasons."""
-    run(sessions, "--window", "200", "--recommend")
+    run(sessions, "--window", "200", "--strategy", "context_window", "--recommend")
     out = capsys.readouterr().out
     assert "recommended: hysteresis\n" in out
     assert "- none is out: " in out
@@ -56,7 +56,7 @@ def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_json(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json, one object on standard output and nothing else."""
-    run(sessions, "--window", "200", "--json", "--recommend")
+    run(sessions, "--window", "200", "--strategy", "context_window", "--json", "--recommend")
     data: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (data["window"], data["short"], data["recommendation"]["names"]) == (200, ["b"], ["hysteresis"])
 
@@ -100,3 +100,20 @@ def test_a_note_of_many_sessions_is_told_once(tmp_path: Path, capsys: pytest.Cap
     out = " ".join(capsys.readouterr().out.split())
     assert out.count("it starts with an answer") == 1
     assert "3 sessions, first " in out
+
+
+def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Python file may name a strategy, or a function that makes one for the window."""
+    head = "from compaction.strategies import SlidingWindow\n"
+    (tmp_path / "mine.py").write_text(f"{head}strategy = SlidingWindow()\n")
+    (tmp_path / "made.py").write_text(f"{head}def strategy(window): return SlidingWindow()\n")
+    run(sessions, "--window", "200", "--strategy", tmp_path / "mine.py", "--strategy", tmp_path / "made.py")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[5:7]] == ["mine", "made"]
+
+
+@pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])
+def test_a_file_that_names_no_strategy(text: str, sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is told of before anything is played."""
+    (tmp_path / "bad.py").write_text(text)
+    run(sessions, "--window", "200", "--strategy", tmp_path / "bad.py", code=2)
+    assert "strategy" in capsys.readouterr().err

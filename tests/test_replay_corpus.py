@@ -39,3 +39,16 @@ def test_forgetting_costs_recall(corpus: Corpus) -> None:
     assert 0.0 < (score.usable.value or 0.0) < 1.0
     assert (recalled["up to 20"] or 0.0) > (recalled.get("61 to 200") or 0.0)
     assert (result.summary("hysteresis").macro["cost"].value or 1.0) < 1.0
+
+
+def test_the_adaptive_preset_on_real_transcripts(corpus: Corpus) -> None:
+    """Nothing over the window, nothing bad, and far more of what was needed than the rule of thumb keeps, at a like cost."""
+    recordings = [
+        Recording(id=each["id"], messages=each["messages"]) for each in [*corpus("coding_long")[:3], *corpus("openhands")]
+    ]
+    result = replay(recordings, ["adaptive"], window=8_000, counter="chars/4")
+    ours, thumb = result.summary("adaptive"), result.summary("hysteresis")
+    assert (ours.score.over, ours.score.invalid, ours.score.failures) == (0, 0, 0)
+    assert (ours.macro["usable"].value or 0.0) > (thumb.macro["usable"].value or 0.0) + 0.1
+    assert (ours.macro["old"].value or 0.0) > (thumb.macro["old"].value or 0.0) + 0.2
+    assert (ours.macro["cost"].value or 2.0) < (thumb.macro["cost"].value or 0.0) + 0.15

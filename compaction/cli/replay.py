@@ -27,13 +27,14 @@ from ..replay import (
 )
 from ..replay import replay as replayed
 from ..replay.logs import recordings_of
+from ..replay.report import write_report
 from .exits import ExitCode
 from .options import AsJson, CounterName, counter_named, parse_size
 from .terminal import console_on, counted, safe, show_table
 
 __all__ = ["replay"]
 
-_STRATEGIES: Final = ("context_window",)
+_STRATEGIES: Final = ("adaptive", "context_window")
 _MOST_NOTES: Final = 20
 
 
@@ -51,7 +52,11 @@ def replay(
     window: Annotated[int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens a request may have: 32000, 32k.")],
     strategy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"What to replay beside the baselines, repeatable: {', '.join(strategy_names())}."),
+        typer.Option(
+            metavar="NAME_OR_FILE",
+            help=f"What to replay beside the baselines, repeatable: {', '.join(strategy_names())}; "
+            "or a Python file that names a strategy, or a function strategy(window).",
+        ),
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="Whose prices and cache rules hold.")] = "gpt-5",
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help="A price table of your own (TOML).")] = None,
@@ -69,6 +74,9 @@ def replay(
     recommended: Annotated[
         bool, typer.Option("--recommend", help="Name the strategies that none beats on both cost and recall, and say why.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a report to look at in a browser: one HTML file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Replay recorded sessions under strategies: cost, cache, validity, and what was forgotten. No model is called.
@@ -96,6 +104,8 @@ def replay(
             seed=seed,
             on_progress=on_progress,
         )
+    if report is not None:
+        write_report(result, report)
     if as_json:
         _write_json(result, wrong, recommended)
     else:

@@ -5,12 +5,16 @@ A contender starts a player for each conversation; a player is asked once for ev
 
 from __future__ import annotations
 
+import inspect
+import runpy
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 
 from ..edits import Edit, Replace, Rewrite, named
+from ..errors import ConfigurationError
 from ..formats import MessageFormat
 from ..marks import COLLAPSED_BY
 from ..outcome import Step
@@ -18,7 +22,7 @@ from ..session import CompactionSession
 from ..strategies import FunctionStrategy, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 
-__all__ = ["Contender", "Deed", "NamedStart", "Player", "Setting"]
+__all__ = ["Contender", "Deed", "FileStart", "NamedStart", "Player", "Setting"]
 
 
 @attrs.frozen(kw_only=True)
@@ -148,6 +152,35 @@ class NamedStart:
 
     def __call__(self, setting: Setting) -> Player:
         return _SessionPlayer(self.make(setting.window), setting)
+
+
+@attrs.frozen
+class FileStart:
+    """Starts a session with the strategy that a Python file names, read anew for each conversation and in each process.
+
+    Args:
+        path: The file. It runs as a program of the user's own: with all the user's rights.
+
+    Raises:
+        ConfigurationError: When called, if the file cannot be run or names no ``strategy``.
+    """
+
+    path: Path
+
+    def __call__(self, setting: Setting) -> Player:
+        return _SessionPlayer(self.strategy(setting.window), setting)
+
+    def strategy(self, window: int) -> Strategy:
+        """The strategy; if the file names a function of ``window``, what that returns."""
+        try:
+            found = runpy.run_path(str(self.path)).get("strategy")
+            if inspect.isfunction(found) and next(iter(inspect.signature(found).parameters), "") == "window":
+                found = found(window)
+        except Exception as error:
+            raise ConfigurationError(f"{self.path}: no strategy can be read there ({error!r}); see CONTRIBUTING.md") from error
+        if found is None:
+            raise ConfigurationError(f"{self.path}: it names no 'strategy'; assign one, or define strategy(window)")
+        return as_strategy(found)
 
 
 def _summarizing(strategy: Strategy) -> Iterator[str]:

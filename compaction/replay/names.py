@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -12,7 +13,7 @@ from .. import presets
 from ..errors import ConfigurationError
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .baselines import BASELINES
-from .contenders import Contender, NamedStart
+from .contenders import Contender, FileStart, NamedStart
 
 __all__ = ["contender_of", "contenders_of", "strategy_names"]
 
@@ -28,8 +29,8 @@ def contender_of(strategy: str | StrategyLike | Contender) -> Contender:
     """What is replayed under a name, or for a strategy.
 
     Args:
-        strategy: A name of `strategy_names`; a preset is made for the replay's window if its first argument is one. Or a
-            strategy, or a contender.
+        strategy: A name of `strategy_names`; a preset is made for the replay's window if its first argument is one. Or the
+            path of a Python file that names a ``strategy``, or a function from a window to one. Or a strategy, or a contender.
 
     Raises:
         ConfigurationError: If there is nothing of that name.
@@ -45,8 +46,14 @@ def contender_of(strategy: str | StrategyLike | Contender) -> Contender:
         return Contender.of_strategy(lifted.name, lifted)
     if strategy in BASELINES:
         return BASELINES[strategy]
+    if strategy.endswith(".py"):
+        start = FileStart(Path(strategy))
+        start.strategy(1_000_000)  # a file that cannot be used is told of before anything is played
+        return Contender(Path(strategy).stem, start)
     if strategy not in presets.__all__:
-        raise ConfigurationError(f"strategy {strategy!r}: there is none of that name; use one of {', '.join(strategy_names())}")
+        raise ConfigurationError(
+            f"strategy {strategy!r}: there is none of that name; use one of {', '.join(strategy_names())}, or a Python file"
+        )
     preset: Callable[..., Strategy] = getattr(presets, strategy)
     first = next(iter(inspect.signature(preset).parameters))
     return Contender(strategy, NamedStart(preset)) if first in _WINDOW_ARGUMENTS else Contender.of_strategy(strategy, preset())

@@ -4,10 +4,12 @@
 `ToolResult`             old tool results shortened: `Collapse`, `Clear`, `HeadTail`, `Dedupe`
 `ClearReasoning`         old reasoning taken out
 `ClearMedia`             old images, sounds and files replaced by a note
+`Clip`                   messages too large for the window cut to their two ends
 `SelectiveToolCall`      old tool calls dropped, with their results
 `Offload`                large tool results, or old groups, moved to a store; stubs stay
 `Lossless`               any strategy, with what it takes out stored first
 `Summarization`          old groups replaced by a summary, which later rounds update
+`GrowingSummary`         the oldest groups replaced by a summary that only grows at its end
 `SlidingWindow`          old turns dropped
 `Truncation`             the oldest groups dropped until a target holds
 `Pipeline`               strategies in a row; ``a >> b``
@@ -20,6 +22,8 @@ A plain function that yields edits is a strategy too; see `compaction.strategies
 from __future__ import annotations
 
 from .base import CompactionStrategy, Failed, FunctionStrategy, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .clip import Clip
+from .growing_summary import GrowingSummary
 from .media import ClearMedia
 from .offload import Lossless, Offload, OnStoreFailure
 from .offload_styles import OffloadStyle, StubGroups, StubResults
@@ -38,11 +42,13 @@ __all__ = [
     "Clear",
     "ClearMedia",
     "ClearReasoning",
+    "Clip",
     "Collapse",
     "CompactionStrategy",
     "Dedupe",
     "Failed",
     "FunctionStrategy",
+    "GrowingSummary",
     "HeadTail",
     "Lossless",
     "Offload",

@@ -19,7 +19,7 @@ from ..index import MessageIndex
 from ..marks import COLLAPSED_BY, marked
 from ..messages import Message, Part, Text, ToolCall, ToolResult
 
-__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call"]
+__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call", "cut_middle"]
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """The edit that shortens a tool-call group, if there is one."""
@@ -84,13 +84,25 @@ class HeadTail:
         return lambda group: _rewritten(group, self._cut, "a long tool result")
 
     def _cut(self, result: ToolResult) -> ToolResult:
-        if len(result.text) <= self.chars + len(_CUT) + 16:
-            return result
-        slack = min(_LINE_SLACK, self.chars // 6)
-        head_end = _line_end(result.text, self.chars * 2 // 3, -slack)
-        tail_start = _line_end(result.text, len(result.text) - self.chars // 3, slack)
-        cut = tail_start - head_end
-        return attrs.evolve(result, text=result.text[:head_end] + _CUT.format(cut) + result.text[tail_start:])
+        cut = cut_middle(result.text, self.chars)
+        return result if cut is result.text else attrs.evolve(result, text=cut)
+
+
+def cut_middle(text: str, chars: int) -> str:
+    """A long text's two ends, two thirds of the characters at the start, and between them how much was cut.
+
+    Whole lines stay where that is possible. A text that is hardly longer, or was cut so before, stays as it is.
+
+    Args:
+        text: The text.
+        chars: Characters that stay.
+    """
+    if len(text) <= chars + len(_CUT) + 16:
+        return text
+    slack = min(_LINE_SLACK, chars // 6)
+    head_end = _line_end(text, chars * 2 // 3, -slack)
+    tail_start = _line_end(text, len(text) - chars // 3, slack)
+    return text[:head_end] + _CUT.format(tail_start - head_end) + text[tail_start:]
 
 
 _CUT: Final = "\n[... {:,} characters cut ...]\n"

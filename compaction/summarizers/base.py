@@ -75,7 +75,8 @@ class SummaryRequest(Request):
         summarizer: Who is asked.
         groups: The groups the summary will stand for, oldest first, an earlier summary left out.
         previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
-        originals: The messages that ``previous`` stands for, as far as this process still has them.
+        originals: The messages that ``previous`` and the strategy's other summaries in ``kept`` stand for, as far as this
+            process still has them.
         kept: The groups that stay in the view beside the summary.
         budget: Tokens the summary may have.
         counter: Counts them.

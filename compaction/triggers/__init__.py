@@ -12,6 +12,7 @@
 ``context_exceeds(ratio)``        a request would fill more than this share of the window
 ``every(turns)``                  so many turns began since the last edit
 ``idle_for(seconds)``             nothing was said for so long
+``worth_it(strategy)``            what it would save pays for the prompt cache it would break
 ================================  ======================================================
 
 They combine with ``&``, ``|`` and ``~``; see `compaction.triggers.base`.
@@ -23,6 +24,7 @@ from .base import Trigger, TriggerLike, as_trigger
 from .content import always, has_tool_calls, never
 from .context import context_exceeds, every, idle_for
 from .size import bytes_exceed, groups_exceed, messages_exceed, tokens_below, tokens_exceed, turns_exceed
+from .worth import worth_it
 
 __all__ = [
     "Trigger",
@@ -40,4 +42,5 @@ __all__ = [
     "tokens_below",
     "tokens_exceed",
     "turns_exceed",
+    "worth_it",
 ]

@@ -1,0 +1,45 @@
+"""langmem's running summary, as its documentation keeps one: messages stay, a request is made of them and the summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from langchain_core.messages import BaseMessage
+from langmem.short_term import summarize_messages
+
+from compaction.replay import Contender, Setting
+
+from .langchain_middleware import DigestModel, Translated
+
+__all__ = ["LANGMEM"]
+
+
+@attrs.frozen
+class _Langmem:
+    """Past 80 % of the window the oldest become a running summary, so that half of it stays."""
+
+    def __call__(self, setting: Setting) -> Any:
+        translated = Translated(setting)
+        model = DigestModel(budget=int(0.1 * setting.window), counter=setting.counter)
+        state: list[BaseMessage] = []
+        running: list[Any] = [None]
+
+        def view(messages: list[Any]) -> list[Any]:
+            state.extend(translated.new(messages))
+            result = summarize_messages(
+                state,
+                running_summary=running[0],
+                model=model,
+                max_tokens=int(0.5 * setting.window),
+                max_tokens_before_summary=int(0.8 * setting.window),
+                max_summary_tokens=int(0.1 * setting.window),
+                token_counter=translated.tokens,
+            )
+            running[0] = result.running_summary or running[0]
+            return [translated.raw(each) for each in result.messages]
+
+        return view
+
+
+LANGMEM = Contender.of_function("langmem", _Langmem())

@@ -1,0 +1,151 @@
+"""What a report shows, as JSON-ready data: figures over all conversations, and each conversation call by call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ...messages import Media, Message, Reasoning, ToolCall, ToolResult
+from ..intervals import Estimate
+from ..recommending import recommend
+from ..records import CallRecord, ConversationRecord, Run
+from ..result import ReplayResult, Summary
+from ..scores import AGES, Score, Share
+
+__all__ = ["conversation_data", "overview_data"]
+
+
+def overview_data(result: ReplayResult) -> dict[str, Any]:
+    """The figures over all conversations, and a line for each; JSON-ready."""
+    setting = result.setting
+    found = recommend(result)
+    return {
+        "window": setting.window,
+        "model": setting.prices.model,
+        "prices": setting.prices.date or "undated",
+        "counter": setting.counter.name,
+        "contenders": list(result.contenders),
+        "reference": result.cheapest_baseline or "none",
+        "exceeding": len(result.exceeding),
+        "calls": sum(len(each.needs) for each in result.exceeding),
+        "summaries": [_summary(result, summary) for summary in result.summaries.values()] if result.exceeding else [],
+        "recommended": {"names": list(found.names), "reasons": list(found.reasons)},
+        "ages": [*(name for _, name in AGES), "over 200"],
+        "conversations": [_line(each) for each in result.conversations],
+        "notes": list(result.notes),
+    }
+
+
+def _line(each: ConversationRecord) -> dict[str, Any]:
+    recording = each.recording
+    return {
+        "id": recording.id,
+        "where": recording.where,
+        "messages": len(recording.messages),
+        "calls": len(each.needs),
+        "tokens": each.tokens,
+        "exceeds": each.exceeds,
+    }
+
+
+def _summary(result: ReplayResult, summary: Summary) -> dict[str, Any]:
+    score = summary.score
+    return {
+        "name": summary.contender,
+        "cost": _estimate(summary.macro["cost"]),
+        "usable": _estimate(summary.macro["usable"]),
+        **{name: summary.macro[name].value for name in ("old", "words", "spans", "constraints")},
+        "over": score.over,
+        "bad": score.invalid,
+        "edited": score.compactions,
+        "breaks": score.breaks,
+        "peak": score.peak,
+        "seconds": round(score.seconds, 2),
+        "dollars": score.dollars,
+        "kinds": _shares(score.kinds),
+        "ages": _shares(score.ages),
+        "causes": _causes(result, summary.contender, score),
+    }
+
+
+def _estimate(estimate: Estimate) -> list[float | None]:
+    return [estimate.value, estimate.low, estimate.high]
+
+
+def _shares(shares: Any) -> dict[str, Any]:
+    return {name: [share.found, share.needed] for name, share in shares.items() if isinstance(share, Share)}
+
+
+def _causes(result: ReplayResult, contender: str, score: Score) -> list[tuple[str, int, int]]:
+    """What broke the cached prefix: how often, and how many tokens that gave up; the worst first."""
+    lost: Counter[str] = Counter()
+    for each in result.exceeding:
+        for call in each.runs[contender].calls:
+            if call.broken is not None:
+                lost[call.broken.cause] += call.broken.lost_tokens
+    return [(cause, score.causes[cause], tokens) for cause, tokens in lost.most_common(12)]
+
+
+# ---------------------------------------------------------------- one conversation
+
+
+def conversation_data(result: ReplayResult, conversation: ConversationRecord) -> dict[str, Any]:
+    """One conversation: its messages, what each call needed, and what each contender did; JSON-ready."""
+    read = result.setting.format.read
+    messages = [read(raw, place) for place, raw in enumerate(conversation.recording.messages)]
+    return {
+        "messages": [[message.role, message.name or "", _text(message)] for message in messages],
+        "calls": [needs.ordinal for needs in conversation.needs],
+        "needs": [
+            [[fact.kind.value, fact.text, fact.last, fact.age, fact.old] for fact in needs.facts]
+            for needs in conversation.needs
+        ],
+        "notes": list(conversation.recording.notes),
+        "runs": {name: _run(run) for name, run in conversation.runs.items()},
+    }
+
+
+def _text(message: Message) -> str:
+    """A message as a reader sees it: its words, its calls with their arguments, its results."""
+    pieces: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            pieces.append(f"{part.name}({part.arguments})")
+        elif isinstance(part, Media):
+            pieces.append(f"[{part.kind}]")
+        elif isinstance(part, ToolResult):
+            pieces += [part.text, *(f"[{media.kind}]" for media in part.media)]
+        else:
+            pieces.append(f"[reasoning] {part.text}" if isinstance(part, Reasoning) else part.text)
+    return "\n".join(pieces)
+
+
+def _run(run: Run) -> dict[str, Any]:
+    calls = run.calls
+    return {
+        "tokens": [call.tokens for call in calls],
+        "edited": [place for place, call in enumerate(calls) if call.compacted],
+        "failing": [[place, _why(call)] for place, call in enumerate(calls) if call.would_fail],
+        "breaks": [
+            [place, call.broken.lost_tokens, call.broken.message, call.broken.cause]
+            for place, call in enumerate(calls)
+            if call.broken is not None
+        ],
+        "missing": [[place, call.missing_facts] for place, call in enumerate(calls) if call.missing_facts],
+        "moves": [[place, call.left, call.back] for place, call in enumerate(calls) if call.left or call.back],
+        "deeds": [
+            [place, deed.by, deed.kind, deed.reason, deed.ordinals, _stands_now(deed.texts)]
+            for place, call in enumerate(calls)
+            for deed in call.deeds
+        ],
+        "failures": list(run.failures),
+    }
+
+
+def _why(call: CallRecord) -> str:
+    return ", ".join([*(["over the window"] if call.over else []), *(f"breaks {rule}" for rule in call.broken_rules)])
+
+
+def _stands_now(texts: Sequence[str]) -> str:
+    return "\n\n".join(text for text in texts if text)

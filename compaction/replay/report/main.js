@@ -1,0 +1,84 @@
+// What is looked at, and what happens when that changes.
+
+const MOST_LISTED = 300;
+const data = JSON.parse(byId("overview").textContent);
+const unpacked = new Map();
+const transcript = new Transcript(byId("list"), byId("detail"), (call) => lookAt({ call }));
+const looking = { place: -1, strategy: "", call: 0 };
+
+async function conversationAt(place) {
+  if (!unpacked.has(place)) {
+    const bytes = Uint8Array.from(atob(byId(`conversation-${place}`).textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    unpacked.clear();
+    unpacked.set(place, JSON.parse(await new Response(stream).text()));
+  }
+  return unpacked.get(place);
+}
+
+async function lookAt({ place = looking.place, strategy = looking.strategy, call = looking.call }) {
+  const conversation = await conversationAt(place);
+  const calls = conversation.calls.length;
+  if (place !== looking.place) {
+    call = Math.max(0, calls - 1);
+    transcript.chosen = 0;
+    byId("list").scrollTop = 0;
+  }
+  Object.assign(looking, { place, strategy, call: Math.max(0, Math.min(call, calls - 1)) });
+  const run = conversation.runs[strategy];
+  byId("call").max = Math.max(0, calls - 1);
+  byId("call").value = looking.call;
+  byId("call-number").textContent = calls ? `${looking.call + 1} of ${calls}` : "none";
+  showSizes(data, conversation, strategy, looking.call, (picked) => lookAt({ call: picked }));
+  transcript.show(conversation, run, looking.call);
+  const missing = run.missing.reduce((sum, [, facts]) => sum + facts.length, 0);
+  byId("status").textContent = `${count(conversation.messages.length)} messages, ${count(calls)} calls; ${strategy}: ` +
+    `${count(run.edited.length)} requests compacted, ${count(run.breaks.length)} prefixes broken, ${count(missing)} needed facts missing.` +
+    (run.failures.length ? ` It raised ${run.failures.join("; ")}.` : "");
+}
+
+function fillConversations(wanted) {
+  const found = data.conversations.map((each, place) => [each, place])
+    .filter(([each]) => `${each.id} ${each.where}`.toLowerCase().includes(wanted.toLowerCase()))
+    .sort(([one], [other]) => other.tokens - one.tokens).slice(0, MOST_LISTED);
+  byId("conversation").replaceChildren(...found.map(([each, place]) => make("option", { value: place,
+    text: `${each.id.slice(0, 60)} (${count(each.tokens)} tokens${each.exceeds ? "" : ", within the window"})` })));
+  return found.length ? found[0][1] : -1;
+}
+
+function showSetting() {
+  const short = data.conversations.length - data.exceeding;
+  byId("setting").textContent = `${count(data.exceeding)} conversations over a window of ${count(data.window)} tokens, ` +
+    `${count(data.calls)} calls; ${count(short)} within it, not averaged in. Prices of ${data.model}, ${data.prices}; ` +
+    `tokens counted by ${data.counter}.`;
+  byId("recommended").append(...data.recommended.reasons.map((text) => make("li", { text })));
+  byId("notes").append(...data.notes.slice(0, 300).map((text) => make("li", { text })));
+  if (!data.notes.length) byId("notes").append(make("li", { text: "None." }));
+  byId("legend").append(...FATES.map((fate) => make("li", {}, make("span", { class: fate, text: fate }))));
+}
+
+function start() {
+  showSetting();
+  if (data.summaries.length) {
+    showFigures(data);
+    showFrontier(data);
+    showBars("ages", data, "ages", data.ages, "By age: messages between a fact and its use");
+    showBars("kinds", data, "kinds", ["url", "path", "id", "number", "identifier", "quoted"], "By kind of fact");
+    showCauses(data);
+  }
+  byId("strategy").append(...data.contenders.map((name) => make("option", { value: name, text: name })));
+  const strategy = data.recommended.names.findLast((name) => name !== "none") || data.contenders.at(-1);
+  byId("strategy").value = strategy;
+  byId("filter-label").hidden = data.conversations.length < 20;
+  byId("conversation").addEventListener("change", (event) => lookAt({ place: Number(event.target.value) }));
+  byId("strategy").addEventListener("change", (event) => lookAt({ strategy: event.target.value }));
+  byId("call").addEventListener("input", (event) => lookAt({ call: Number(event.target.value) }));
+  byId("filter").addEventListener("input", (event) => {
+    const place = fillConversations(event.target.value);
+    if (place >= 0) lookAt({ place });
+  });
+  const place = fillConversations("");
+  if (place >= 0) lookAt({ place, strategy });
+}
+
+start();

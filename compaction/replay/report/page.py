@@ -1,0 +1,59 @@
+"""The page: a template, its style and its scripts, with the data of one replay."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from ...files import write_text
+from ..result import ReplayResult
+from .data import conversation_data, overview_data
+
+__all__ = ["report_html", "write_report"]
+
+_SCRIPTS: Final = ("draw.js", "charts.js", "fates.js", "transcript.js", "main.js")
+
+
+def write_report(result: ReplayResult, path: Path) -> None:
+    """Write the report of a replay; the file is there whole or not at all.
+
+    Args:
+        result: What the replay found out.
+        path: Where to; what is there is replaced.
+
+    Raises:
+        UnwritableFile: If the file cannot be written.
+    """
+    with write_text(path, compress=False) as write:
+        for piece in _pieces(result):
+            write(piece)
+
+
+def report_html(result: ReplayResult) -> str:
+    """The report as one text; O(characters of the conversations)."""
+    return "".join(_pieces(result))
+
+
+def _pieces(result: ReplayResult) -> Iterator[str]:
+    """The page in order: conversations are packed one by one, and unpacked in the browser when they are looked at."""
+    head, _, tail = _asset("page.html").partition("<!-- data -->")
+    yield head.replace("/* style */", _asset("style.css"))
+    yield f'<script type="application/json" id="overview">{_json(overview_data(result))}</script>\n'
+    for place, conversation in enumerate(result.conversations):
+        packed = gzip.compress(_json(conversation_data(result, conversation)).encode(), compresslevel=6, mtime=0)
+        yield f'<script type="text/plain" id="conversation-{place}">{base64.b64encode(packed).decode()}</script>\n'
+    yield tail.replace("/* scripts */", "\n".join(_asset(name) for name in _SCRIPTS))
+
+
+def _asset(name: str) -> str:
+    return files(__name__.rpartition(".")[0]).joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that can stand inside a script element, whatever its strings hold."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,100 @@
+"""Messages too large for what is left of the window: both ends stay. Cut when they arrive, they break no prompt cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from ..checks import above, count
+from ..edits import Rewrite
+from ..groups import GroupKind, MessageGroup
+from ..index import MessageIndex
+from ..messages import Message, Part, Text, ToolResult
+from .base import CompactionStrategy, Steps
+from .tool_styles import cut_middle
+
+__all__ = ["Clip"]
+
+_LEAST_CHARS: Final = 120
+
+
+@attrs.frozen
+class Clip(CompactionStrategy):
+    """Cuts the middle out of what is said or returned in groups of too many tokens; calls, thoughts and media stay.
+
+    Cut before it is first sent, a group breaks no prompt cache; cut later, it breaks it for all that follows. So let it run on
+    every turn, without a trigger.
+
+    Cost: O(groups in the view), and O(characters) of a group that is cut.
+
+    Args:
+        tokens: Tokens that such a group is cut to, > 0; a group of calls with large arguments may stay above.
+        slack: A group is cut if it is so many times ``tokens``, >= 1: to cut off little is not worth a gap.
+        trigger: When to run.
+        target: When to stop; asked before each group.
+        keep: What it must not cut.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+
+    >>> from compaction import compact_sync
+    >>> said = [{"role": "user", "content": "abc" * 999}]
+    >>> compact_sync(said, Clip(tokens=60), counter="chars/4").messages[0]["content"].count("abc")
+    63
+    """
+
+    tokens: int = attrs.field(kw_only=True, validator=count(1))
+    slack: float = attrs.field(default=1.25, kw_only=True, validator=above(0))
+
+    def edits(self, index: MessageIndex) -> Steps:
+        for group in index.included_groups:
+            if group.tokens <= self.slack * self.tokens or group.kind in (GroupKind.SYSTEM, GroupKind.SUMMARY):
+                continue
+            if self.target(index):
+                return
+            if group.id in self.keep(index) or not index.is_rewritable(group):
+                continue
+            messages = list(self._clipped(index, group))
+            if any(new is not old for new, old in zip(messages, group.messages, strict=True)):
+                yield Rewrite(group, messages, "too large for the window; both ends stay")
+
+    def _clipped(self, index: MessageIndex, group: MessageGroup) -> Iterator[Message]:
+        """The group's messages, each of at most so many tokens that together they come to what a group may have."""
+        sizes = [index.measure(message)[0] for message in group.messages]
+        most = _level(sizes, self.tokens)
+        for message, tokens in zip(group.messages, sizes, strict=True):
+            yield message if tokens <= most else _cut(index, message, tokens, most)
+
+
+def _level(sizes: Sequence[int], total: int) -> float:
+    """The size to which the larger ones have to come down for the sum to be the total."""
+    left, count = float(total), len(sizes)
+    for size in sorted(sizes):
+        if size * count > left:
+            return left / count
+        left -= size
+        count -= 1
+    return float(total)
+
+
+def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Message:
+    """The message with its texts cut until it has at most so many tokens, or hardly a character is left."""
+    share = most / tokens
+    while True:
+        cut = message.evolve(parts=[_cut_part(part, share) for part in message.parts])
+        if index.measure(cut)[0] <= most or all(_length(part) * share <= _LEAST_CHARS for part in message.parts):
+            return cut if index.measure(cut)[0] < tokens else message
+        share *= 0.9
+
+
+def _length(part: Part) -> int:
+    return len(part.text) if isinstance(part, Text | ToolResult) else 0
+
+
+def _cut_part(part: Part, share: float) -> Part:
+    if not isinstance(part, Text | ToolResult):
+        return part
+    cut = cut_middle(part.text, max(_LEAST_CHARS, int(len(part.text) * share)))
+    return part if cut is part.text else attrs.evolve(part, text=cut)
