@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio
 import attrs
@@ -18,6 +18,7 @@ from ..files import Conversation, write_text
 from ..formats import MessageFormat
 from ..outcome import Step
 from ..run import compact as compact_async
+from ..run import compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
 from .compact_report import Compacted, CompactReport
@@ -55,11 +56,13 @@ class Plan:
         strategy: What does it.
         budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
         window: Tokens of the model's window, if known.
+        awaits: Whether it may have to wait for something: a pipeline in a file may ask a model.
     """
 
     strategy: Strategy
     budget: int | None
     window: int | None = None
+    awaits: bool = False
 
 
 def compact(
@@ -131,7 +134,7 @@ def plan_of(preset: str, window: int | None, budget: int | None, reserve_output:
     if pipeline is not None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
-        return Plan(config.load(pipeline), window if budget is None else budget, window)
+        return Plan(config.load(pipeline), window if budget is None else budget, window, awaits=True)
     if preset not in PRESETS:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
     if window is not None and budget is None:
@@ -147,16 +150,16 @@ def plan_of(preset: str, window: int | None, budget: int | None, reserve_output:
 def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter, format: MessageFormat) -> tuple[str, Compacted]:
     """The conversation's new text, and what there is to say about it."""
     steps: list[Step] = []
-    run = partial(
-        compact_async,
-        conversation.messages,
-        plan.strategy,
-        counter=counter,
-        format=format,
-        context=RunContext(window=plan.window),
-        budget=plan.budget,
-        on_step=steps.append,
-    )
-    result = anyio.run(run)
+    options: dict[str, Any] = {
+        "counter": counter,
+        "format": format,
+        "context": RunContext(window=plan.window),
+        "budget": plan.budget,
+        "on_step": steps.append,
+    }
+    if plan.awaits:
+        result = anyio.run(partial(compact_async, conversation.messages, plan.strategy, **options))
+    else:
+        result = compact_sync(conversation.messages, plan.strategy, **options)
     done = Compacted.of(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), done
