@@ -15,20 +15,22 @@ conversation, and projects what is left as a list of the caller's own objects. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from . import state, sync
 from .context import RunContext
-from .edits import Drop, Edit, Refusal, Restore, Together, brief, named, renamed, signature
-from .errors import InputError, NoProgress, StateError
+from .edits import Drop, Edit, Restore, Together, brief, named, renamed
+from .errors import InputError, StateError
 from .formats import MessageFormat, fits, resolve
 from .groups import GroupRecord
 from .journal import Applied, inserted, perform, undo
 from .laws import refusal
 from .messages import Message
+from .refusals import Refusals
 from .tokens import MessageMeter, TokenCounter
 from .tokens import counter as resolve_counter
 from .view import IndexView
@@ -73,7 +75,6 @@ class MessageIndex(IndexView):
         self._pin = pin
         self._pinned_ids: set[int] = set()
         self._saved: state.Saved | None = None
-        self._refused_lately: set[object] = set()
         super().__init__(context)
         self._extend(self._measured(given, 0))
 
@@ -118,7 +119,7 @@ class MessageIndex(IndexView):
             return
         self._note_time()
         self._groups = None
-        self._refused_lately.clear()
+        self._refusals.changed()
         projection, view = self._projection, self._view
         for message, (tokens, size), pinned in sized:
             record = projection.append(message.raw, message, tokens, size)
@@ -269,9 +270,9 @@ class MessageIndex(IndexView):
         self._changed()
         if isinstance(done, Applied):
             self._journal.append(done)
-            self._refused_lately.clear()
+            self._refusals.changed()
             return True
-        self._refuse(edit, done, by)
+        self._refusals.note(edit, done, by)
         return False
 
     def _attempt(self, edit: Edit, by: str) -> Applied | str:
@@ -295,20 +296,21 @@ class MessageIndex(IndexView):
             for earlier in reversed(parts):
                 undo(self._projection, earlier)
 
-    def _refuse(self, edit: Edit, rule: str, by: str) -> None:
-        self._refused.append(Refusal(edit, rule, by))
-        asked = signature(edit)
-        if asked in self._refused_lately:
-            raise NoProgress(
-                f"{by or 'a strategy'} asked again for {brief(edit)}, which was refused: {rule}; skip what apply refuses"
-            )
-        self._refused_lately.add(asked)
-
     def mark(self) -> int:
         """A place in the journal to roll back to; also where a run begins: what an earlier run was refused is forgotten."""
-        self._refused.clear()
-        self._refused_lately.clear()
+        self._refusals.clear()
         return len(self._journal)
+
+    @contextlib.contextmanager
+    def trial(self) -> Generator[None]:
+        """A place to try edits out: what is done inside is taken back at its end, and what is refused there is forgotten."""
+        mark, refusals = len(self._journal), self._refusals
+        self._refusals = Refusals()
+        try:
+            yield
+        finally:
+            self.rollback(mark)
+            self._refusals = refusals
 
     def rollback(self, mark: int = 0) -> None:
         """Undo every edit made since the mark: the exact inverse of applying them.
@@ -317,9 +319,7 @@ class MessageIndex(IndexView):
             InputError: If the mark lies beyond the journal.
         """
         if not 0 <= mark <= len(self._journal):
-            raise InputError(
-                f"rollback({mark}): the journal holds {len(self._journal)} edits; pass a value that mark() returned"
-            )
+            raise InputError(f"rollback({mark}): the journal holds {len(self._journal)} edits; pass a value of mark()")
         while len(self._journal) > mark:
             undo(self._projection, self._journal.pop())
         self._pinned_ids = {id for id in self._pinned_ids if id in self._projection.by_id}

@@ -14,6 +14,7 @@ from .laws import protection, rewritable
 from .messages import Message
 from .metrics import Metrics
 from .projection import Projection
+from .refusals import Refusals
 
 __all__ = ["COOLDOWNS_SECONDS", "IndexView"]
 
@@ -38,7 +39,7 @@ class IndexView:
     def _start(self) -> None:
         self._projection = Projection()
         self._journal: list[Applied] = []
-        self._refused: list[Refusal] = []
+        self._refusals = Refusals()
         self._view: list[Any] | None = []
         self._groups: tuple[MessageGroup, ...] | None = None
 
@@ -137,7 +138,7 @@ class IndexView:
     @property
     def refused(self) -> tuple[Refusal, ...]:
         """What was not allowed since the last `mark`, with which a run begins, in order."""
-        return tuple(self._refused)
+        return tuple(self._refusals.noted)
 
     @property
     def turns_since_edit(self) -> int:

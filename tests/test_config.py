@@ -20,8 +20,10 @@ from compaction.strategies import (
     Clear,
     ClearMedia,
     ClearReasoning,
+    Clip,
     Collapse,
     Dedupe,
+    GrowingSummary,
     HeadTail,
     Lossless,
     Offload,
@@ -37,7 +39,15 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.summarizers import CachedSummarizer, DigestSummarizer, OpenAISummarizer, SummaryBudget, SummaryTemplate, redact
+from compaction.summarizers import (
+    CachedSummarizer,
+    DigestSummarizer,
+    FactSummarizer,
+    OpenAISummarizer,
+    SummaryBudget,
+    SummaryTemplate,
+    redact,
+)
 from compaction.triggers import (
     Trigger,
     always,
@@ -52,6 +62,7 @@ from compaction.triggers import (
     tokens_below,
     tokens_exceed,
     turns_exceed,
+    worth_it,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +82,8 @@ TRIGGERS: list[Trigger] = [
     tokens_exceed(1) & has_tool_calls & ~every(3),
     (tokens_exceed(1) | every(2)) & ~(has_tool_calls | idle_for(60)),
     ~(tokens_exceed(1) & turns_exceed(2)) | never,
+    tokens_exceed(1) & worth_it(Truncation(target=tokens_below(9), keep=last(groups=1) | pinned), calls=4),
+    worth_it(ToolResult(HeadTail(chars=9)) >> Truncation()),
 ]
 SELECTORS: list[Selector] = [
     everything,
@@ -121,9 +134,14 @@ def strategies(folder: Path) -> list[Strategy]:
         Offload(store, style=StubGroups()),
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
         TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, early_stop=False, keep=pinned),
+        Clip(tokens=900, slack=2.0),
+        GrowingSummary(
+            FactSummarizer(calls=0.2), tokens=900, first=200, more=100, most=400, least=5, trigger=tokens_exceed(2_000)
+        ),
         Pipeline(),
         Pipeline(ClearReasoning(), Pipeline(Truncation(), trigger=every(2)), trigger=tokens_exceed(5), target=tokens_below(4)),
         presets.hermes(SUMMARIZERS[1] and 64_000),
+        presets.adaptive(9_000),
         presets.context_window(9_000),
         presets.token_budget(9_000),
         presets.langgraph_summary(),
@@ -242,13 +260,14 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
     [
         ({"use": "Truncation", "drop_system": 1}, "drop_system: 1 is a whole number; true or false belongs here"),
         ({"use": "Truncation", "trigger": 9}, "trigger: a trigger is written as text"),
-        ({"use": "Truncation", "trigger": "last(turns=2)"}, "'last' is none of the triggers"),
+        ({"use": "Truncation", "trigger": "last(turns=2)"}, "'last(turns=2)' is not a trigger"),
         ({"use": "Truncation", "trigger": "tokens_exceed"}, "is not a trigger"),
         ({"use": "Truncation", "trigger": "tokens_exceed(-1)"}, "must be a whole number >= 0"),
         ({"use": "Truncation", "trigger": "tokens_exceed()"}, "missing 1 required"),
         ({"use": "Truncation", "trigger": "always()"}, "takes no arguments"),
         ({"use": "Truncation", "trigger": "always & 3"}, "'3' is not a trigger"),
         ({"use": "Truncation", "trigger": "always and never"}, "has no meaning here"),
+        ({"use": "Truncation", "trigger": "always & last(turns=2)"}, "joins a trigger and a selector"),
         ({"use": "Truncation", "trigger": "__import__('os').system('true')"}, "is no name"),
         ({"use": "Truncation", "trigger": "[].append(1)"}, "is no name"),
         ({"use": "Truncation", "trigger": "(lambda index: True)"}, "has no meaning here"),

@@ -361,6 +361,27 @@ class TestTogether:
         assert index.originals(-2) == index.originals(-1) == [index.source[1]]
 
 
+class TestTrial:
+    def test_whatever_is_tried_is_taken_back(self) -> None:
+        """View, journal and refusals are as before, and what was refused inside may be asked for outside."""
+        index = indexed([*turns(3), user("q")])
+        assert not index.apply(Drop([6]))
+        before = index.messages(), index.edits, index.refused
+        with index.trial():
+            assert index.apply(Drop([0]))
+            assert not index.apply(Drop([5, 6]))
+        assert (index.messages(), index.edits, index.refused) == before
+        assert not index.apply(Drop([5, 6]))
+
+    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
+        """A failure while trying changes nothing."""
+        index = indexed([*turns(3), user("q")])
+        with pytest.raises(OSError, match="no"), index.trial():
+            index.apply(Drop([0]))
+            raise OSError("no")
+        assert (index.edits, len(index.messages())) == ((), 7)
+
+
 @pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
 def test_what_names_no_groups(groups: object) -> None:
     """An edit that could not say what it is about is not made."""

@@ -14,11 +14,15 @@ from typing import Any, Final
 from ..errors import ConfigurationError
 from ..selectors import Selector, as_selector
 from ..triggers import Trigger, as_trigger
-from .parts import PartKind, nearest, part_named
+from .parts import PartKind, nearest, part_named, part_names
 
 __all__ = ["read_expression", "write_expression"]
 
 _VALUES: Final = {PartKind.TRIGGER: Trigger, PartKind.SELECTOR: Selector}
+_INSIDE: Final = {  # a trigger may try out a strategy, which has triggers, selectors and styles
+    PartKind.TRIGGER: (PartKind.TRIGGER, PartKind.STRATEGY, PartKind.SELECTOR, PartKind.TOOL_STYLE),
+    PartKind.SELECTOR: (PartKind.SELECTOR,),
+}
 _LIFT: Final[dict[PartKind, Callable[[Any], Any]]] = {PartKind.TRIGGER: as_trigger, PartKind.SELECTOR: as_selector}
 
 
@@ -94,15 +98,22 @@ class _Reading:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             return ast.literal_eval(node)
         if isinstance(node, ast.Name | ast.Attribute):
-            return self._lifted(part_named(self._kind, _dotted(node)))
+            return self._lifted(self._named(_dotted(node)))
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
             return ~self._operand(node.operand)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
             left, right = self._operand(node.left), self._operand(node.right)
+            if isinstance(left, Trigger) is not isinstance(right, Trigger):
+                raise ConfigurationError(f"{ast.unparse(node)!r} joins a trigger and a selector; join two of a kind")
             return left & right if isinstance(node.op, ast.BitAnd) else left | right
         raise ConfigurationError(f"{ast.unparse(node)!r} has no meaning here; combine names and calls with & | ~")
+
+    def _named(self, name: str) -> Any:
+        """The part of that name, of this kind or of one that may stand inside it."""
+        kind = next((each for each in _INSIDE[self._kind] if name in part_names(each)), self._kind)
+        return part_named(kind, name)
 
     def _lifted(self, part: Any) -> Any:
         """A registered condition becomes a trigger; a factory of this package, which needs its arguments, stays one."""
@@ -112,12 +123,12 @@ class _Reading:
 
     def _operand(self, node: ast.expr) -> Any:
         value = self.value(node)
-        if not isinstance(value, _VALUES[self._kind]):
+        if not isinstance(value, tuple(_VALUES[each] for each in _INSIDE[self._kind] if each in _VALUES)):
             raise ConfigurationError(f"{ast.unparse(node)!r} is not {_one(self._kind)}; & | ~ combine nothing else")
         return value
 
     def _call(self, node: ast.Call) -> Any:
-        factory = part_named(self._kind, _dotted(node.func))
+        factory = self._named(_dotted(node.func))
         if not callable(factory) or isinstance(factory, _VALUES[self._kind]):
             raise ConfigurationError(f"{ast.unparse(node)!r}: {_dotted(node.func)} takes no arguments; write it without ()")
         if any(isinstance(each, ast.Starred) for each in node.args) or any(each.arg is None for each in node.keywords):

@@ -106,7 +106,12 @@ def _built_in(kind: PartKind) -> dict[str, Any]:
         PartKind.OFFLOAD_STYLE: {each.__name__: each for each in (strategies.StubGroups, strategies.StubResults)},
         PartKind.SUMMARIZER: {
             each.__name__: each
-            for each in (summarizers.CachedSummarizer, summarizers.DigestSummarizer, summarizers.OpenAISummarizer)
+            for each in (
+                summarizers.CachedSummarizer,
+                summarizers.DigestSummarizer,
+                summarizers.FactSummarizer,
+                summarizers.OpenAISummarizer,
+            )
         },
         PartKind.STORE: {"SQLiteStore": stores.SQLiteStore},
     }[kind]

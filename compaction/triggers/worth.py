@@ -47,13 +47,10 @@ class _WorthIt(Trigger):
 
     def _tried(self, index: MessageIndex) -> _Outlook:
         before, tokens = index.included_groups, index.included.tokens
-        mark = index.mark()
-        try:
+        with index.trial():
             _apply_all(index, self.strategy(index))
             after = index.included_groups
             saved = tokens - index.included.tokens
-        finally:
-            index.rollback(mark)
         pairs = enumerate(zip(before, after, strict=False))
         shared = next((at for at, (one, other) in pairs if _differ(one, other)), len(after))
         rewritten = 0 if index.idle_seconds > self.ttl_seconds else sum(group.tokens for group in after[shared:])
