@@ -212,10 +212,14 @@ class StubGroups:
         free = {group.id for group in groups}
         lowest = min([0, *(group.id for group in index.included_groups)])
         done = -1
-        while index.edit_count > done:  # a stub that stands lets go what gained nothing, or joined nowhere, before it did
+        while index.edit_count > done:  # what gained nothing in a large step may do so in a smaller one
             done = index.edit_count
             groups = [group for group in index.included_groups if group.id in free or group.id < lowest]
-            yield from self._steps(index, replaceable(index, groups))
+            for step in self._steps(index, replaceable(index, groups)):
+                count = index.edit_count
+                yield step
+                if index.edit_count == count:  # refused, as it would be again
+                    return
 
     def _steps(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
         """One pass over the groups."""

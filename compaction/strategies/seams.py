@@ -11,7 +11,7 @@ from ..groups import MessageGroup
 from ..index import MessageIndex
 from ..messages import Message
 
-__all__ = ["neighbours", "replaceable", "steps_to_seams"]
+__all__ = ["neighbours", "parted", "replaceable", "steps_to_seams"]
 
 _Piece: TypeAlias = tuple[int, Message, Message]
 """Messages of one group that stand together: its id, the first of them, the last."""
@@ -31,6 +31,17 @@ def neighbours(index: MessageIndex, gone: set[int]) -> tuple[Message | None, Mes
     left = [last for id, _, last in pieces[:place] if id not in gone]
     after = pieces[place + 1][1] if place + 1 < len(pieces) else None
     return None if all(message.is_system for message in left) else left[-1], after
+
+
+def parted(index: MessageIndex) -> set[int]:
+    """The ids of the groups with others between their messages, which do not close up as one; O(messages).
+
+    None in a format where any message may follow any other.
+    """
+    if type(index.format).valid_seam is MessageFormat.valid_seam:
+        return set()
+    pieces = _pieces(index)
+    return {id for id, _, _ in pieces} - _whole(pieces)
 
 
 def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
