@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import pytest
 
 from compaction import Drop, MessageGroup, MessageIndex, Replace, last
@@ -10,6 +12,8 @@ from compaction.marks import marked
 from compaction.strategies import ToolResult
 from compaction.strategies.seams import neighbours, parted, replaceable, steps_to_seams
 from compaction.testing import check_strategy
+
+Raw: TypeAlias = dict[str, Any]
 
 ROLES = {"s": "system", "u": "user", "a": "assistant"}
 
@@ -89,9 +93,9 @@ def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: li
 
 def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
     """What goes does not part a group's messages any more; the group comes after it, for it ends later."""
-    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
-    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
-    said = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    said: list[Raw] = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
     index = MessageIndex([said[0], call, said[1], result, *said[2:]], counter="chars/4", format=anthropic)
     assert [group.id for group in replaceable(index, chosen(index, [1, 2, 5]))] == [2, 1, 5]
     assert [group.id for group in replaceable(index, chosen(index, [1, 5]))] == [5]
@@ -99,9 +103,9 @@ def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
 
 def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
     """Where its result stood, the answers around it would meet, and thoughts would follow an answer they do not belong to."""
-    thoughts = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
-    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
-    messages = [
+    thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
+    calls: list[Raw] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    messages: list[Raw] = [
         {"role": "assistant", "content": [thoughts, calls[0]]},
         {"role": "assistant", "content": [calls[1]]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
