@@ -254,7 +254,12 @@ class Grouping:
         return record
 
     def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
-        """The group of the call that the result answers; a group of its own if there is none."""
+        """The group of the call that the result answers; a group of its own if there is none.
+
+        A message that answers calls of several groups belongs to that of its first result; the others' calls count as
+        answered. Where a message holds several results, a provider wants them directly after their calls: it refuses such a
+        message as it is, and no edit makes that worse.
+        """
         record: GroupRecord | None = None
         for part in message.parts:
             if isinstance(part, ToolResult):
@@ -278,6 +283,7 @@ class Grouping:
                 del self._open[call_id]
             if record.open_ids is not None:
                 record.open_ids.remove(call_id)
+                record.snapshot = None
                 if not record.open_ids and self.pending is record:
                     self.pending = None
             return record

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wires import anthropic_conversations, gemini_conversations, indexed, responses_conversations
+from wires import STRATEGIES, anthropic_conversations, gemini_conversations, indexed, responses_conversations
 
 from compaction import Drop, GroupKind, MessageIndex, Rewrite
 from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
 from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
+from compaction.testing import check_strategy
 
 Raw = dict[str, Any]
 
@@ -260,3 +261,30 @@ def answers_of(items: list[Raw]) -> list[list[Raw]]:
             answers[-1].append(item)
         going = going and mine
     return answers
+
+
+def test_results_of_two_groups_in_one_message_belong_to_the_first_of_them() -> None:
+    """The other group's calls count as answered, also if it was looked at before; no strategy breaks a law around it."""
+    messages = [ASKED, call("a"), call("b"), results("b", "a"), SAID, ASKED, SAID]
+    index = indexed(messages[:3], anthropic)
+    assert [group.open for group in index.included_groups] == [False, True, True]
+    index.append(messages[3:])
+    whole = indexed(messages, anthropic)
+    for each in (index, whole):
+        assert [(group.id, group.open, len(group.messages)) for group in each.included_groups[:3]] == [
+            (0, False, 1),
+            (1, False, 1),
+            (2, False, 2),
+        ]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_results_of_two_groups_in_one_message_of_gemini() -> None:
+    """The same where results answer calls by name and order."""
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("a", "b")]
+    parts = [{"functionResponse": {"name": name, "response": {"result": "ok"}}} for name in ("b", "a")]
+    messages: list[Raw] = [asked, *calls, {"role": "user", "parts": parts}, {"role": "model", "parts": [{"text": "x"}]}, asked]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=gemini)

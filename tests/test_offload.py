@@ -30,6 +30,7 @@ from compaction import (
     validate,
 )
 from compaction.errors import NoProgress, StateError, SyncDriverError
+from compaction.formats import anthropic
 from compaction.recall import handle_tool_call
 from compaction.session import CompactionSession
 from compaction.stores import Record, SQLiteStore
@@ -182,6 +183,50 @@ def test_groups_give_way_to_one_stub_that_later_rounds_update(store: SQLiteStore
     gone = [message for message in [*first, *more] if message not in again]
     assert everything == gone
     assert f"{len(gone)} earlier messages are stored" in again[1]["content"]
+
+
+SAID: Chat = [
+    {"role": "user", "content": "hi"},
+    {"role": "system", "content": "be kind"},
+    {"role": "assistant", "content": "hello"},
+    {"role": "user", "content": "and now?"},
+    {"role": "assistant", "content": "long " * 100},
+    {"role": "assistant", "content": "done"},
+]
+
+
+class Letters:
+    """A counter of letters."""
+
+    name = "letters"
+    exact = True
+
+    def count_text(self, text: str) -> int:
+        return len(text)
+
+
+def test_what_an_instruction_kept_goes_with_what_was_before_it() -> None:
+    """An instruction in the middle keeps the answer after it only as long as something stays before it."""
+    offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
+    index = MessageIndex(SAID, counter="chars/4", format=anthropic)
+    run_sync(index, offload)
+    assert [edit.groups for edit in index.edits] == [(0, 2, 4)]
+    check_strategy(offload, messages=SAID, format=anthropic)
+
+
+def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
+    """After an instruction that stays, a stub takes two messages: more than both groups have, but one goes without them."""
+    kept = {"role": "user", "content": "stays"}
+    chat = [user("long " * 60), user("B"), kept, system("be kind"), assistant("y"), user("now?")]
+    offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
+    check_strategy(offload, messages=chat, format=anthropic, counter=Letters(), pin=lambda message: message.text == "stays")
+
+
+def test_groups_whose_step_is_refused_are_not_asked_for_again() -> None:
+    """A driver that refuses a step is not asked for another."""
+    index = MessageIndex(turns(3, words=200), counter="chars/4")
+    steps = StubGroups()(index, index.included_groups[:-1])
+    assert len(list(steps)) == 1
 
 
 def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:

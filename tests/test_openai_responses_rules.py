@@ -77,6 +77,15 @@ def output(id: Any = "a", **fields: Any) -> Raw:
     return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
 
 
+def test_calls_of_one_id_need_an_output_each() -> None:
+    """An output answers the latest of them; the earlier one has none."""
+    assert places(openai_responses, [call(), call(), output(), USER]) == [
+        ("messages[0]", "call-without-result"),
+        ("messages[1].call_id", "duplicate-call-id"),
+    ]
+    assert places(openai_responses, [call(), call(), output(), output()]) == [("messages[1].call_id", "duplicate-call-id")]
+
+
 PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"type": "item_reference", "id": "x"}]
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import pytest
 
-from compaction import Drop, MessageGroup, MessageIndex, Replace
+from compaction import Drop, MessageGroup, MessageIndex, Replace, last
 from compaction.formats import anthropic, openai_chat
 from compaction.marks import marked
-from compaction.strategies.seams import neighbours, replaceable, steps_to_seams
+from compaction.strategies import ToolResult
+from compaction.strategies.seams import neighbours, parted, replaceable, steps_to_seams
+from compaction.testing import check_strategy
+
+Raw: TypeAlias = dict[str, Any]
 
 ROLES = {"s": "system", "u": "user", "a": "assistant"}
 
@@ -75,12 +81,38 @@ def test_neighbours(roles: str, gone: set[int], before: int | None, after: int |
         ("usauauau", [2, 3, 5, 6], [5, 6]),
         ("uau", [], []),
         ("uauau", [1, 2, 4], [1, 2, 4]),
+        ("usauaua", [0, 2, 4, 5], [0, 2, 4, 5]),
+        ("usauaua", [2, 4, 5], [4, 5]),
     ],
 )
 def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
-    """It stands in the last gap; the others must close by themselves, and an instruction keeps what follows it."""
+    """It stands in the last gap; others must close by themselves, and an instruction within keeps what follows it."""
     index = index_of(roles)
     assert [group.id for group in replaceable(index, chosen(index, free))] == fitting
+
+
+def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
+    """What goes does not part a group's messages any more; the group comes after it, for it ends later."""
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    said: list[Raw] = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
+    index = MessageIndex([said[0], call, said[1], result, *said[2:]], counter="chars/4", format=anthropic)
+    assert [group.id for group in replaceable(index, chosen(index, [1, 2, 5]))] == [2, 1, 5]
+    assert [group.id for group in replaceable(index, chosen(index, [1, 5]))] == [5]
+
+
+def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
+    """Where its result stood, the answers around it would meet, and thoughts would follow an answer they do not belong to."""
+    thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
+    calls: list[Raw] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    messages: list[Raw] = [
+        {"role": "assistant", "content": [thoughts, calls[0]]},
+        {"role": "assistant", "content": [calls[1]]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+        {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]},
+    ]
+    assert parted(MessageIndex(messages, counter="chars/4", format=anthropic)) == {0}
+    check_strategy(ToolResult(keep=last(groups=1)), messages=messages, format=anthropic)
 
 
 def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:

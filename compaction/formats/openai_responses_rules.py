@@ -74,12 +74,12 @@ answer, or leave the reasoning out
 
 
 class _Walk:
-    """Walks the items; holds the calls that are open, and the reasoning that waits for its item."""
+    """Walks the items; holds the calls that are open, of one id the latest last, and the reasoning that waits for its item."""
 
     def __init__(self) -> None:
         self.found: list[tuple[int, Problem]] = []
-        self.open: dict[str, int] = {}
-        self.waiting: set[str] = set()
+        self.open: dict[str, list[int]] = {}
+        self.waiting: set[int] = set()
         self.answered: set[str] = set()
         self.ids: set[str] = set()
         self.reasoning: list[int] = []
@@ -119,18 +119,18 @@ class _Walk:
             return
         if identifier in self.open:
             self.add(index, place, "duplicate-call-id", f"an open call has the id {identifier!r} already")
-        elif CALLS[kind].answered:
-            self.open[identifier] = index
-            self.waiting.add(identifier)
-        else:
-            self.open[identifier] = -1
+        answered = CALLS[kind].answered
+        self.open.setdefault(identifier, []).append(index if answered else -1)
+        if answered:
+            self.waiting.add(index)
 
     def result(self, index: int, kind: str, identifier: str) -> None:
         if not identifier:
             self.add(index, f".{RESULTS[kind].key}", "result-without-id", "the output does not say what it answers")
         elif identifier in self.open:
-            del self.open[identifier]
-            self.waiting.discard(identifier)
+            self.waiting.discard(self.open[identifier].pop())
+            if not self.open[identifier]:
+                del self.open[identifier]
             self.answered.add(identifier)
         elif identifier in self.answered:
             self.add(index, "", "duplicate-result", f"the call {identifier!r} is answered already")
@@ -149,11 +149,12 @@ class _Walk:
 
     def end(self) -> None:
         self.end_reasoning()
-        for identifier, index in self.open.items():
-            if index >= 0:
-                rule = "pending-call" if identifier in self.waiting else "call-without-result"
-                text = "has no output yet" if identifier in self.waiting else "has no output"
-                self.add(index, "", rule, f"the call {identifier!r} {text}")
+        for identifier, indexes in self.open.items():
+            for index in indexes:
+                if index >= 0:
+                    rule = "pending-call" if index in self.waiting else "call-without-result"
+                    text = "has no output yet" if index in self.waiting else "has no output"
+                    self.add(index, "", rule, f"the call {identifier!r} {text}")
 
 
 def _problem(where: str, rule: str, message: str) -> Problem:

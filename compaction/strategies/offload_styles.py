@@ -209,23 +209,36 @@ class StubGroups:
     """Old groups of any kind give way to one stub message, which later steps update; other strategies' summaries stay."""
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
+        free = {group.id for group in groups}
+        lowest = min([0, *(group.id for group in index.included_groups)])
+        done = -1
+        while index.edit_count > done:  # what gained nothing in a large step may do so in a smaller one
+            done = index.edit_count
+            groups = [group for group in index.included_groups if group.id in free or group.id < lowest]
+            for step in self._steps(index, replaceable(index, groups)):
+                count = index.edit_count
+                yield step
+                if index.edit_count == count:  # refused, as it would be again
+                    return
+
+    def _steps(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
+        """One pass over the groups."""
         size = 1
-        groups = replaceable(index, groups)
+        lowest = min([0, *(group.id for group in index.included_groups)])
         mine = [group.id for group in groups if _is_mine(group)]
-        free = [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
+        fresh = [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         waiting: list[MessageGroup] = []
-        for place, group in enumerate(free):
+        for place, group in enumerate(fresh):
             waiting.append(group)
-            if len(waiting) < size and place + 1 < len(free):
+            if len(waiting) < size and place + 1 < len(fresh):
                 continue
-            lowest = min([0, *(group.id for group in index.included_groups)])
-            stubbed = self._stubbed(index, [id for id in mine if index.is_included(id)], waiting)
             size *= 2
-            if stubbed is None:
-                continue
-            yield stubbed
-            mine += [group.id for group in index.included_groups if group.id < lowest]
-            waiting = []
+            stubs = [id for id in mine if index.is_included(id)]
+            stubs += [group.id for group in index.included_groups if group.id < lowest]
+            stubbed = self._stubbed(index, stubs, waiting)
+            if stubbed is not None:
+                yield stubbed
+                waiting = []
 
     def _stubbed(self, index: MessageIndex, mine: Sequence[int], fresh: Sequence[MessageGroup]) -> Leaving | None:
         """The stub that takes the place of these groups and of the stubs before; ``None`` if there is nothing to gain."""

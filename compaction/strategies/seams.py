@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from ..formats import MessageFormat
@@ -11,7 +11,7 @@ from ..groups import MessageGroup
 from ..index import MessageIndex
 from ..messages import Message
 
-__all__ = ["neighbours", "replaceable", "steps_to_seams"]
+__all__ = ["neighbours", "parted", "replaceable", "steps_to_seams"]
 
 _Piece: TypeAlias = tuple[int, Message, Message]
 """Messages of one group that stand together: its id, the first of them, the last."""
@@ -33,31 +33,54 @@ def neighbours(index: MessageIndex, gone: set[int]) -> tuple[Message | None, Mes
     return None if all(message.is_system for message in left) else left[-1], after
 
 
-def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-    """Those of these groups that a message in place of the last of them can stand for; O(messages).
+def parted(index: MessageIndex) -> set[int]:
+    """The ids of the groups with others between their messages, which do not close up as one; O(messages).
 
-    Where others stay between them, the message stands in the last gap alone: what is around the other gaps must join.
+    None in a format where any message may follow any other.
+    """
+    if type(index.format).valid_seam is MessageFormat.valid_seam:
+        return set()
+    pieces = _pieces(index)
+    return {id for id, _, _ in pieces} - _whole(pieces)
+
+
+def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
+    """Those of these groups that one message can stand for, in the order in which they end; O(messages).
+
+    It will stand in place of the last of them. Where others stay between them, it stands in the last gap alone: what is around
+    the other gaps must join, as it is once all of them are gone.
     """
     if type(index.format).valid_seam is MessageFormat.valid_seam:
         return list(groups)
-    pieces = _pieces(index)
-    free = {group.id for group in groups} & _whole(pieces)
-    stretches: list[tuple[Message | None, Message | None, set[int]]] = []
+    free = {group.id for group in groups}
+    gone: set[int] = set()
+    while True:  # what is gone may have stood between the messages of a group
+        pieces = _pieces(index, gone)
+        closing, last = _gaps(index, pieces, free & _whole(pieces))
+        if not closing:
+            break
+        gone |= closing
+    ends = {id: place for place, (id, _, _) in enumerate(_pieces(index))}
+    return sorted((group for group in groups if group.id in gone or group.id in last), key=lambda group: ends[group.id])
+
+
+def _gaps(index: MessageIndex, pieces: Sequence[_Piece], free: set[int]) -> tuple[set[int], set[int]]:
+    """The groups whose gaps close by themselves, and those of the last gap."""
+    gaps: list[tuple[set[int], bool]] = []
     before: Message | None = None
     ids: set[int] = set()
     for id, first, last in pieces:
         if id in free:
             ids.add(id)
             continue
+        closes = not ids or _joins(index, before, first)
         if ids:
-            stretches.append((before, first, ids))
-        before, ids = None if before is None and first.is_system and not ids else last, set()
+            gaps.append((ids, closes))
+        before, ids = None if before is None and first.is_system and closes else last, set()
     if ids:
-        stretches.append((before, None, ids))
-    fits = [ids for before, after, ids in stretches[:-1] if _joins(index, before, after)] + [
-        ids for _, _, ids in stretches[-1:]
-    ]
-    return [group for group in groups if any(group.id in ids for ids in fits)]
+        gaps.append((ids, True))
+    closing = {id for ids, closes in gaps[:-1] if closes for id in ids}
+    return closing, gaps[-1][0] if gaps else set()
 
 
 def _joins(index: MessageIndex, before: Message | None, after: Message | None) -> bool:
@@ -126,10 +149,12 @@ def _whole(pieces: Sequence[_Piece]) -> set[int]:
     return {id for id, count in Counter(id for id, _, _ in pieces).items() if count == 1}
 
 
-def _pieces(index: MessageIndex) -> list[_Piece]:
-    """The view as runs of messages of one group each."""
+def _pieces(index: MessageIndex, gone: Collection[int] = ()) -> list[_Piece]:
+    """The view without some groups, as runs of messages of one group each."""
     pieces: list[_Piece] = []
     for message, id in index.placed():
+        if id in gone:
+            continue
         if pieces and pieces[-1][0] == id:
             pieces[-1] = (id, pieces[-1][1], message)
         else:

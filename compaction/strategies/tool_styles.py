@@ -18,6 +18,7 @@ from ..groups import MessageGroup
 from ..index import MessageIndex
 from ..marks import COLLAPSED_BY, marked
 from ..messages import Message, Part, Text, ToolCall, ToolResult
+from .seams import parted
 
 __all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call", "cut_middle"]
 
@@ -165,8 +166,10 @@ class Collapse:
     argument_chars: int = attrs.field(default=80, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
+        apart = parted(index)
+
         def collapsed(group: MessageGroup) -> Replace | None:
-            if not index.is_removable(group):
+            if group.id in apart or not index.is_removable(group):
                 return None
             message = index.format.stand_in(marked(self.describe(group), by=COLLAPSED_BY))
             if index.measure(message)[0] >= group.tokens:
