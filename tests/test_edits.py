@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Callable
 
@@ -376,9 +377,9 @@ class TestTrial:
     def test_what_is_raised_inside_takes_it_back_too(self) -> None:
         """A failure while trying changes nothing."""
         index = indexed([*turns(3), user("q")])
-        with pytest.raises(OSError, match="no"), index.trial():
+        with contextlib.suppress(OSError), index.trial():
             index.apply(Drop([0]))
-            raise OSError("no")
+            raise OSError
         assert (index.edits, len(index.messages())) == ((), 7)
 
 
