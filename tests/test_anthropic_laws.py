@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from wires import PINS, STRATEGIES, Pin, anthropic_conversations, damaged
 
 from compaction.formats import anthropic
-from compaction.strategies import Strategy
+from compaction.selectors import last
+from compaction.strategies import Strategy, Summarization
 from compaction.testing import check_strategy
 
 FINE = {"pending-call"}
@@ -35,3 +36,10 @@ def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, 
 def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
     """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
     check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
+
+
+def test_an_instruction_that_says_nothing_gets_no_note() -> None:
+    """What is no text does not become a list with a text beside it, which breaks another rule."""
+    said = [{"role": role, "content": "word " * 200} for role in ("user", "assistant", "user", "assistant")]
+    strategy = Summarization(keep=last(groups=1), system_note="Some of it was summarized.")
+    check_strategy(strategy, messages=[{"role": "system", "content": 5}, *said], format=anthropic)

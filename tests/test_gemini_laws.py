@@ -53,6 +53,14 @@ def test_truncation_never_leaves_a_call_first() -> None:
     check_strategy(Truncation(keep=last(groups=2)), messages=[SUMMED_UP, *CALLED, ASKED], format=gemini)
 
 
+def test_truncation_goes_on_once_a_summary_is_gone() -> None:
+    """A summary that parted a call from its result gone, the call goes too, though the summary before it cannot."""
+    messages = [SUMMED_UP, CALLED[0], SUMMED_UP, *CALLED[1:], CALLED[0]]
+    index = indexed(messages, gemini)
+    assert [edit.groups for edit in edits_of(Truncation(keep=last(groups=1)), index)] == [(2,), (1,)]
+    check_strategy(Truncation(keep=last(groups=1)), messages=messages, format=gemini)
+
+
 def test_collapse_shortens_old_calls() -> None:
     """Old calls collapse in this format too, to a note that any content may follow."""
     index = indexed([ASKED, *CALLED, *CALLED], gemini)

@@ -187,11 +187,13 @@ class Summarization(CompactionStrategy):
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:
-    """The first system message with the note at its end; ``None`` if there is none, or it has the note."""
+    """The first system message with the note at its end; ``None`` if none says anything, or it has the note."""
     group = next((group for group in index.included_groups if group.kind is GroupKind.SYSTEM), None)
-    if group is None or not index.is_rewritable(group) or note in group.messages[0].text:
+    if group is None or not index.is_rewritable(group):
         return None
     message = group.messages[0]
+    if not message.text or note in message.text:
+        return None
     return Rewrite(group, [message.evolve(text=f"{message.text}\n\n{note}")], "a note that there is a summary")
 
 

@@ -51,11 +51,16 @@ class Truncation(CompactionStrategy):
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
         """What to drop, in order: the conversation, then summaries of it, and what could not go without these."""
         groups = self.candidates(index)
-        yield from steps_to_seams(
-            index, [group for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
-        )
-        if any(group.kind is GroupKind.SUMMARY and not group.is_collapsed for group in groups):
-            yield from steps_to_seams(index, [group for group in groups if index.is_included(group)])
+        summaries = {group.id for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed}
+        asked: set[int] = set()
+        known = -1
+        while len(asked) > known:  # once a summary is gone, more may go without the others
+            known = len(asked)
+            for kept in (summaries, set[int]()):
+                free = [group for group in groups if group.id not in asked and group.id not in kept]
+                for step in steps_to_seams(index, free):
+                    asked.update(step)
+                    yield step
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)
