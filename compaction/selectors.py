@@ -4,7 +4,8 @@
     last(tokens=20000) | kinds(GroupKind.USER)
 
 A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries.
+excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none of those: it
+counts as what it stands for.
 """
 
 from __future__ import annotations
@@ -207,7 +208,8 @@ class _Range(Selector):
         allowed = None if self.of is None else self.of(index)
         groups = index.included_groups
         for group in groups if self.end == "first" else reversed(groups):
-            if group.kind is GroupKind.SUMMARY or (group.kind is GroupKind.SYSTEM and self.end == "last"):
+            beside = group.kind is GroupKind.SUMMARY and not group.is_collapsed
+            if beside or (group.kind is GroupKind.SYSTEM and self.end == "last"):
                 continue
             if allowed is None or group.id in allowed:
                 yield group

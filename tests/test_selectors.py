@@ -20,6 +20,7 @@ from compaction import (
     last,
     nothing,
     pinned,
+    run_sync,
     tools,
 )
 from compaction import system as instructions
@@ -27,6 +28,7 @@ from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.marks import marked
 from compaction.selectors import Selector, as_selector
+from compaction.strategies import ToolResult, Truncation
 
 # Ids: 0 system, 1 assistant of turn 0, 2 user, 3 two calls, 6 assistant, 7 developer, 8 user, 9 a call, 11 user, 12 assistant.
 CHAT: Chat = [
@@ -159,6 +161,17 @@ class TestLast:
         """What is not of that kind neither counts nor is chosen."""
         index = indexed(turns(3, words=20))
         assert last(tokens=2 * index.group(0).tokens, of=kinds(GroupKind.USER))(index) == {2, 4}
+
+
+class TestCollapsedCalls:
+    def test_it_counts_as_the_call_it_stands_for(self) -> None:
+        """Else a second run would drop the line that the first one wrote in place of a group it was told to keep."""
+        index = indexed([result("call_1", "18 degrees\n" * 40), user("Fine.")])
+        pipeline = Truncation(keep=first(messages=1)) >> ToolResult(keep=nothing)
+        run_sync(index, pipeline)
+        once = index.messages()
+        run_sync(index, pipeline)
+        assert (index.messages(), len(once)) == (once, 2)
 
 
 class TestSummaries:
