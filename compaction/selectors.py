@@ -4,7 +4,7 @@
     last(tokens=20000) | kinds(GroupKind.USER)
 
 A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none of those: it
+excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: it
 counts as what it stands for.
 """
 
