@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rulebook import examples, places, rules, table
-from wires import junk, responses_conversations
+from wires import junk, responses_conversations, wrecked
 
 from compaction.formats import openai_responses
 from compaction.formats.openai_chat_repair import NOT_RECORDED
@@ -180,25 +180,7 @@ def test_repair(messages: list[Any], repaired: list[Any]) -> None:
     assert done.changes != ()
 
 
-@st.composite
-def damaged(draw: st.DrawFn) -> list[Any]:
-    """A valid conversation to which a few things happened."""
-    messages = copy.deepcopy(draw(responses_conversations()))
-    for _ in range(draw(st.integers(0, 4))):
-        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
-        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
-        if harm == "leave out" and len(messages) > 1:
-            del messages[place]
-        elif harm == "move":
-            messages.insert(other, messages.pop(place))
-        elif harm == "repeat":
-            messages.insert(other, copy.deepcopy(messages[place]))
-        elif harm == "junk":
-            messages[place] = draw(junk(st.just(messages[place])))
-    return messages
-
-
-SOUP = damaged() | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+SOUP = wrecked(responses_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
 
 
 @given(SOUP)

@@ -50,6 +50,7 @@ __all__ = [
     "indexed",
     "junk",
     "responses_conversations",
+    "wrecked",
 ]
 
 Raw: TypeAlias = dict[str, Any]
@@ -158,6 +159,24 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
             messages[place][name] = draw(st.sampled_from([None, "", [], 5]))
         else:
             messages[place], messages[other] = messages[other], messages[place]
+    return messages
+
+
+@st.composite
+def wrecked(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Any]:
+    """A conversation in which anything may stand at the place of a message, besides what `damaged` does to places."""
+    messages: list[Any] = copy.deepcopy(draw(whole))
+    for _ in range(draw(st.integers(0, 4))):
+        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "junk":
+            messages[place] = draw(junk(st.just(messages[place])))
     return messages
 
 
