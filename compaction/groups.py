@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from .collapsed import tools_of
 from .marks import COLLAPSED_BY, read_mark
 from .messages import Message, Reasoning, Text, ToolCall, ToolResult
 
@@ -82,7 +83,9 @@ class MessageGroup:
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of the tools it calls, in order, repeated as called."""
+        """The names of the tools it calls, in order, repeated as called; of a collapsed tool call, those its text names."""
+        if self.is_collapsed:
+            return tools_of(self.messages[0].text)
         return tuple(call.name for message in self.messages for call in message.tool_calls())
 
 

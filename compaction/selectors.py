@@ -4,8 +4,8 @@
     last(tokens=20000) | kinds(GroupKind.USER)
 
 A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: it
-counts as what it stands for.
+excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: to every
+selector it is what it stands for.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _Kinds(Selector):
     kinds: tuple[GroupKind, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([group.id for group in index.included_groups if group.kind in self.kinds])
+        return frozenset([group.id for group in index.included_groups if _kind(group) in self.kinds])
 
     def __repr__(self) -> str:
         return f"kinds({', '.join(map(repr, self.kinds))})"
@@ -179,8 +179,8 @@ class _Tools(Selector):
     patterns: tuple[str, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        groups = index.included_groups
-        return frozenset([group.id for group in groups if group.tool_calls and any(map(self._matches, group.tool_names))])
+        calling = [group for group in index.included_groups if group.tool_calls or group.is_collapsed]
+        return frozenset([group.id for group in calling if any(map(self._matches, group.tool_names))])
 
     def _matches(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.patterns)
@@ -208,8 +208,8 @@ class _Range(Selector):
         allowed = None if self.of is None else self.of(index)
         groups = index.included_groups
         for group in groups if self.end == "first" else reversed(groups):
-            beside = group.kind is GroupKind.SUMMARY and not group.is_collapsed
-            if beside or (group.kind is GroupKind.SYSTEM and self.end == "last"):
+            kind = _kind(group)
+            if kind is GroupKind.SUMMARY or (kind is GroupKind.SYSTEM and self.end == "last"):
                 continue
             if allowed is None or group.id in allowed:
                 yield group
@@ -217,6 +217,11 @@ class _Range(Selector):
     def __repr__(self) -> str:
         of = "" if self.of is None else f", of={self.of!r}"
         return f"{self.end}({self.unit}={self.amount!r}{of})"
+
+
+def _kind(group: MessageGroup) -> GroupKind:
+    """What a group counts as."""
+    return GroupKind.TOOL_CALL if group.is_collapsed else group.kind
 
 
 def _by_messages(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
@@ -281,7 +286,7 @@ pinned: Final[Selector] = _Pinned()
 
 
 def kinds(*kinds: GroupKind) -> Selector:
-    """The groups of these kinds.
+    """The groups of these kinds; a collapsed tool call is of the kind ``TOOL_CALL``.
 
     Raises:
         ConfigurationError: If one is no `GroupKind`.
@@ -300,7 +305,7 @@ system: Final[Selector] = kinds(GroupKind.SYSTEM)
 
 
 def tools(*names: str) -> Selector:
-    """The tool-call groups that call one of these tools.
+    """The tool-call groups that call one of these tools, collapsed ones too.
 
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.
