@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+_CALL: Final = GroupKind.TOOL_CALL
+"""What a collapsed call counts as."""
+
+
 class Selector(abc.ABC):
     """A choice among the groups an index shows; O(groups) unless it says otherwise."""
 
@@ -168,7 +172,8 @@ class _Kinds(Selector):
     kinds: tuple[GroupKind, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([group.id for group in index.included_groups if _kind(group) in self.kinds])
+        groups = index.included_groups
+        return frozenset([group.id for group in groups if (_CALL if group.is_collapsed else group.kind) in self.kinds])
 
     def __repr__(self) -> str:
         return f"kinds({', '.join(map(repr, self.kinds))})"
@@ -208,8 +213,8 @@ class _Range(Selector):
         allowed = None if self.of is None else self.of(index)
         groups = index.included_groups
         for group in groups if self.end == "first" else reversed(groups):
-            kind = _kind(group)
-            if kind is GroupKind.SUMMARY or (kind is GroupKind.SYSTEM and self.end == "last"):
+            beside = group.kind is GroupKind.SUMMARY and not group.is_collapsed
+            if beside or (group.kind is GroupKind.SYSTEM and self.end == "last"):
                 continue
             if allowed is None or group.id in allowed:
                 yield group
@@ -217,11 +222,6 @@ class _Range(Selector):
     def __repr__(self) -> str:
         of = "" if self.of is None else f", of={self.of!r}"
         return f"{self.end}({self.unit}={self.amount!r}{of})"
-
-
-def _kind(group: MessageGroup) -> GroupKind:
-    """What a group counts as."""
-    return GroupKind.TOOL_CALL if group.is_collapsed else group.kind
 
 
 def _by_messages(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
