@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 import pytest
-from chats import call, result, user
+from chats import assistant, call, result, user
 from hypothesis import Phase, find, given, settings
 
 from compaction import Drop, GroupKind, MessageIndex, Problem, Request, Rewrite, RunContext, Together, validate
@@ -532,3 +532,29 @@ def test_a_broken_list_may_settle_in_a_few_runs() -> None:
         check_strategy(words_then_calls, messages=soon)
     with pytest.raises(LawBroken, match="law 5"):
         check_strategy(drop_one, messages=[call("1"), *[user("between")] * 9, result("1"), user("now")])
+
+
+def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
+    """Nothing is granted to a strategy by itself, and what is granted is used up."""
+    messages = [user(f"q{place}") for place in range(5)]
+    with pytest.raises(LawBroken, match="law 5"):
+        check_strategy(drop_one, messages=messages, settles_in=3)
+    check_strategy(drop_one, messages=messages, settles_in=4)
+    with pytest.raises(ConfigurationError, match="settles_in"):
+        check_strategy(drop_one, settles_in=0)
+
+
+def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
+    """A thought that comes to stand before a call joins it when the view is read anew, and may go with it."""
+
+    def words_then_long_calls(index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        long = [group for group in free if group.kind is GroupKind.TOOL_CALL and len(group.messages) > 2]
+        yield from (
+            Drop(group, "words, and calls of three messages") for group in [*long, *[each for each in free if each.turn == 2]]
+        )
+
+    thought = {"role": "assistant", "content": None, "reasoning_content": "hm"}
+    messages = [user("q"), thought, user("between"), call("1"), result("1"), user("q3"), assistant("a")]
+    assert validate([*messages[:1], *messages[2:]]) == []
+    check_strategy(words_then_long_calls, messages=messages)

@@ -17,7 +17,7 @@ LAWS: Final[Mapping[int, str]] = {
     4: "Included tokens never grow over a run.",
     5: (
         "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew. "
-        "On a list that its format's rules refuse, a few runs may each do more, then nothing."
+        "A few runs may each do more, then nothing, on a list that its format refuses or that reads anew as other groups."
     ),
     7: "Same input, same output; the caller's list and messages stay as they are.",
     9: "Rolling back every edit gives back the original conversation, metrics included.",
