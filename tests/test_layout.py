@@ -29,7 +29,7 @@ FLOORS = (
     ("errors", "checks", "making", "messages"),
     ("marks", "formats", "tokens"),
     ("context", "groups", "edits", "metrics"),
-    ("projection", "laws", "journal", "refusals", "sync", "state", "validity", "view", "index", "holding"),
+    ("projection", "laws", "journal", "refusals", "sync", "state", "validity", "view", "editing", "index", "holding"),
     ("selectors", "triggers"),
     ("summarizers", "stores", "recall", "strategies"),
     ("outcome", "run", "presets", "caching"),
