@@ -25,6 +25,7 @@ from .context import RunContext
 from .editing import EditedIndex
 from .edits import Drop, Restore, brief, named
 from .errors import InputError, StateError
+from .fingerprints import Fingerprints
 from .formats import MessageFormat, fits, resolve
 from .groups import GroupRecord
 from .journal import Applied, perform
@@ -69,6 +70,7 @@ class MessageIndex(EditedIndex):
         self._looks = format is None
         self._pin = pin
         self._saved: state.Saved | None = None
+        self._fingerprints = Fingerprints()
         super().__init__(resolve_counter(counter), context)
         self._extend(self._measured(given, 0))
 
@@ -193,7 +195,7 @@ class MessageIndex(EditedIndex):
     # ---------------------------------------------------------------- storing
 
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
-        """The index as JSON-ready data.
+        """The index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not yet fingerprinted.
 
         Args:
             messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
@@ -208,7 +210,7 @@ class MessageIndex(EditedIndex):
         saved = self._saved or state.Saved(
             format=self.format,
             messages=source if messages else None,
-            fingerprints=() if messages else [state.fingerprint(raw, self.format) for raw in source],
+            fingerprints=() if messages else self._fingerprints.of(source, self.format),
             journal=self._journal,
             pinned=sorted(self._pinned_ids),
             looks=self._looks,

@@ -6,8 +6,6 @@ messages are wire dictionaries. Nothing is evaluated or unpickled; what does not
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,19 +13,14 @@ import attrs
 
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .errors import InputError, StateError
+from .fingerprints import fingerprint
 from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "in_format"]
+__all__ = ["VERSION", "Saved", "applied_to_dict", "in_format"]
 
 VERSION: Final = 1
-
-
-def fingerprint(raw: Any, format: MessageFormat) -> str:
-    """Sixteen hexadecimal digits that two messages share if their wire data is equal."""
-    text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
