@@ -32,7 +32,7 @@ FLOORS = (
     ("projection", "laws", "journal", "refusals", "sync", "fingerprints", "state", "validity"),
     ("view", "editing", "index", "holding"),
     ("selectors", "triggers"),
-    ("summarizers", "stores", "recall", "strategies"),
+    ("database", "summarizers", "stores", "recall", "strategies"),
     ("outcome", "run", "presets", "caching"),
     ("session_store", "session", "files", "config"),
     ("engine", "integrations", "batch", "replay", "testing"),
