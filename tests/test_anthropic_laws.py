@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rulebook import expect_unrepaired
 from wires import PINS, STRATEGIES, Pin, anthropic_conversations, damaged
 
 from compaction.formats import anthropic
@@ -20,9 +21,7 @@ FINE = {"pending-call"}
 def test_the_conversations_are_valid(messages: list[Any]) -> None:
     """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
     assert {problem.rule for problem in anthropic.validate(messages)} <= FINE
-    repaired = anthropic.repair(messages)
-    assert [id(message) for message in repaired.messages] == [id(message) for message in messages]
-    assert repaired.changes == ()
+    expect_unrepaired(anthropic, messages)
 
 
 @settings(max_examples=max(200, settings.default.max_examples))
