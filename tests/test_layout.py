@@ -34,7 +34,7 @@ FLOORS = (
     ("selectors", "triggers"),
     ("database", "summarizers", "stores", "recall", "strategies"),
     ("outcome", "run", "presets", "caching"),
-    ("session_store", "session", "files", "config"),
+    ("turns", "session_store", "session", "files", "config"),
     ("engine", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )
