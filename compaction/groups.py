@@ -199,7 +199,7 @@ class Grouping:
     def _add_assistant(self, ordinal: int, message: Message) -> GroupRecord:
         calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
         previous = self._previous
-        if message.continues and previous is not None and previous.answering:
+        if message.continues and previous is not None and (previous.answering or _is_resumed(previous, message)):
             return self._go_on(previous, ordinal, calls)
         if calls:
             return self._add_calls(ordinal, calls)
@@ -295,6 +295,11 @@ class Grouping:
         if previous is not None and previous.call_ids is not None and call_id in previous.call_ids:
             return previous
         return None
+
+
+def _is_resumed(record: GroupRecord, message: Message) -> bool:
+    """Whether the message goes on with the answer of a group that the results before it belong to."""
+    return message.resumes and record.call_ids is not None
 
 
 def _has(message: Message, kind: type[ToolCall | ToolResult]) -> bool:

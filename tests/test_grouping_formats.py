@@ -288,3 +288,91 @@ def test_results_of_two_groups_in_one_message_of_gemini() -> None:
     messages: list[Raw] = [asked, *calls, {"role": "user", "parts": parts}, {"role": "model", "parts": [{"text": "x"}]}, asked]
     for strategy in STRATEGIES:
         check_strategy(strategy, messages=messages, format=gemini)
+
+
+RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
+BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
+BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
+
+
+def answer(*blocks: Raw) -> Raw:
+    """An Anthropic answer."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(id: str, **fields: Any) -> Raw:
+    """An Anthropic call."""
+    return {"type": "tool_use", "id": id, "name": "look", "input": {}, **fields}
+
+
+@pytest.mark.parametrize(
+    "resumed",
+    [
+        [answer(RUN, use("a")), results("a"), answer(RAN, {"type": "text", "text": "done"})],
+        [answer(RUN, use("a")), results("a"), answer(THOUGHT, RAN, {"type": "text", "text": "done"})],
+        [
+            answer(RUN, use("a", **BY_RUN)),
+            results("a"),
+            answer(use("b", **BY_RUN)),
+            results("b"),
+            answer(RAN, use("c")),
+            results("c"),
+        ],
+    ],
+    ids=["deferred", "deferred, thoughts first", "called by code"],
+)
+def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) -> None:
+    """The result of a tool that Anthropic runs stays with its call, and a call that it made with what made it."""
+    index = indexed([ASKED, *resumed, ASKED], anthropic)
+    assert anthropic.validate([ASKED, *resumed, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(resumed), 1), (USER, 1, 2)]
+
+
+def item(kind: str, **fields: Any) -> Raw:
+    """An item of the Responses API."""
+    return {"type": kind, **fields}
+
+
+def called(id: str, **fields: Any) -> list[Raw]:
+    """A call of a function, and its output."""
+    made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
+    return [made, item("function_call_output", call_id=id, output="found", **fields)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [
+            item("program", id="1", call_id="p"),
+            *called("a", **BY_PROGRAM),
+            *called("b", **BY_PROGRAM),
+            item("program_output", call_id="p"),
+        ],
+        [
+            item("mcp_approval_request", id="q"),
+            item("mcp_approval_response", approval_request_id="q"),
+            item("mcp_call", approval_request_id="q"),
+        ],
+        [item("tool_search_call", call_id=None), item("tool_search_output", call_id=None), *called("a")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="c")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="2", call_id="c")],
+        [item("shell_call", call_id="c"), item("shell_call_output", call_id="c")],
+        [item("apply_patch_call", call_id="c"), item("apply_patch_call_output", call_id="c")],
+        [item("computer_call", call_id="c"), item("computer_call_output", call_id="c")],
+        [item("custom_tool_call", call_id="c", name="look", input=""), item("custom_tool_call_output", call_id="c", output="")],
+    ],
+    ids=lambda answer: answer[0]["type"],
+)
+def test_every_kind_of_call_is_one_group_with_its_output(answer: list[Raw]) -> None:
+    """What the Responses API pairs is one group, whoever runs it, also where a program goes on after its calls' outputs."""
+    index = indexed([ASKED, *answer, ASKED], openai_responses)
+    assert openai_responses.validate([ASKED, *answer, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(answer), 1), (USER, 1, 2)]
+
+
+def test_what_the_provider_searched_needs_no_call_id() -> None:
+    """A tool search that the provider ran names no call: it is part of the answer, and its reasoning is followed."""
+    thought = item("reasoning", id="rs", summary=[])
+    assert openai_responses.validate([ASKED, thought, item("tool_search_output", tools=[], execution="server")]) == []
+    assert openai_responses.repair([ASKED, item("tool_search_output", tools=[])]).changes == ()

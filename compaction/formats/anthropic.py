@@ -16,7 +16,8 @@ import attrs
 
 from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from .anthropic_fields import MEDIA_BLOCKS, is_server_result
+from .anthropic_fields import MEDIA_BLOCKS
+from .anthropic_hosted import needs_earlier_call
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import Problem, Repair
@@ -58,8 +59,8 @@ class Anthropic(WireFormat):
         parts = tuple([_part(block) for block in blocks])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
-        goes_on = role == "assistant" and bool(blocks) and is_server_result(kind_of(blocks[0]))
-        return Message(role, parts, raw, self, continues=goes_on)
+        goes_on = role == "assistant" and needs_earlier_call(blocks)
+        return Message(role, parts, raw, self, continues=goes_on, resumes=goes_on)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

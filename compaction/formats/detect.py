@@ -17,7 +17,7 @@ from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_chat_fields import fields_of, is_empty, items_of
 from .openai_responses import openai_responses
-from .openai_responses_fields import CALLS, RESULTS
+from .openai_responses_fields import CALLS, RESULTS, item_type
 from .wire import kind_of, string, type_name
 
 __all__ = ["candidates", "detect", "fits", "read_as"]
@@ -37,6 +37,8 @@ _ITEMS: Final = frozenset(
         "image_generation_call",
         "mcp_call",
         "mcp_list_tools",
+        "additional_tools",
+        "configuration_update",
         *CALLS,
         *RESULTS,
     }
@@ -54,6 +56,11 @@ _PARTS: Final[Mapping[str, MessageFormat]] = {
     "document": anthropic,
     "search_result": anthropic,
     "container_upload": anthropic,
+    "compaction": anthropic,
+    "fallback": anthropic,
+    "mcp_tool_listing": anthropic,
+    "tool_addition": anthropic,
+    "tool_removal": anthropic,
 }
 
 
@@ -151,7 +158,7 @@ def _mixed(index: int, fitting: frozenset[MessageFormat], where: Mapping[Message
 def _fits(fields: Mapping[str, Any]) -> Iterator[frozenset[MessageFormat]]:
     """What each sign in a message says about its format."""
     kind, role = string(fields.get("type")), fields.get("role")
-    if kind in _ITEMS:
+    if kind in _ITEMS or item_type(fields) == "item_reference":
         yield frozenset({openai_responses})
         return
     if "parts" in fields or role == "model":

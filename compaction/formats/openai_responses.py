@@ -18,7 +18,7 @@ from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
 from .openai_chat_fields import fields_of, items_of
-from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
+from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type, result_key, result_of, resumes
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
 from .wire import WireFormat, json_text, kept_media, kind_of, same, string, without_role
@@ -34,6 +34,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     "summary_text": "text",
     "reasoning_text": "text",
 }
+_INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
 _DATA: Final = frozenset({"result", "output", "encrypted_content"})
 _BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
 
@@ -63,10 +64,11 @@ class OpenAIResponses(WireFormat):
                 f"an item needs a type that is a non-empty string, or a role (got {fields.get('type')!r})",
                 "give it the type the API documents",
             )
-        if kind in RESULTS:
-            return Message("tool", _result_parts(fields, RESULTS[kind]), raw, self)
-        role = "assistant" if is_answer(fields) else "developer" if kind == "additional_tools" else kind
-        return Message(role, _item_parts(fields, kind), raw, self, continues=is_answer(fields))
+        if (call := result_of(fields)) is not None:
+            return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
+        if not is_answer(fields):
+            return Message("developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind), raw, self)
+        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, resumes=resumes(fields))
 
     def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
         role = fields.get("role")
@@ -81,7 +83,7 @@ class OpenAIResponses(WireFormat):
         kind = item_type(fields)
         if kind == "message":
             fields["content"] = _content(message.parts, parts, fields)
-        elif kind in RESULTS:
+        elif result_of(fields) is not None:
             _write_result(fields, RESULTS[kind], message.parts, parts)
         else:
             _write_item(fields, kind, message.parts, parts)
@@ -162,12 +164,11 @@ def _shown(fields: Mapping[str, Any]) -> str:
     return json_text({name: value for name, value in fields.items() if name not in _DATA})
 
 
-def _result_parts(fields: Mapping[str, Any], kind: Result) -> tuple[Part, ...]:
+def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
     """The result; beside it, whatever cannot be shortened as text."""
-    call = string(fields.get(kind.key))
     output = fields.get(kind.text) if kind.text else None
     if output is None:
-        left = {name: value for name, value in fields.items() if name not in ("type", "id", "status", kind.key)}
+        left = {name: value for name, value in fields.items() if name not in ("type", "id", "status", "call_id", kind.key)}
         return (ToolResult(call, ""), Other(_shown(left))) if left else (ToolResult(call, ""),)
     parts = _content_parts(output)
     text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
@@ -217,7 +218,7 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     if not isinstance(before, ToolResult) or not isinstance(after, ToolResult) or not same(old[1:], parts[1:]):
         raise ConfigurationError(f"parts: an output is one ToolResult, and what was read beside it (got {parts!r})")
     if after.call_id != before.call_id:
-        fields[kind.key] = after.call_id
+        fields[result_key(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
     if len(old) > 1 or not kind.text:

@@ -7,9 +7,23 @@ from typing import Any, Final
 
 import attrs
 
+from .openai_chat_fields import fields_of
 from .wire import string
 
-__all__ = ["CALLS", "RESULTS", "ROLES", "Call", "Result", "call_of", "is_answer", "item_type", "result_of"]
+__all__ = [
+    "CALLS",
+    "RESULTS",
+    "ROLES",
+    "Call",
+    "Result",
+    "call_of",
+    "caller_of",
+    "is_answer",
+    "item_type",
+    "result_key",
+    "result_of",
+    "resumes",
+]
 
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 
@@ -35,11 +49,13 @@ class Result:
 
     Args:
         text: The field with what the tool said, if that is text that can be shortened.
-        key: The field that names the call.
+        key: The field that names the call, where there is no ``call_id``.
+        hosted: Whether the provider may have written it beside its own call; then it names none.
     """
 
     text: str = ""
     key: str = "call_id"
+    hosted: bool = False
 
 
 CALLS: Final[Mapping[str, Call]] = {
@@ -61,17 +77,19 @@ RESULTS: Final[Mapping[str, Result]] = {
     "shell_call_output": Result(),
     "apply_patch_call_output": Result("output"),
     "program_output": Result("result"),
-    "tool_search_output": Result(),
+    "tool_search_output": Result(hosted=True),
     "mcp_approval_response": Result(key="approval_request_id"),
 }
 _OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
 
 
 def item_type(fields: Mapping[str, Any]) -> str:
-    """The type of an item; one with a role and no type is a message. Empty if it is neither."""
+    """The type of an item; without one, a role makes it a message, an id alone a reference. Empty if it is neither."""
     kind = fields.get("type")
     if kind is None and "role" in fields:
         return "message"
+    if kind is None and "id" in fields and fields.keys() <= {"id", "type"}:
+        return "item_reference"
     return string(kind)
 
 
@@ -80,7 +98,18 @@ def is_answer(fields: Mapping[str, Any]) -> bool:
     kind = item_type(fields)
     if kind == "message":
         return fields.get("role") == "assistant"
-    return kind not in RESULTS and kind not in _OF_THE_CALLER
+    return kind not in _OF_THE_CALLER and result_of(fields) is None
+
+
+def resumes(fields: Mapping[str, Any]) -> bool:
+    """Whether the item goes on with an answer that was stopped for the caller: a program calls on, or was approved of."""
+    return caller_of(fields) is not None or bool(fields.get("approval_request_id"))
+
+
+def caller_of(fields: Mapping[str, Any]) -> str | None:
+    """The ``call_id`` of the program that made this call; ``None`` if the model made it itself."""
+    caller = fields_of(fields.get("caller"))
+    return string(caller.get("caller_id")) if caller is not None and caller.get("type") == "program" else None
 
 
 def call_of(fields: Mapping[str, Any]) -> str | None:
@@ -95,4 +124,12 @@ def call_of(fields: Mapping[str, Any]) -> str | None:
 def result_of(fields: Mapping[str, Any]) -> str | None:
     """The id of the call that this result answers, empty if it names none; ``None`` if the item is no result."""
     kind = RESULTS.get(item_type(fields))
-    return None if kind is None else string(fields.get(kind.key))
+    if kind is None:
+        return None
+    identifier = string(fields.get(result_key(fields)))
+    return None if kind.hosted and not identifier else identifier
+
+
+def result_key(fields: Mapping[str, Any]) -> str:
+    """The field in which this result names its call."""
+    return "call_id" if fields.get("call_id") is not None else RESULTS[item_type(fields)].key

@@ -15,7 +15,7 @@ import attrs
 from .base import Repair
 from .openai_chat_fields import fields_of, items_of
 from .openai_chat_repair import NOT_RECORDED
-from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_of
+from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_key, result_of
 from .openai_responses_rules import validate
 from .wire import Changes, json_text, kind_of, same, string
 
@@ -175,7 +175,7 @@ class _Pairing:
     def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
         """The item with an id of its own, or with none; nothing if it repeats another."""
         identifier, kind = string(fields.get("id")), item_type(fields)
-        if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
+        if not identifier or (kind in RESULTS and result_key(fields) == "id"):
             return [raw]
         if identifier not in self.ids:
             self.ids[identifier] = raw
@@ -228,7 +228,7 @@ class _Pairing:
         rule, text = (
             ("duplicate-call-id", "its call had the id of another") if identifier else ("result-without-id", "it has no id")
         )
-        key = RESULTS[item_type(fields)].key
+        key = result_key(fields)
         self.changes.add(index, f".{key}", rule, text, f"it was given the id {call.id!r}")
         return [{**fields, key: call.id}]
 
