@@ -189,3 +189,20 @@ def test_nothing_raises(messages: list[Any]) -> None:
 def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
     expect_repaired_once(gemini, messages, ALWAYS_MENDED)
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        ({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}}, ""),
+        ({"functionCall": {"name": "now", "args": "{}"}}, ".functionCall.args"),
+    ],
+    ids=["two things", "arguments that are no object"],
+)
+def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) -> None:
+    """Fields of data exclude each other, and arguments are an object."""
+    hi = {"role": "user", "parts": [{"text": "hi"}]}
+    problems = gemini.validate([hi, {"role": "model", "parts": [part]}])
+    assert [(each.where, each.rule) for each in problems if each.rule != "pending-call"] == [
+        (f"messages[1].parts[0]{place}", "malformed-part")
+    ]

@@ -376,3 +376,32 @@ def test_what_the_provider_searched_needs_no_call_id() -> None:
     thought = item("reasoning", id="rs", summary=[])
     assert openai_responses.validate([ASKED, thought, item("tool_search_output", tools=[], execution="server")]) == []
     assert openai_responses.repair([ASKED, item("tool_search_output", tools=[])]).changes == ()
+
+
+SEARCH: Raw = {"toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}}
+FOUND: Raw = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+CODE: Raw = {"executableCode": {"language": "PYTHON", "code": "1"}}
+OUTCOME: Raw = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+LOOK: Raw = {"functionCall": {"name": "look", "args": {}}}
+LOOKED: Raw = {"functionResponse": {"name": "look", "response": {"result": "found"}}}
+
+
+def content(role: str, *parts: Raw) -> Raw:
+    """A Gemini content."""
+    return {"role": role, "parts": list(parts)}
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind"),
+    [
+        ([content("model", CODE), content("model", OUTCOME, {"text": "one"})], ASSISTANT),
+        ([content("model", SEARCH, LOOK), content("user", LOOKED), content("model", FOUND, {"text": "one"})], TOOL_CALL),
+    ],
+    ids=["code", "search"],
+)
+def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
+    """The result of code or of a tool that Gemini runs stays with its call, also in a content of its own."""
+    asked = content("user", {"text": "hi"})
+    index = indexed([asked, *contents, asked], gemini)
+    assert gemini.validate([asked, *contents, asked]) == []
+    assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..messages import Media, Other, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem
 from .convert_media import read_media, write_media
-from .convert_steps import Piece, Step
+from .convert_steps import Piece, Step, gathered
 from .wire import json_object
 
 __all__ = ["written"]
@@ -28,12 +28,18 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "empty": "nothing has to be done: it said nothing",
     "orphan": "keep the call with its result",
     "unanswered": "add its result",
+    "moved-result": "nothing has to be done: it says what it said",
 }
 
 
 def written(steps: Sequence[Step], target: MessageFormat) -> tuple[list[Any], list[Problem]]:
     """The messages of a conversation in the target's format, and what is lost; O(parts)."""
+    moved: list[Piece] = []
+    if target.name != "openai-responses":
+        steps, moved = gathered(steps)
     writer = _WRITERS[target.name](target, steps)
+    for piece in moved:
+        writer.lose(piece.index, "moved-result", "a result that came later than the next message; it follows its call now")
     for place, step in enumerate(steps):
         writer.step(place, step)
     writer.lose_unanswered()

@@ -12,7 +12,21 @@ from typing import Any, Final
 from .openai_chat_fields import fields_of, items_of
 from .wire import string
 
-__all__ = ["DATA", "call_body", "call_of", "field", "is_signed", "name_of", "parts_of", "result_body", "role_of", "spelled"]
+__all__ = [
+    "DATA",
+    "call_body",
+    "call_of",
+    "field",
+    "hosted_call",
+    "hosted_result",
+    "is_signed",
+    "name_of",
+    "needs_earlier_call",
+    "parts_of",
+    "result_body",
+    "role_of",
+    "spelled",
+]
 
 DATA: Final = (
     "text",
@@ -69,6 +83,37 @@ def call_body(part: Any) -> Mapping[str, Any] | None:
 def result_body(part: Any) -> Mapping[str, Any] | None:
     """What a ``functionResponse`` part holds; ``None`` if it is another."""
     return fields_of(field(fields_of(part) or {}, "functionResponse"))
+
+
+def hosted_call(part: Any) -> str | None:
+    """What the result of a tool that the provider runs has in common with this part, its call; ``None`` if it is another."""
+    return _hosted(part, "executableCode", "toolCall")
+
+
+def hosted_result(part: Any) -> str | None:
+    """What this part, the result of a tool that the provider runs, has in common with its call; ``None`` if it is another."""
+    return _hosted(part, "codeExecutionResult", "toolResponse")
+
+
+def needs_earlier_call(parts: Sequence[Any]) -> bool:
+    """Whether a content goes on with an earlier one: it holds a result of the provider's whose call is not in it. O(parts)."""
+    made: set[str] = set()
+    for part in parts:
+        if (call := hosted_call(part)) is not None:
+            made.add(call)
+        elif (result := hosted_result(part)) is not None and result not in made:
+            return True
+    return False
+
+
+def _hosted(part: Any, code: str, tool: str) -> str | None:
+    fields = fields_of(part)
+    if fields is None or "text" in fields:
+        return None
+    for name in (code, tool):
+        if (body := fields_of(field(fields, name))) is not None:
+            return f"{name is code}:{string(body.get('id'))}"
+    return None
 
 
 def name_of(body: Mapping[str, Any]) -> str:
