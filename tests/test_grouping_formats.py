@@ -405,3 +405,19 @@ def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind
     index = indexed([asked, *contents, asked], gemini)
     assert gemini.validate([asked, *contents, asked]) == []
     assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]
+
+
+def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() -> None:
+    """A reference may stand for the call: outputs that answer no other call belong to the latest reference before them."""
+    reference = item("item_reference", id="fc_1")
+    outputs = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
+    items = [ASKED, reference, *outputs, *called("c"), SAID, ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
+
+
+def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
+    """A result of the provider's that came after other messages belongs to the group of its call."""
+    index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]

@@ -17,7 +17,7 @@ import attrs
 from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .anthropic_fields import MEDIA_BLOCKS
-from .anthropic_hosted import needs_earlier_call
+from .anthropic_hosted import links_of
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import Problem, Repair
@@ -59,8 +59,8 @@ class Anthropic(WireFormat):
         parts = tuple([_part(block) for block in blocks])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
-        goes_on = role == "assistant" and needs_earlier_call(blocks)
-        return Message(role, parts, raw, self, continues=goes_on, resumes=goes_on)
+        begins, resumes = links_of(blocks) if role == "assistant" else ((), ())
+        return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

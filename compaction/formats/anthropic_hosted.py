@@ -15,7 +15,7 @@ from .anthropic_fields import THINKING, blocks_of, is_server_call, is_server_res
 from .openai_chat_fields import fields_of, items_of
 from .wire import Changes, kind_of, same, string
 
-__all__ = ["Unpaired", "caller_id", "mend_hosted", "needs_earlier_call", "unpaired"]
+__all__ = ["Unpaired", "caller_id", "links_of", "mend_hosted", "unpaired"]
 
 
 @attrs.frozen
@@ -42,24 +42,24 @@ def caller_id(block: Any) -> str:
     return string((fields_of((fields_of(block) or {}).get("caller")) or {}).get("tool_id"))
 
 
-def needs_earlier_call(blocks: Sequence[Any]) -> bool:
-    """Whether an answer goes on with an earlier one: the call that it answers, or that made a call of it, is not in it.
-
-    O(blocks).
-    """
+def links_of(blocks: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ids of the provider's calls that have no result in an answer, and of earlier ones that it goes on with; O(blocks)."""
+    open: dict[str, None] = {}
     made: set[str] = set()
+    earlier: dict[str, None] = {}
     for block in blocks:
         kind = kind_of(block)
         if kind == "text" or kind in THINKING:
             continue
-        caller = caller_id(block)
-        if caller and caller not in made:
-            return True
+        needed = caller_id(block) or (_field(block, "tool_use_id") if is_server_result(kind) else "")
+        if needed and needed not in made:
+            earlier[needed] = None
         if is_server_call(kind):
             made.add(_field(block, "id"))
-        elif is_server_result(kind) and _field(block, "tool_use_id") not in made:
-            return True
-    return False
+            open[_field(block, "id")] = None
+        elif is_server_result(kind):
+            open.pop(needed, None)
+    return tuple(open), tuple(earlier)
 
 
 def unpaired(contents: Sequence[Mapping[str, Any] | None]) -> Iterator[Unpaired]:
@@ -68,29 +68,41 @@ def unpaired(contents: Sequence[Mapping[str, Any] | None]) -> Iterator[Unpaired]
     Args:
         contents: The fields of the messages.
     """
+    waiting: dict[str, list[tuple[int, int]]] = {}
     made: set[str] = set()
-    unfinished: dict[str, tuple[int, int]] = {}
     for index, fields in enumerate(contents):
         role, blocks = string((fields or {}).get("role")), blocks_of(fields or {})
         if role == "user" and any(result_id(block) is None for block in blocks):
-            for identifier, (owner, position) in unfinished.items():
+            for identifier, places in waiting.items():
                 text = f"the call {identifier!r} has no result when the user goes on"
-                yield Unpaired(owner, position, "server-call-without-result", identifier, text)
-            unfinished.clear()
+                yield from [Unpaired(*place, "server-call-without-result", identifier, text) for place in places]
+            made -= waiting.keys()
+            waiting.clear()
         for position, block in enumerate(blocks if role == "assistant" else ()):
-            kind = kind_of(block)
-            if (caller := caller_id(block)) and caller not in made:
-                text = f"the call {caller!r} that made it does not stand before it"
-                yield Unpaired(index, position, "call-without-caller", caller, text)
-            if is_server_call(kind):
-                made.add(_field(block, "id"))
-                unfinished[_field(block, "id")] = (index, position)
-            elif is_server_result(kind):
-                identifier = _field(block, "tool_use_id")
-                unfinished.pop(identifier, None)
-                if identifier not in made:
-                    text = "the call it answers does not stand before it"
-                    yield Unpaired(index, position, "server-result-without-call", identifier, text)
+            yield from _noted(index, position, block, made, waiting)
+
+
+def _noted(
+    index: int, position: int, block: Any, made: set[str], waiting: dict[str, list[tuple[int, int]]]
+) -> Iterator[Unpaired]:
+    """Note a block of an answer among the calls made and waiting; what it misses."""
+    kind = kind_of(block)
+    if (caller := caller_id(block)) and caller not in made:
+        text = f"the call {caller!r} that made it does not stand before it"
+        yield Unpaired(index, position, "call-without-caller", caller, text)
+    if is_server_call(kind):
+        identifier = _field(block, "id")
+        made.add(identifier)
+        waiting.setdefault(identifier, []).append((index, position))
+    elif is_server_result(kind):
+        identifier = _field(block, "tool_use_id")
+        if identifier not in made:
+            text = "the call it answers does not stand before it"
+            yield Unpaired(index, position, "server-result-without-call", identifier, text)
+        elif places := waiting.get(identifier):
+            places.pop()
+            if not places:
+                del waiting[identifier]
 
 
 def mend_hosted(raws: Sequence[Any], changes: Changes) -> list[Any]:

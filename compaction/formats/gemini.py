@@ -14,18 +14,7 @@ from typing import Any, Final
 from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .gemini_fields import (
-    call_body,
-    call_of,
-    field,
-    is_signed,
-    name_of,
-    needs_earlier_call,
-    parts_of,
-    result_body,
-    role_of,
-    spelled,
-)
+from .gemini_fields import call_body, call_of, field, is_signed, links_of, name_of, parts_of, result_body, role_of, spelled
 from .gemini_repair import repair
 from .gemini_rules import validate
 from .openai_chat_fields import fields_of, items_of
@@ -65,8 +54,8 @@ class Gemini(WireFormat):
         parts = tuple([_part(part) for part in ((given,) if elements is None else elements)])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
-        goes_on = role == "model" and needs_earlier_call(elements or ())
-        return Message(_ROLES.get(role, role), parts, raw, self, continues=goes_on, resumes=goes_on)
+        begins, resumes = links_of(elements or ()) if role == "model" else ((), ())
+        return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

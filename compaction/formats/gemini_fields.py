@@ -20,8 +20,8 @@ __all__ = [
     "hosted_call",
     "hosted_result",
     "is_signed",
+    "links_of",
     "name_of",
-    "needs_earlier_call",
     "parts_of",
     "result_body",
     "role_of",
@@ -95,15 +95,18 @@ def hosted_result(part: Any) -> str | None:
     return _hosted(part, "codeExecutionResult", "toolResponse")
 
 
-def needs_earlier_call(parts: Sequence[Any]) -> bool:
-    """Whether a content goes on with an earlier one: it holds a result of the provider's whose call is not in it. O(parts)."""
-    made: set[str] = set()
+def links_of(parts: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the provider began in a content and has no result of there, and what it began earlier and has one of; O(parts)."""
+    made: dict[str, bool] = {}
+    earlier: list[str] = []
     for part in parts:
         if (call := hosted_call(part)) is not None:
-            made.add(call)
-        elif (result := hosted_result(part)) is not None and result not in made:
-            return True
-    return False
+            made[call] = True
+        elif (result := hosted_result(part)) is not None:
+            if result not in made:
+                earlier.append(result)
+            made[result] = False
+    return tuple([call for call, waits in made.items() if waits]), tuple(earlier)
 
 
 def _hosted(part: Any, code: str, tool: str) -> str | None:

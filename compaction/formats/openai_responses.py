@@ -18,7 +18,7 @@ from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
 from .openai_chat_fields import fields_of, items_of
-from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type, result_key, result_of, resumes
+from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type, links_of, result_key, result_of
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
 from .wire import WireFormat, json_text, kept_media, kind_of, same, string, without_role
@@ -68,7 +68,8 @@ class OpenAIResponses(WireFormat):
             return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
         if not is_answer(fields):
             return Message("developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind), raw, self)
-        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, resumes=resumes(fields))
+        begins, resumes = links_of(fields)
+        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 
     def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
         role = fields.get("role")

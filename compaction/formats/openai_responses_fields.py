@@ -20,9 +20,9 @@ __all__ = [
     "caller_of",
     "is_answer",
     "item_type",
+    "links_of",
     "result_key",
     "result_of",
-    "resumes",
 ]
 
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
@@ -101,9 +101,15 @@ def is_answer(fields: Mapping[str, Any]) -> bool:
     return kind not in _OF_THE_CALLER and result_of(fields) is None
 
 
-def resumes(fields: Mapping[str, Any]) -> bool:
-    """Whether the item goes on with an answer that was stopped for the caller: a program calls on, or was approved of."""
-    return caller_of(fields) is not None or bool(fields.get("approval_request_id"))
+def links_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What an item of an answer begins for later items, a program, a request for approval, something unknown; and resumes."""
+    kind = item_type(fields)
+    if kind == "item_reference":
+        return ("",), ()
+    if kind == "program" or kind == "mcp_approval_request":
+        return (string(fields.get(CALLS[kind].key)),), ()
+    earlier = caller_of(fields) or string(fields.get("approval_request_id"))
+    return (), (earlier,) if earlier else ()
 
 
 def caller_of(fields: Mapping[str, Any]) -> str | None:

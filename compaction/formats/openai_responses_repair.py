@@ -15,7 +15,7 @@ import attrs
 from .base import Repair
 from .openai_chat_fields import fields_of, items_of
 from .openai_chat_repair import NOT_RECORDED
-from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_key, result_of
+from .openai_responses_fields import CALLS, RESULTS, call_of, caller_of, is_answer, item_type, result_key, result_of
 from .openai_responses_rules import validate
 from .wire import Changes, json_text, kind_of, same, string
 
@@ -148,6 +148,7 @@ class _Pairing:
         self.ids: dict[str, Any] = {}
         self.taken: set[str] = set()
         self.references = False
+        self.uncalled: set[str] = set()
         self.answered: set[str] = set()
 
     def item(self, index: int, raw: Any) -> None:
@@ -157,7 +158,8 @@ class _Pairing:
             self.settled = len(self.calls)
             self.kept.append((index, raw))
             return
-        for one in self.identified(index, raw, fields):
+        for each in self.identified(index, raw, fields):
+            one = self.called(index, each, fields_of(each) or fields)
             kept = self.paired(index, one, fields_of(one) or fields)
             self.kept.extend((index, each) for each in kept)
 
@@ -171,6 +173,20 @@ class _Pairing:
         if not is_answer(fields):
             self.settled = len(self.calls)
         return [raw]
+
+    def called(self, index: int, raw: Any, fields: Mapping[str, Any]) -> Any:
+        """The item without a caller that is no program running before it; its output without one too."""
+        program = caller_of(fields)
+        if program is None or self.references:
+            return raw
+        result = result_of(fields)
+        if result is None and not self.open.get(program):
+            self.uncalled.add(call_of(fields) or "")
+        elif result not in self.uncalled:
+            return raw
+        text = f"no program {program!r} runs before it"
+        self.changes.add(index, ".caller", "call-without-program", text, "the caller was left out")
+        return {name: value for name, value in fields.items() if name != "caller"}
 
     def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
         """The item with an id of its own, or with none; nothing if it repeats another."""
