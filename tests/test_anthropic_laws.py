@@ -14,8 +14,9 @@ from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Offload, Strategy, StubGroups, Summarization, Truncation
+from compaction.strategies import Offload, Strategy, StubGroups, Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
+from compaction.triggers import turns_exceed
 
 FINE = {"pending-call"}
 
@@ -83,3 +84,21 @@ def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
     assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
     assert index.apply(stands_for_it)
     assert anthropic.validate(index.messages()) == []
+
+
+def test_what_comes_to_follow_an_instruction_answers_it() -> None:
+    """Once the first answer and the words after it are gone, the next is the answer, and gives way to an answer alone."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 90}]}
+    messages = [asked, {"role": "system", "content": "now be kind"}, answered, asked, call, result, answered, asked, answered]
+    index = indexed(messages, anthropic)
+    note = [anthropic.new("user", "It looked.")]
+    assert index.apply(Drop([2, 3], "old"))
+    assert not index.apply(Replace([4], note, "shorter"))
+    pair = [anthropic.new("assistant", "It looked."), anthropic.new("user", "Go on.")]
+    assert index.apply(Replace([4], pair, "shorter"))
+    assert not index.apply(Replace([-1], note, "shorter still"))
+    assert anthropic.validate(index.messages()) == []
+    first_words = Truncation(target=turns_exceed(2), keep=last(groups=4))
+    check_strategy(first_words >> ToolResult(keep=last(groups=2)), messages=messages, format=anthropic, settles_in=4)
