@@ -1,4 +1,4 @@
-"""Every strategy, on generated conversations of every format but chat completions: what was valid stays valid, and every other law holds."""
+"""Every strategy, on generated conversations of every format but chat completions: valid stays valid, all laws hold."""
 
 from __future__ import annotations
 
