@@ -44,7 +44,7 @@ class EditedIndex(IndexView):
             Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
 
         Raises:
-            NoProgress: If this edit was refused before and nothing changed since.
+            NoProgress: If this edit was refused before, nothing changed since, and no other strategy began.
         """
         before = self._projection.included.tokens
         done = self._attempt(edit, by)
@@ -85,6 +85,10 @@ class EditedIndex(IndexView):
         """A place in the journal to roll back to; also where a run begins: what an earlier run was refused is forgotten."""
         self._refusals.clear()
         return len(self._journal)
+
+    def begin_step(self) -> None:
+        """Where a strategy begins: it may ask, once, for what another was refused."""
+        self._refusals.changed()
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from wires import Brief, Shelf
 
+from compaction import GroupKind, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Offload, Strategy, StubGroups, Summarization
+from compaction.strategies import Offload, Strategy, StubGroups, Summarization, Truncation
 from compaction.testing import check_strategy
 
 
@@ -35,3 +36,12 @@ def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: S
     messages = [summary, {"role": "system", "content": "now be kind"}, *said * 2, *looked, said[0]]
     assert anthropic.validate(messages) == []
     check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
+    """The answer to an instruction stays as long as that does, and no longer."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    messages = [asked, {"role": "system", "content": "now be kind"}, answered, asked, answered]
+    truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
+    assert compact_sync(messages, truncation, counter="chars/4").messages == [asked, asked, answered]
+    check_strategy(truncation, messages=messages, format=anthropic)
