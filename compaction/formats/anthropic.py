@@ -20,8 +20,7 @@ from .anthropic_fields import MEDIA_BLOCKS, is_server_result
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import Problem, Repair
-from .openai_chat_fields import fields_of, items_of
-from .wire import WireFormat, arguments_object, json_text, kept_media, kind_of, same, string, without_role
+from .wire import WireFormat, arguments_object, fields_of, items_of, json_text, kept_media, kind_of, same, string, without_role
 
 __all__ = ["Anthropic", "anthropic"]
 

@@ -18,10 +18,10 @@ from ..errors import ConfigurationError
 from ..making import maker
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
-from .wire import WireFormat, kept_media, same, string, without_role
+from .wire import WireFormat, fields_of, items_of, kept_media, same, string, without_role
 
 __all__ = ["OpenAIChat", "openai_chat"]
 

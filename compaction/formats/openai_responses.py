@@ -17,11 +17,10 @@ import attrs
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .openai_chat_fields import fields_of, items_of
 from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
-from .wire import WireFormat, json_text, kept_media, kind_of, same, string, without_role
+from .wire import WireFormat, fields_of, items_of, json_text, kept_media, kind_of, same, string, without_role
 
 __all__ = ["OpenAIResponses", "openai_responses"]
 

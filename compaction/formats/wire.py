@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import ToolResult
 from .base import MessageFormat, Problem
-from .openai_chat_fields import fields_of, items_of, key_of
 
 __all__ = [
     "Changes",
     "WireFormat",
     "arguments_object",
+    "fields_of",
+    "items_of",
     "json_object",
     "json_text",
     "kept_media",
+    "key_of",
     "kind_of",
     "plain",
     "same",
@@ -26,6 +28,34 @@ __all__ = [
     "type_name",
     "without_role",
 ]
+
+
+def fields_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
+
+    Returns:
+        The mapping; of an object, what was set and whatever is not ``None``. ``None`` if the value has no fields.
+    """
+    if type(value) is dict or isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    if isinstance(value, type) or not callable(getattr(value, "model_dump", None)):
+        return None
+    dump: Any = value.model_dump
+    try:
+        return {**dump(exclude_unset=True, warnings=False), **dump(exclude_none=True, warnings=False)}
+    except (TypeError, ValueError):
+        return None
+
+
+def items_of(value: Any) -> Sequence[Any] | None:
+    """The items of a list or tuple; ``None`` if it is neither."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
+
+
+def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
+    """What a message is compared by: its wire data, so that an object and its dictionary are one; unreadable, itself."""
+    kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
+    return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
 
 
 def string(value: Any) -> str:
