@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from wires import Brief, Shelf
+from wires import Brief, Shelf, indexed
 
-from compaction import GroupKind, compact_sync, kinds
+from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
 from compaction.selectors import last
@@ -45,3 +45,14 @@ def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
     truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
     assert compact_sync(messages, truncation, counter="chars/4").messages == [asked, asked, answered]
     check_strategy(truncation, messages=messages, format=anthropic)
+
+
+def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
+    """While the instruction stands its answer gives way to an answer alone; once it is dropped, to anything."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    index = indexed([asked, {"role": "system", "content": "now be kind"}, answered, asked, answered], anthropic)
+    stands_for_it = Replace([2], [anthropic.new("user", "It was kind.")], "shorter")
+    assert not index.apply(stands_for_it)
+    assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
+    assert index.apply(stands_for_it)
+    assert anthropic.validate(index.messages()) == []
