@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..messages import ToolResult
+from ..messages import Media, Part, ToolResult
 from .base import MessageFormat, Problem
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "key_of",
     "kind_of",
     "plain",
+    "result_elements",
     "same",
     "string",
     "type_name",
@@ -171,6 +172,41 @@ def arguments_object(text: str) -> dict[str, Any]:
     if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
     return value
+
+
+def result_elements(
+    elements: Sequence[Any],
+    result: ToolResult,
+    *,
+    words: str | None,
+    read: Callable[[Any], Part],
+    write: Callable[[Part | None, str], Any],
+) -> list[Any]:
+    """The elements of a changed result: its words in place of the first that are no media, and only the media it still has.
+
+    Args:
+        elements: What stood there.
+        result: The result as it is to be.
+        words: Its words, or ``None`` if they are as they were.
+        read: Reads an element.
+        write: Makes an element of words, out of the part that stood in its place if there was one.
+
+    Raises:
+        ConfigurationError: If one of the media did not stand there.
+    """
+    media = kept_media(result, elements)
+    written: list[Any] = []
+    left = words
+    for element in elements:
+        part = read(element)
+        if isinstance(part, Media):
+            written.extend(element for raw in media if raw is element)
+        elif words is None:
+            written.append(element)
+        elif left:
+            written.append(write(part, left))
+            left = ""
+    return [write(None, left), *written] if left else written
 
 
 def kept_media(result: ToolResult, elements: Iterable[Any]) -> list[Any]:
