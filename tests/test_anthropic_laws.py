@@ -1,14 +1,9 @@
-"""Every strategy, on generated conversations of this format: what was valid stays valid, and every other law holds."""
+"""The laws where this format has a way of its own: instructions within the conversation."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rulebook import expect_unrepaired
-from wires import PINS, STRATEGIES, Brief, Pin, Shelf, anthropic_conversations, damaged, indexed
+from wires import Brief, Shelf, indexed
 
 from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
@@ -17,28 +12,6 @@ from compaction.selectors import last
 from compaction.strategies import Offload, Strategy, StubGroups, Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import turns_exceed
-
-FINE = {"pending-call"}
-
-
-@given(anthropic_conversations())
-def test_the_conversations_are_valid(messages: list[Any]) -> None:
-    """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
-    assert {problem.rule for problem in anthropic.validate(messages)} <= FINE
-    expect_unrepaired(anthropic, messages)
-
-
-@settings(max_examples=max(200, settings.default.max_examples))
-@given(anthropic_conversations(), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
-    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
-
-
-@given(damaged(anthropic_conversations()), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
-    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
 
 
 def test_an_instruction_that_says_nothing_gets_no_note() -> None:
