@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .openai_chat_fields import fields_of, items_of
-from .wire import kind_of, string
+from .wire import fields_of, items_of, kind_of, string
 
 __all__ = [
     "MEDIA_BLOCKS",

@@ -12,8 +12,7 @@ from typing import Any
 import attrs
 
 from .anthropic_fields import THINKING, blocks_of, is_server_call, is_server_result, result_id
-from .openai_chat_fields import fields_of, items_of
-from .wire import Changes, kind_of, same, string
+from .wire import Changes, fields_of, items_of, kind_of, same, string
 
 __all__ = ["Unpaired", "caller_id", "links_of", "mend_hosted", "unpaired"]
 

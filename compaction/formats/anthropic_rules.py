@@ -23,8 +23,7 @@ from .anthropic_fields import (
 )
 from .anthropic_hosted import unpaired
 from .base import Problem
-from .openai_chat_fields import fields_of, items_of
-from .wire import kind_of, string, type_name
+from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["BREAKPOINTS", "RULES", "block_problems", "validate"]
 

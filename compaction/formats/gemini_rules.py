@@ -23,8 +23,7 @@ from .gemini_fields import (
     result_body,
     role_of,
 )
-from .openai_chat_fields import fields_of, items_of
-from .wire import type_name
+from .wire import fields_of, items_of, type_name
 
 __all__ = ["RULES", "is_empty_part", "validate"]
 

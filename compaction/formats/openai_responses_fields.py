@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from .openai_chat_fields import fields_of
-from .wire import string
+from .wire import fields_of, string
 
 __all__ = [
     "CALLS",

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .base import Problem
-from .openai_chat_fields import fields_of, items_of
 from .openai_responses_fields import (
     CALLS,
     RESULTS,
@@ -23,7 +22,7 @@ from .openai_responses_fields import (
     result_key,
     result_of,
 )
-from .wire import kind_of, string, type_name
+from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["RULES", "validate"]
 
