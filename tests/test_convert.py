@@ -406,3 +406,12 @@ def test_a_result_that_came_late_follows_its_call(target: MessageFormat) -> None
         ("messages[8]", "moved-result"),
     ]
     assert links(target, done.messages) == (["now"] * 3, ["noon", "one", "two"])
+
+
+def test_blanks_that_end_the_last_answer_go() -> None:
+    """Anthropic refuses a list that ends with an answer that ends with blanks: they go, and that is said."""
+    done = convert(
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "well: \n"}], to=anthropic, format=openai_chat
+    )
+    assert done.messages[1] == {"role": "assistant", "content": "well:"}
+    assert [(problem.where, problem.rule) for problem in done.lost] == [("messages[1]", "blanks")]

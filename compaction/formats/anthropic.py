@@ -170,9 +170,14 @@ def _result(fields: Mapping[str, Any], block: Any) -> ToolResult:
     if content is None or isinstance(content, str):
         return ToolResult(call, content or "", raw=block)
     elements = items_of(content)
-    parts = [_part(element) for element in ([content] if elements is None else elements)]
+    parts = [_nested(element) for element in ([content] if elements is None else elements)]
     text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
     return ToolResult(call, text, tuple([part for part in parts if isinstance(part, Media)]), raw=block)
+
+
+def _nested(element: Any) -> Part:
+    """One block of a result; a result within it is none that the API knows."""
+    return Other(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:

@@ -9,7 +9,7 @@ nobody says, such as a compaction item, has its type for a role.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -34,7 +34,8 @@ _TEXTS: Final[Mapping[str, str]] = {
     "reasoning_text": "text",
 }
 _INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
-_DATA: Final = frozenset({"result", "output", "encrypted_content"})
+_DATA: Final[Mapping[str, str]] = {"image_generation_call": "result", "computer_call_output": "output"}
+"""Kinds of items with data that the model is not shown as text, and the field that holds it."""
 _BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
 
 
@@ -159,20 +160,35 @@ def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
     return (ToolCall(identifier, name, "" if arguments is None else json_text(arguments)),)
 
 
-def _shown(fields: Mapping[str, Any]) -> str:
-    """An item as JSON text, without data that the model is not shown as text."""
-    return json_text({name: value for name, value in fields.items() if name not in _DATA})
+def _shown(fields: Mapping[str, Any], *without: str) -> str:
+    """An item as JSON text, without these fields and data that the model is not shown as text; empty if nothing is left."""
+    hidden = {*without, "encrypted_content", _DATA.get(item_type(fields))}
+    left = {name: value for name, value in fields.items() if name not in hidden}
+    return json_text(left) if left else ""
 
 
 def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
     """The result; beside it, whatever cannot be shortened as text."""
     output = fields.get(kind.text) if kind.text else None
     if output is None:
-        left = {name: value for name, value in fields.items() if name not in ("type", "id", "status", "call_id", kind.key)}
-        return (ToolResult(call, ""), Other(_shown(left))) if left else (ToolResult(call, ""),)
+        left = _shown(fields, "type", "id", "status", "call_id", kind.key)
+        return (ToolResult(call, ""), Other(left)) if left else (ToolResult(call, ""),)
+    if kind.chunked:
+        return (ToolResult(call, "\n".join(_streams(output))),)
     parts = _content_parts(output)
     text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
     return (ToolResult(call, text, tuple([part for part in parts if isinstance(part, Media)])),)
+
+
+def _streams(chunks: Any) -> Iterator[str]:
+    """What a tool wrote, chunk by chunk; a chunk that is none is shown as JSON."""
+    elements = items_of(chunks)
+    for chunk in [chunks] if elements is None else elements:
+        fields = fields_of(chunk)
+        if fields is None:
+            yield json_text(chunk)
+            continue
+        yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
@@ -226,6 +242,11 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     elements = items_of(fields.get(kind.text))
     if elements is None:
         fields[kind.text] = after.text
+        return
+    if kind.chunked:
+        last = fields_of(elements[-1]) if elements else None
+        ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
+        fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
     words = None if after.text == before.text else after.text
     fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""

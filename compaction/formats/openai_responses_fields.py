@@ -49,11 +49,13 @@ class Result:
     Args:
         text: The field with what the tool said, if that is text that can be shortened.
         key: The field that names the call, where there is no ``call_id``.
+        chunked: Whether that field is a list of what the tool wrote to ``stdout`` and ``stderr``.
         hosted: Whether the provider may have written it beside its own call; then it names none.
     """
 
     text: str = ""
     key: str = "call_id"
+    chunked: bool = False
     hosted: bool = False
 
 
@@ -73,7 +75,7 @@ RESULTS: Final[Mapping[str, Result]] = {
     "custom_tool_call_output": Result("output"),
     "computer_call_output": Result(),
     "local_shell_call_output": Result("output", key="id"),
-    "shell_call_output": Result(),
+    "shell_call_output": Result("output", chunked=True),
     "apply_patch_call_output": Result("output"),
     "program_output": Result("result"),
     "tool_search_output": Result(hosted=True),

@@ -57,7 +57,7 @@ def repair(raws: Sequence[Any]) -> Repair:
     """
     changes = Changes()
     items = _paired([_mended(index, raw, changes) for index, raw in enumerate(raws)], changes)
-    messages = _with_followed_reasoning(items, changes)
+    messages = _with_followed_reasoning(_called(items, changes), changes)
     return Repair(messages, changes.in_order(), tuple(validate(messages)))
 
 
@@ -147,7 +147,6 @@ class _Pairing:
         self.ids: dict[str, Any] = {}
         self.taken: set[str] = set()
         self.references = False
-        self.uncalled: set[str] = set()
         self.answered: set[str] = set()
 
     def item(self, index: int, raw: Any) -> None:
@@ -157,8 +156,7 @@ class _Pairing:
             self.settled = len(self.calls)
             self.kept.append((index, raw))
             return
-        for each in self.identified(index, raw, fields):
-            one = self.called(index, each, fields_of(each) or fields)
+        for one in self.identified(index, raw, fields):
             kept = self.paired(index, one, fields_of(one) or fields)
             self.kept.extend((index, each) for each in kept)
 
@@ -172,20 +170,6 @@ class _Pairing:
         if not is_answer(fields):
             self.settled = len(self.calls)
         return [raw]
-
-    def called(self, index: int, raw: Any, fields: Mapping[str, Any]) -> Any:
-        """The item without a caller that is no program running before it; its output without one too."""
-        program = caller_of(fields)
-        if program is None or self.references:
-            return raw
-        result = result_of(fields)
-        if result is None and not self.open.get(program):
-            self.uncalled.add(call_of(fields) or "")
-        elif result not in self.uncalled:
-            return raw
-        text = f"no program {program!r} runs before it"
-        self.changes.add(index, ".caller", "call-without-program", text, "the caller was left out")
-        return {name: value for name, value in fields.items() if name != "caller"}
 
     def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
         """The item with an id of its own, or with none; nothing if it repeats another."""
@@ -283,6 +267,31 @@ def _answer_ends(items: Sequence[_Placed]) -> list[int]:
         if is_answer(fields_of(items[place + 1][1]) or _NOBODY):
             ends[place] = ends[place + 1]
     return ends
+
+
+def _called(items: Sequence[_Placed], changes: Changes) -> list[_Placed]:
+    """The items, where a call whose program does not run before it has no caller, and neither has its output."""
+    running: set[str] = set()
+    alone: set[str] = set()
+    kept: list[_Placed] = []
+    for place, (index, raw) in enumerate(items):
+        fields = fields_of(raw) or _NOBODY
+        kind, program = item_type(fields), caller_of(fields)
+        if kind == "item_reference":
+            return [*kept, *items[place:]]
+        if kind == "program":
+            running.add(call_of(fields) or "")
+        call, result = call_of(fields), result_of(fields)
+        if kind == "program_output":
+            running.discard(result or "")
+        elif result in alone or (call is not None and program is not None and program not in running):
+            alone.add(call or "")
+            text = f"no program {program!r} runs before it"
+            changes.add(index, ".caller", "call-without-program", text, "the caller was left out")
+            kept.append((index, {name: value for name, value in fields.items() if name != "caller"}))
+            continue
+        kept.append((index, raw))
+    return kept
 
 
 def _with_followed_reasoning(items: Sequence[_Placed], changes: Changes) -> list[Any]:
