@@ -219,8 +219,8 @@ class Grouping:
         return record
 
     def _begun_by(self, ids: tuple[str, ...]) -> GroupRecord | None:
-        """The group in which the provider began to run one of these."""
-        return next((self._begun[id] for id in ids if id in self._begun), None)
+        """The group in which the provider began to run one of these, or may have, if only the provider knows."""
+        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
     def _go_on(self, record: GroupRecord, ordinal: int, calls: list[str]) -> GroupRecord:
         """The group of the answer that this message goes on with."""

@@ -181,7 +181,7 @@ def test_from_gemini_calls_get_ids() -> None:
             ],
             "openai-chat",
             "gemini",
-            [("messages[0]", "arguments")],
+            [("messages[0]", "arguments"), ("messages[0]", "first-call")],
             id="plain text as arguments",
         ),
         pytest.param(

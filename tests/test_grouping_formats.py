@@ -417,6 +417,14 @@ def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() ->
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
 
 
+def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
+    """So do calls that a program made which stands nowhere, and their outputs."""
+    items = [ASKED, item("item_reference", id="prog_1"), ASKED, *called("a", **BY_PROGRAM), ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (USER, 1, 2), (USER, 1, 3)]
+
+
 def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
     """A result of the provider's that came after other messages belongs to the group of its call."""
     index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)

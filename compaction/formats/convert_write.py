@@ -30,6 +30,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "orphan": "keep the call with its result",
     "unanswered": "add its result",
     "blanks": "nothing has to be done: they said nothing",
+    "first-call": "put what the user said before it",
     "moved-result": "nothing has to be done: it says what it said",
 }
 
@@ -307,6 +308,8 @@ class _Gemini(_Writer):
 
     def answer(self, step: Step) -> None:
         parts = self.parts(step.pieces, said=True)
+        if not self.messages and _calls(step):
+            self.lose(step.index, "first-call", "that nobody said anything before the first call: somebody has to here")
         for piece, call in _calls(step):
             self.names[call.id] = call.name
             parts.append({"functionCall": {"id": call.id, "name": call.name, "args": self.arguments(piece, call)}})

@@ -65,22 +65,27 @@ def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[Mes
 
 
 def _gaps(index: MessageIndex, pieces: Sequence[_Piece], free: set[int]) -> tuple[set[int], set[int]]:
-    """The groups whose gaps close by themselves, and those of the last gap."""
-    gaps: list[tuple[set[int], bool]] = []
+    """The groups whose gaps close by themselves, as far as they do, and those of the last gap."""
+    gaps: list[tuple[list[_Piece], int]] = []
     before: Message | None = None
-    ids: set[int] = set()
-    for id, first, last in pieces:
-        if id in free:
-            ids.add(id)
+    run: list[_Piece] = []
+    for piece in pieces:
+        if piece[0] in free:
+            run.append(piece)
             continue
-        closes = not ids or _joins(index, before, first)
-        if ids:
-            gaps.append((ids, closes))
-        before, ids = None if before is None and first.is_system and closes else last, set()
-    if ids:
-        gaps.append((ids, True))
-    closing = {id for ids, closes in gaps[:-1] if closes for id in ids}
-    return closing, gaps[-1][0] if gaps else set()
+        closes = _closing(index, before, [*run, piece])
+        if run:
+            gaps.append((run, closes))
+        before, run = None if before is None and piece[1].is_system and closes == len(run) else piece[2], []
+    if run:
+        gaps.append((run, len(run)))
+    closing = {id for run, closes in gaps[:-1] for id, _, _ in run[:closes]}
+    return closing, {id for id, _, _ in gaps[-1][0]} if gaps else set()
+
+
+def _closing(index: MessageIndex, before: Message | None, run: Sequence[_Piece]) -> int:
+    """How many of these pieces may go after a message, at most, the last of them staying."""
+    return next((place for place in range(len(run) - 1, 0, -1) if _joins(index, before, run[place][1])), 0)
 
 
 def _joins(index: MessageIndex, before: Message | None, after: Message | None) -> bool:
