@@ -361,14 +361,14 @@ class MessageIndex(IndexView):
         pin: Callable[[Message], bool] | None = None,
         format: MessageFormat | None = None,
     ) -> MessageIndex:
-        """The index that `to_dict` described; ``format`` is needed only if it has no name here, such as a framework's.
+        """The index that `to_dict` described; ``format`` is needed only if it has no name here, or the saved one is a guess.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
         saved = state.Saved.read(data, format)
         index = cls(counter=counter, format=saved.format, context=context)
-        index._looks = data.get("looks") is True
+        index._looks = data.get("looks") is True and format is None
         index._pinned_ids.update(saved.pinned)
         index._failures.update(saved.failures)
         index._seen_at = saved.seen_at

@@ -22,7 +22,7 @@ import attrs
 
 from .context import RunContext
 from .errors import StateError
-from .formats import MessageFormat
+from .formats import MessageFormat, resolve
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
@@ -112,6 +112,7 @@ class CompactionSession:
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
         self._last: CompactionResult | None = None
+        self._named = None if format is None else resolve(format)
         self._index = MessageIndex(counter=counter, format=format, context=self._context(), pin=pin)
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
@@ -260,4 +261,6 @@ class CompactionSession:
         self._anchor = None if anchor is None else UsageAnchor(anchor)
         self._compactions = compactions
         saved = cast("dict[str, Any]", index)
-        self._index = MessageIndex.from_dict(saved, counter=self._index.counter, context=self._context(), pin=self._pin)
+        self._index = MessageIndex.from_dict(
+            saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named
+        )

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 import anyio
 
 from ..context import RunContext
-from ..formats import MessageFormat
+from ..formats import MessageFormat, openai_chat
 from ..index import MessageIndex
 from ..messages import Message
 from ..run import run
@@ -50,7 +50,7 @@ def check_strategy(
         messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure
             that the strategy fires on it: a law about nothing is easily kept.
         counter: A token counter or the name of one.
-        format: The wire format of ``messages``.
+        format: The wire format of ``messages``, or which one the samples are written in; ``None`` to look.
         context: What the strategy may know besides.
         pin: Says of a message whether its group must be kept.
         backend: The event loop to run it in; there must be none running yet.
@@ -66,7 +66,7 @@ def check_strategy(
     def broken(given: list[Any]) -> _Found | None:
         return anyio.run(_first_broken, strategy, read, given, backend=backend)
 
-    for conversation in sample_conversations() if messages is None else [list(messages)]:
+    for conversation in sample_conversations(format or openai_chat) if messages is None else [list(messages)]:
         if found := broken(conversation):
             raise _smallest(conversation, found, broken)
 
