@@ -66,3 +66,13 @@ def test_collapse_shortens_old_calls() -> None:
     index = indexed([ASKED, *CALLED, *CALLED], gemini)
     assert list(edits_of(ToolResult(keep=last(groups=1)), index)) != []
     assert [content["role"] for content in index.messages()] == ["user", "user", "model", "user"]
+
+
+def test_responses_go_with_the_call_directly_before_them() -> None:
+    """A content that answers calls of two contents stays with the second, whose calls the API takes for answered."""
+    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("early", "late")]
+    answers = [{"functionResponse": {"name": name, "response": {"result": "ok " * 90}}} for name in ("early", "late")]
+    messages = [ASKED, *calls, {"role": "user", "parts": answers}, ASKED, *CALLED, ASKED]
+    assert [group.messages[-1].raw for group in indexed(messages, gemini).included_groups][1:3] == [calls[0], messages[3]]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=gemini)

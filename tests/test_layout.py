@@ -27,7 +27,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # folder. A new module or folder gets its place here.
 FLOORS = (
     ("errors", "checks", "making", "messages"),
-    ("marks", "formats", "tokens"),
+    ("collapsed", "marks", "formats", "tokens"),
     ("context", "groups", "edits", "metrics"),
     ("projection", "laws", "journal", "refusals", "sync", "state", "validity", "view", "index", "holding"),
     ("selectors", "triggers"),
