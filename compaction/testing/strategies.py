@@ -67,7 +67,6 @@ def check_strategy(
         ConfigurationError: If ``settles_in`` is below 1.
         Exception: Whatever the strategy raises.
     """
-
     if settles_in < 1:
         raise ConfigurationError(f"check_strategy(settles_in={settles_in}): a whole number >= 1")
 

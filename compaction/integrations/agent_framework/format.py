@@ -24,6 +24,8 @@ __all__ = ["AgentFramework", "agent_framework", "without_annotations"]
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
 _CALLS: Final = frozenset({"function_call", *(f"{tool}_call" for tool in _TOOLS)})
 _RESULTS: Final = frozenset({"function_result", *(f"{tool}_result" for tool in _TOOLS)})
+_APPROVALS: Final = ("function_approval_request", "function_approval_response")
+_NO_WORDS: Final = ("computer_tool_result", "function_approval_response")
 _STAYS: Final = frozenset({"image_generation_tool_result", "search_tool_result"})
 _DATA: Final = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=-]+")
 _ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
@@ -64,12 +66,6 @@ class AgentFramework(FrameworkFormat):
         raw.raw_representation = None
         return self.read(raw)
 
-    def valid_seam(self, before: Message | None, after: Message | None) -> bool:
-        """As its base says; and what a person approved follows the message that asked for it."""
-        if after is None or not (approved := _ids(after, "function_approval_response")):
-            return super().valid_seam(before, after)
-        return before is not None and bool(approved & _ids(before, "function_approval_request"))
-
     def new(self, role: str, text: str) -> Message:
         return self.read(load("agent_framework").Message(role, [text]))
 
@@ -103,17 +99,10 @@ def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
     return frozenset(content.call_id for content in contents if content.type in _RESULTS and content.call_id in calls)
 
 
-def _ids(message: Message, kind: str) -> set[Any]:
-    """The ids of a message's contents of one type."""
-    return {content.id for content in message.raw.contents if getattr(content, "type", None) == kind}
-
-
 def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
-    """One content; a screenshot, which no words can stand for, is beside the result it is in."""
+    """One content; of a result that no words can stand for, what it holds is beside it."""
     part = _part(content, within)
-    if isinstance(part, ToolResult) and content.type == "computer_tool_result":
-        return part, Other(_shown(content))
-    return (part,)
+    return (part, Other(_shown(content))) if isinstance(part, ToolResult) and content.type in _NO_WORDS else (part,)
 
 
 def _is_beside(part: Part) -> bool:
@@ -133,6 +122,8 @@ def _part(content: Any, within: frozenset[str]) -> Part:
         return _call(content)
     if kind in _RESULTS and content.call_id and content.call_id not in within:
         return _result(content)
+    if kind in _APPROVALS and content.function_call.hosted:
+        return _approval(content)
     return Other(_shown(content), raw=content)
 
 
@@ -154,6 +145,15 @@ def _call(content: Any) -> Part:
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
     text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
     return ToolCall(content.call_id, content.name or content.tool_name or content.type, text, raw=content)
+
+
+def _approval(content: Any) -> ToolCall | ToolResult:
+    """What a provider's own tool may not do unasked, and the answer: the provider takes neither without the other."""
+    asked = content.function_call
+    if content.type == "function_approval_response":
+        return ToolResult(content.id, "", raw=content)
+    text = asked.arguments if isinstance(asked.arguments, str) else json.dumps(asked.arguments, default=str)
+    return ToolCall(content.id, asked.name or content.type, text, raw=content)
 
 
 def _result(content: Any) -> ToolResult:
@@ -210,8 +210,8 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
 
 def _result_anew(part: ToolResult) -> Any:
     items = [media.raw for media in part.media]
-    if part.raw.type == "computer_tool_result":
-        raise ConfigurationError(f"parts: a screenshot stays as it is, or goes with its call (got {part!r})")
+    if part.raw.type in _NO_WORDS:
+        raise ConfigurationError(f"parts: {part.raw.type} stays as it is, or goes with its call (got {part!r})")
     if part.raw.type == "function_result":
         kept = [_new_text(part.text), *items] if items else None
         return _altered(part.raw, result=part.text, items=kept)
