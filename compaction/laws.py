@@ -100,8 +100,13 @@ def _replacement(projection: Projection, edit: Replace) -> str | None:
 
 
 def _follows_instruction(projection: Projection, id: int, gone: Sequence[int]) -> bool:
-    """Whether a group of the source comes directly after a system message that something is left before. O(groups that go)."""
+    """Whether a group of the source comes directly after a system message of the view that something is left before.
+
+    O(groups before it).
+    """
     before = id - 1
+    while before >= 0 and projection.read[before].is_system and projection.by_id[before].excluded:
+        before -= 1
     if before < 0 or not projection.read[before].is_system:
         return False
     for record in projection.records():

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wires import PINS, STRATEGIES, Brief, Pin, Shelf, anthropic_conversations, damaged
+from rulebook import expect_unrepaired
+from wires import PINS, STRATEGIES, Brief, Pin, Shelf, anthropic_conversations, damaged, indexed
 
+from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Offload, Strategy, StubGroups, Summarization
+from compaction.strategies import Offload, Strategy, StubGroups, Summarization, Truncation
 from compaction.testing import check_strategy
 
 FINE = {"pending-call"}
@@ -22,9 +24,7 @@ FINE = {"pending-call"}
 def test_the_conversations_are_valid(messages: list[Any]) -> None:
     """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
     assert {problem.rule for problem in anthropic.validate(messages)} <= FINE
-    repaired = anthropic.repair(messages)
-    assert [id(message) for message in repaired.messages] == [id(message) for message in messages]
-    assert repaired.changes == ()
+    expect_unrepaired(anthropic, messages)
 
 
 @settings(max_examples=max(200, settings.default.max_examples))
@@ -63,3 +63,23 @@ def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: S
     messages = [summary, {"role": "system", "content": "now be kind"}, *said * 2, *looked, said[0]]
     assert anthropic.validate(messages) == []
     check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
+    """The answer to an instruction stays as long as that does, and no longer."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    messages = [asked, {"role": "system", "content": "now be kind"}, answered, asked, answered]
+    truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
+    assert compact_sync(messages, truncation, counter="chars/4").messages == [asked, asked, answered]
+    check_strategy(truncation, messages=messages, format=anthropic)
+
+
+def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
+    """While the instruction stands its answer gives way to an answer alone; once it is dropped, to anything."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    index = indexed([asked, {"role": "system", "content": "now be kind"}, answered, asked, answered], anthropic)
+    stands_for_it = Replace([2], [anthropic.new("user", "It was kind.")], "shorter")
+    assert not index.apply(stands_for_it)
+    assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
+    assert index.apply(stands_for_it)
+    assert anthropic.validate(index.messages()) == []
