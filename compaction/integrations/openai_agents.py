@@ -20,8 +20,8 @@ import attrs
 
 from ..errors import ConfigurationError
 from ..formats import openai_responses
-from ..formats.openai_chat_fields import fields_of
 from ..formats.openai_responses_fields import call_of, result_of
+from ..formats.wire import fields_of
 from ..session_store import SessionStore
 from ..strategies.base import StrategyLike
 from .following import Conversation, Following, RecentConversations
