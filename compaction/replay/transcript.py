@@ -92,19 +92,13 @@ def answers_in(messages: Sequence[Message]) -> list[range]:
     >>> answers_in([openai_responses.read(item) for item in [{"role": "user", "content": "hi"}, thought, call]])
     [range(1, 3)]
     """
-    ends = [
-        at
-        for at in range(len(messages))
-        if messages[at].role == "assistant" and not (messages[at + 1 : at + 2] and _goes_on(messages, at + 1))
-    ]
-    found: list[range] = []
-    for end in ends:
-        start = end
-        while start and _goes_on(messages, start):
-            start -= 1
-        if start:
-            found.append(range(start, end + 1))
-    return found
+    answers: list[range] = []
+    for at, message in enumerate(messages):
+        if at and _goes_on(messages, at):
+            answers[-1] = range(answers[-1].start, at + 1)
+        elif message.role == "assistant":
+            answers.append(range(at, at + 1))
+    return [answer for answer in answers if answer.start]
 
 
 def _goes_on(messages: Sequence[Message], at: int) -> bool:

@@ -122,7 +122,7 @@ def _part(content: Any, within: frozenset[str]) -> Part:
         return _call(content)
     if kind in _RESULTS and content.call_id and content.call_id not in within:
         return _result(content)
-    if kind in _APPROVALS and content.function_call.hosted:
+    if kind in _APPROVALS and getattr(content.function_call, "hosted", False):
         return _approval(content)
     return Other(_shown(content), raw=content)
 
@@ -143,8 +143,11 @@ def _call(content: Any) -> Part:
         arguments = {"actions": content.actions}
     elif content.type == "code_interpreter_tool_call":
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
-    text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
-    return ToolCall(content.call_id, content.name or content.tool_name or content.type, text, raw=content)
+    return ToolCall(content.call_id, content.name or content.tool_name or content.type, _arguments_text(arguments), raw=content)
+
+
+def _arguments_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
 
 
 def _approval(content: Any) -> ToolCall | ToolResult:
@@ -152,8 +155,7 @@ def _approval(content: Any) -> ToolCall | ToolResult:
     asked = content.function_call
     if content.type == "function_approval_response":
         return ToolResult(content.id, "", raw=content)
-    text = asked.arguments if isinstance(asked.arguments, str) else json.dumps(asked.arguments, default=str)
-    return ToolCall(content.id, asked.name or content.type, text, raw=content)
+    return ToolCall(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
 
 
 def _result(content: Any) -> ToolResult:
