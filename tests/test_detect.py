@@ -39,6 +39,8 @@ SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
         ([{"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "x"}]}], anthropic),
         ([{"role": "user", "parts": [{"text": "x"}]}], gemini),
         ([{"role": "model", "parts": []}], gemini),
+        ([{"role": "user", "parts": None}], gemini),
+        ([{"role": "assistant", "content": "x", "parts": None, "tool_calls": [{"id": "a"}]}], openai_chat),
     ],
 )
 def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
@@ -115,3 +117,22 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
     assert [
         conversation["id"] for conversation in corpus(name) if openai_chat not in candidates(conversation["messages"])
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        ({"type": "additional_tools", "role": "developer", "tools": []}, openai_responses),
+        ({"type": "configuration_update", "reasoning": {"effort": "low"}}, openai_responses),
+        ({"id": "msg_1"}, openai_responses),
+        ({"id": "msg_1", "type": None}, openai_responses),
+        *(
+            ({"role": "assistant", "content": [{"type": kind}]}, anthropic)
+            for kind in ("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal")
+        ),
+    ],
+    ids=str,
+)
+def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
+    """An item, a bare reference or a block of a kind that one provider alone writes is enough."""
+    assert detect([message]) is format
