@@ -1,0 +1,263 @@
+"""Which tests notice a mutant: tests are collected once, and each mutant lives in a fork of the process that holds them.
+
+A fork puts the mutant's code into the functions that stand already, so nothing is imported or collected again, and runs the
+tests that execute the mutant's line until one fails. A first fork runs every test under coverage to learn which those are. A
+mutant outside functions acts on import alone: it runs in a copy of the tree, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import attrs
+import pytest
+
+from .mutants import Mutant, mutants, mutated
+
+__all__ = ["Verdict", "run"]
+
+PLAIN = ("-q", "-s", "-x", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
+MEMORY = 4 << 30
+TIMERS = (signal.SIGPROF, signal.SIGALRM)
+UNFIT = 3
+
+
+@attrs.frozen
+class Verdict:
+    """What came of a mutant.
+
+    Args:
+        module: The module's path, from the root of the tree.
+        mutant: What was changed.
+        outcome: ``"noticed"``, ``"survived"``, or ``"timed out"``: a test ran more than ten times as long as it does.
+        by: The test that noticed; empty if none did, or if it was not said.
+        tests: How many tests execute its statement.
+    """
+
+    module: Path
+    mutant: Mutant
+    outcome: str
+    by: str
+    tests: int
+
+
+def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Callable[[Verdict], None]) -> None:
+    """Run every mutant of these modules, and tell what came of each.
+
+    Args:
+        modules: Paths from the working directory, which is the root of the tree.
+        tests: What pytest is given.
+        seconds: Of the tests that execute a mutant's statement, the fastest run, for so long in sum.
+        told: Called once for each mutant.
+
+    Raises:
+        SystemExit: The tests cannot be collected, or fail as the code stands.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = _Forks(modules, seconds, told, Path(folder))
+        if (code := pytest.main([*PLAIN, f"--basetemp={folder}/tests", *tests], plugins=[plugin])) or not plugin.items:
+            raise SystemExit(f"pytest ended with {code!r}")
+
+
+@attrs.define(eq=False)
+class _Forks:
+    """The plugin that takes the place of pytest's own loop over tests. Holds what it learned of them."""
+
+    modules: Sequence[Path]
+    seconds: float
+    told: Callable[[Verdict], None]
+    folder: Path
+    items: list[pytest.Item] = attrs.field(factory=list)
+    functions: list[FunctionType] = attrs.field(factory=list)
+    took: list[float] = attrs.field(factory=list)
+    lines: dict[str, dict[int, list[int]]] = attrs.field(factory=dict)
+    kills: Counter[int] = attrs.field(factory=Counter)
+    failed: bool = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        from hypothesis import HealthCheck, Phase, settings
+
+        always = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+        phases = (Phase.explicit, Phase.generate)  # what failed need not be made small
+        settings.register_profile("mutation", phases=phases, max_examples=50, **always)
+        settings.load_profile("mutation")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the tests cannot be collected")
+        self.items = session.items
+        paths = {str(path.resolve()) for path in self.modules}
+        functions = (each for each in gc.get_objects() if isinstance(each, FunctionType))
+        self.functions = [each for each in functions if each.__code__.co_filename in paths]
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        self._learn()
+        gc.freeze()
+        for module in self.modules:
+            source = module.read_text(encoding="utf-8")
+            for mutant in mutants(source):
+                self.told(self._verdict(module, source, mutant))
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed = self.failed or report.failed
+
+    # --- which test executes which line
+
+    def _learn(self) -> None:
+        """Run every test once, in a fork, and keep its time and the lines it executes."""
+        learned = self.folder / "learned.json"
+        status, _ = _forked(lambda _: self._record(learned))
+        if status:
+            raise SystemExit(f"no mutant ran: the tests could not be measured (status {status})")
+        found = json.loads(learned.read_text(encoding="utf-8"))
+        if found["failed"]:
+            raise SystemExit(f"no mutant ran: these tests fail as the code stands: {' '.join(found['failed'])}")
+        self.took = found["took"]
+        self.lines = {path: {int(line): tests for line, tests in lines.items()} for path, lines in found["lines"].items()}
+
+    def _record(self, learned: Path) -> int:
+        from coverage import Coverage
+
+        measure = Coverage(data_file=None, include=[str(path.resolve()) for path in self.modules], config_file=False)
+        took, failed = [], []
+        measure.start()
+        for number, item in enumerate(self.items):
+            measure.switch_context(str(number))
+            start = time.perf_counter()
+            if not self._passes(item, self.items[number + 1 :]):
+                failed.append(item.nodeid)
+                self.failed = False
+            took.append(time.perf_counter() - start)
+        measure.stop()
+        data = measure.get_data()
+        lines = {
+            path: {line: [int(test) for test in tests if test] for line, tests in data.contexts_by_lineno(path).items()}
+            for path in data.measured_files()
+        }
+        learned.write_text(json.dumps({"took": took, "failed": failed, "lines": lines}), encoding="utf-8")
+        return 0
+
+    def _passes(self, item: pytest.Item, later: Sequence[pytest.Item]) -> bool:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=later[0] if later else None)
+        return not self.failed
+
+    def _chosen(self, module: Path, mutant: Mutant) -> list[int]:
+        """The tests that execute the statement, fast ones and those that noticed others first."""
+        executed = self.lines.get(str(module.resolve()), {})
+        first, last = mutant.lines if mutant.inside else (0, max(executed, default=0))
+        tests = {test for line in range(first, last + 1) for test in executed.get(line, ())}
+        return sorted(tests, key=lambda test: (self.took[test] / (1 + self.kills[test]), test))
+
+    # --- one mutant
+
+    def _verdict(self, module: Path, source: str, mutant: Mutant) -> Verdict:
+        every = self._chosen(module, mutant)
+        tests = list(self._in_time(every))
+        tree = mutated(source, mutant)
+        status, reached = _forked(lambda tell: self._try(module, tree, tests, tell)) if mutant.inside else (UNFIT, [])
+        if status == UNFIT:
+            return Verdict(module, mutant, self._apart(module, tree, tests), "", len(every))
+        if not status:
+            return Verdict(module, mutant, "survived", "", len(every))
+        by = reached[-1:]
+        self.kills.update(by)
+        outcome = "timed out" if -status in TIMERS else "noticed"
+        return Verdict(module, mutant, outcome, "".join(self.items[test].nodeid for test in by), len(every))
+
+    def _in_time(self, tests: Sequence[int]) -> Iterator[int]:
+        left = self.seconds
+        for test in tests:
+            left -= self.took[test]
+            if left < 0:
+                return
+            yield test
+
+    def _try(self, module: Path, tree: ast.Module, tests: Sequence[int], tell: Callable[[int], None]) -> int:
+        """In a fork: let the functions run the mutant's code, then run tests until one fails."""
+        if not _put_in(self.functions, compile(tree, str(module.resolve()), "exec", dont_inherit=True)):
+            return UNFIT
+        items = [self.items[test] for test in tests]
+        for place, item in enumerate(items):
+            tell(tests[place])
+            signal.setitimer(signal.ITIMER_PROF, 2 + 10 * self.took[tests[place]])  # of work, however busy the machine
+            signal.setitimer(signal.ITIMER_REAL, 30 + 10 * self.took[tests[place]])
+            if not self._passes(item, items[place + 1 :]):
+                return 1
+        return 0
+
+    def _apart(self, module: Path, tree: ast.Module, tests: Sequence[int]) -> str:
+        """The same in a copy of the tree and a new process."""
+        copied = self.folder / "tree"
+        if not copied.exists():
+            shutil.copytree(Path.cwd(), copied, ignore=shutil.ignore_patterns(".*", "build", "__pycache__"), symlinks=True)
+        original = (copied / module).read_text(encoding="utf-8")
+        (copied / module).write_text(ast.unparse(tree), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", *PLAIN, *(self.items[test].nodeid for test in tests)]
+        limit = 60 + 10 * sum(self.took[test] for test in tests)
+        try:
+            done = subprocess.run(command, cwd=copied, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return "timed out"
+        finally:
+            (copied / module).write_text(original, encoding="utf-8")
+        return "noticed" if done.returncode else "survived"
+
+
+def _put_in(functions: Sequence[FunctionType], module: CodeType) -> bool:
+    """Give the functions of a module the code of a changed one; whether there is one place for each."""
+    codes: dict[tuple[str, int], list[CodeType]] = {}
+    for code in _codes(module):
+        codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
+    for function in functions:
+        old = function.__code__
+        fitting = codes.get((old.co_qualname, old.co_firstlineno), ()) if old.co_filename == module.co_filename else ()
+        if len(fitting) > 1 or any(code.co_freevars != old.co_freevars for code in fitting):
+            return False
+        for code in fitting:
+            function.__code__ = code
+    return True
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield inner
+            yield from _codes(inner)
+
+
+def _forked(work: Callable[[Callable[[int], None]], int]) -> tuple[int, list[int]]:
+    """Do this in a fork, silently; its status (negative if a signal ended it), and the numbers it told."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            for timer in TIMERS:
+                signal.signal(timer, signal.SIG_DFL)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nowhere, stream)
+            status = work(lambda number: os.write(writing, b"%d\n" % number) and None)
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = [int(line) for line in pipe]
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), told
