@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -41,28 +42,26 @@ class Verdict:
     """What came of a mutant.
 
     Args:
-        module: The module's path, from the root of the tree.
         mutant: What was changed.
         outcome: ``"noticed"``, ``"survived"``, or ``"timed out"``: a test ran more than ten times as long as it does.
         by: The test that noticed; empty if none did, or if it was not said.
         tests: How many tests execute its statement.
     """
 
-    module: Path
     mutant: Mutant
     outcome: str
     by: str
     tests: int
 
 
-def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Callable[[Verdict], None]) -> None:
-    """Run every mutant of these modules, and tell what came of each.
+def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Callable[[Path, list[Verdict]], None]) -> None:
+    """Run every mutant of these modules, and tell what came of them, module by module.
 
     Args:
         modules: Paths from the working directory, which is the root of the tree.
         tests: What pytest is given.
-        seconds: Of the tests that execute a mutant's statement, the fastest run, for so long in sum.
-        told: Called once for each mutant.
+        seconds: Of the tests that execute a mutant's statement, the fastest run, for so long in sum: processor time.
+        told: Called with each module when its mutants have run.
 
     Raises:
         SystemExit: The tests cannot be collected, or fail as the code stands.
@@ -79,7 +78,7 @@ class _Forks:
 
     modules: Sequence[Path]
     seconds: float
-    told: Callable[[Verdict], None]
+    told: Callable[[Path, list[Verdict]], None]
     folder: Path
     items: list[pytest.Item] = attrs.field(factory=list)
     functions: list[FunctionType] = attrs.field(factory=list)
@@ -110,8 +109,7 @@ class _Forks:
         gc.freeze()
         for module in self.modules:
             source = module.read_text(encoding="utf-8")
-            for mutant in mutants(source):
-                self.told(self._verdict(module, source, mutant))
+            self.told(module, [self._verdict(module, source, mutant) for mutant in mutants(source)])
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -139,11 +137,11 @@ class _Forks:
         measure.start()
         for number, item in enumerate(self.items):
             measure.switch_context(str(number))
-            start = time.perf_counter()
+            start = time.process_time()
             if not self._passes(item, self.items[number + 1 :]):
                 failed.append(item.nodeid)
                 self.failed = False
-            took.append(time.perf_counter() - start)
+            took.append(time.process_time() - start)
         measure.stop()
         data = measure.get_data()
         lines = {
@@ -168,25 +166,22 @@ class _Forks:
 
     def _verdict(self, module: Path, source: str, mutant: Mutant) -> Verdict:
         every = self._chosen(module, mutant)
-        tests = list(self._in_time(every))
+        tests = self._in_time(every)
         tree = mutated(source, mutant)
         status, reached = _forked(lambda tell: self._try(module, tree, tests, tell)) if mutant.inside else (UNFIT, [])
         if status == UNFIT:
-            return Verdict(module, mutant, self._apart(module, tree, tests), "", len(every))
+            return Verdict(mutant, self._apart(module, tree, tests), "", len(every))
         if not status:
-            return Verdict(module, mutant, "survived", "", len(every))
+            return Verdict(mutant, "survived", "", len(every))
         by = reached[-1:]
         self.kills.update(by)
         outcome = "timed out" if -status in TIMERS else "noticed"
-        return Verdict(module, mutant, outcome, "".join(self.items[test].nodeid for test in by), len(every))
+        return Verdict(mutant, outcome, "".join(self.items[test].nodeid for test in by), len(every))
 
-    def _in_time(self, tests: Sequence[int]) -> Iterator[int]:
-        left = self.seconds
-        for test in tests:
-            left -= self.took[test]
-            if left < 0:
-                return
-            yield test
+    def _in_time(self, tests: Sequence[int]) -> list[int]:
+        """The first of them, as many as there is time for; one at least."""
+        spent = list(accumulate(self.took[test] for test in tests))
+        return [test for test, seconds in zip(tests, spent, strict=True) if seconds <= max(self.seconds, spent[0])]
 
     def _try(self, module: Path, tree: ast.Module, tests: Sequence[int], tell: Callable[[int], None]) -> int:
         """In a fork: let the functions run the mutant's code, then run tests until one fails."""
@@ -196,7 +191,7 @@ class _Forks:
         for place, item in enumerate(items):
             tell(tests[place])
             signal.setitimer(signal.ITIMER_PROF, 2 + 10 * self.took[tests[place]])  # of work, however busy the machine
-            signal.setitimer(signal.ITIMER_REAL, 30 + 10 * self.took[tests[place]])
+            signal.setitimer(signal.ITIMER_REAL, 60 + 100 * self.took[tests[place]])
             if not self._passes(item, items[place + 1 :]):
                 return 1
         return 0

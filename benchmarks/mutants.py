@@ -131,7 +131,7 @@ def _for_checkers(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def _changes(node: ast.AST) -> list[Change]:  # noqa: C901 (one case for each kind of node)
+def _changes(node: ast.AST) -> list[Change]:  # noqa: C901, PLR0912 (one case for each kind of node)
     """What can be done to a node; each takes a shallow copy of the node, and returns what stands there then."""
     match node:
         case ast.Compare():
@@ -148,7 +148,9 @@ def _changes(node: ast.AST) -> list[Change]:  # noqa: C901 (one case for each ki
             return [lambda it: ast.Constant(it.value + 1)]
         case ast.BinOp() | ast.AugAssign() if type(node.op) in _COUNTED:
             return [lambda it: _with(it, op=_COUNTED[type(it.op)]())]
-        case ast.Return(value=ast.expr()) if ast.unparse(node) != "return None":
+        case ast.Return(value=ast.Constant(value=None | bool() | int())):
+            return []
+        case ast.Return(value=ast.expr()):
             return [lambda _: ast.Return(ast.Constant(None))]
         case ast.Break():
             return [lambda _: ast.Continue()]

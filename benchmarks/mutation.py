@@ -10,6 +10,7 @@ and the change, so that it stays true when lines move; what is not in there is c
 from __future__ import annotations
 
 import argparse
+import json
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,21 @@ from .tables import Section, table, written
 __all__ = ["Explained", "lines_of", "merged", "read_explained"]
 
 EXPLAINED = Path(__file__).with_name("survivors.toml")
-EVERY_TEST = ("tests", "compaction", "-m", "not slow")
+HIGHER = (
+    "batch",
+    "cli",
+    "config",
+    "docs",
+    "hermes",
+    "integrations",
+    "layout",
+    "mutation",
+    "recall",
+    "replay",
+    "stores",
+    "summarizer",
+)
+TESTS = ("tests", "compaction", "-m", "not slow", *(f"--ignore-glob=tests/test_{floor}*" for floor in HIGHER))
 SECTION = "mutation"
 HEADS = ("module", "mutants", "noticed", "by a time limit", "not noticed, explained", "unexplained", "run on")
 UNEXPLAINED = "**unexplained**"
@@ -90,31 +105,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", type=Path, nargs="+", help="the modules to break, from the root of the tree")
     parser.add_argument(
-        "--tests", nargs="+", default=EVERY_TEST, help="what may notice; without it every test that is not slow"
+        "--tests",
+        nargs="+",
+        default=TESTS,
+        help="what may notice; if not said, the tests of the lower floors that are not slow",
     )
-    parser.add_argument("--seconds", type=float, default=20, help="how long the tests of one mutant take, the fastest first")
+    parser.add_argument("--seconds", type=float, default=20, help="of processor time, for the tests of one mutant")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="the page whose table gets the rows of these modules")
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the table calls today")
     arguments = parser.parse_args()
-    found: dict[str, list[Verdict]] = defaultdict(list)
     explained = read_explained(EXPLAINED)
+    by = f"Made by `make mutation`: of the tests that execute the statement, the fastest {arguments.seconds:g} seconds."
 
-    def told(verdict: Verdict) -> None:
-        module = verdict.module.relative_to("compaction").as_posix()
-        found[module].append(verdict)
-        key = (module, verdict.mutant.text, verdict.mutant.change)
-        survived = verdict.outcome == "survived"
-        if survived != (key in explained):
-            what = "not noticed" if survived else "noticed, though explained"
-            print(f"{verdict.module}:{verdict.mutant.line}: {what}, of {verdict.tests} tests: {list(key[1:])}", flush=True)
+    def told(path: Path, verdicts: list[Verdict]) -> None:
+        module = path.relative_to("compaction").as_posix()
+        _print_news(module, verdicts, explained)
+        lines = lines_of(module, verdicts, explained, arguments.date)
+        print(lines[0], flush=True)
+        if arguments.write:
+            page = merged(arguments.write.read_text(encoding="utf-8"), lines, by)
+            arguments.write.write_text(page, encoding="utf-8")
 
     run(arguments.modules, arguments.tests, arguments.seconds, told)
-    made = [line for module, verdicts in found.items() for line in lines_of(module, verdicts, explained, arguments.date)]
-    print(*(line for line in made if line.startswith("|")), sep="\n")
-    if arguments.write:
-        by = f"Made by `make mutation`: the tests that execute the changed line, up to {arguments.seconds:g} seconds of them."
-        page = merged(arguments.write.read_text(encoding="utf-8"), made, by)
-        arguments.write.write_text(page, encoding="utf-8")
+
+
+def _print_news(module: str, verdicts: Sequence[Verdict], explained: Explained) -> None:
+    """Survivors without a sentence, and sentences about what a test notices by now; as ``survivors.toml`` writes them."""
+    for verdict in verdicts:
+        key = (verdict.mutant.text, verdict.mutant.change)
+        survived = verdict.outcome == "survived"
+        if survived != ((module, *key) in explained):
+            what = "not noticed" if survived else "noticed, though explained"
+            print(f"{module}:{verdict.mutant.line}: {what}, of {verdict.tests} tests: {json.dumps(key)}")
 
 
 if __name__ == "__main__":

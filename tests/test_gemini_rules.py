@@ -95,6 +95,7 @@ PIECES = [USER, call(), response(), model(call()), user(response()), model({"tex
             ],
             id="snake case",
         ),
+        pytest.param([USER, model(call()), user({"text": "here"}, response())], id="words before a response"),
         pytest.param([USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})], id="code"),
         pytest.param(
             [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
@@ -128,6 +129,19 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
                 ("messages[3].parts[2]", "pending-call"),
             ],
             id="the signature on the second call",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call(**SIGNED)), user(response())],
+            [("messages[1].parts[0]", "unsigned-call")],
+            id="the first call of the turn",
+        ),
+        pytest.param(
+            [USER, model(call(), call("date")), user(response("date"), {"text": "and now?"})],
+            [("messages[1].parts[0]", "call-without-result")],
+            id="the user went on",
+        ),
+        pytest.param(
+            [model({"text": "hi"}), user(call()), USER], [("messages[1].parts[0]", "part-not-allowed")], id="a call of the user"
         ),
     ],
 )

@@ -134,7 +134,7 @@ After.
 
 
 def test_what_tests_notice_and_what_they_do_not(project: Path) -> None:
-    """Noticed, noticed by a time limit, not noticed, never executed: told apart, inside functions and outside; the tree stays."""
+    """Noticed, noticed by a time limit, not noticed, never executed: each is told apart, and the tree stays as it was."""
     done = run(project, "--write", "page.md", "--date", "today")
     assert done.returncode == 0, done.stdout + done.stderr
     page = (project / "page.md").read_text().splitlines()
@@ -160,7 +160,7 @@ def test_tests_that_fail_anyway_are_no_judges(project: Path) -> None:
 def test_an_explanation_goes_by_the_text_of_the_line() -> None:
     """A survivor has its sentence wherever its line moved to; one that differs in anything has none."""
     known, other = mutants("a = 1\nb = 1")
-    verdicts = [Verdict(Path("m.py"), mutant, "survived", "", 3) for mutant in (known, other)]
+    verdicts = [Verdict(mutant, "survived", "", 3) for mutant in (known, other)]
     row, *reasons = lines_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."}, "today")
     assert row == "| `m.py` | 2 | 0 | 0 | 1 | 1 | today |"
     assert reasons == ["- `m.py`: line 2 `1 -> 2`: **unexplained**", "- `m.py`: line 1 `1 -> 2`: Nobody reads it."]
