@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -43,7 +44,7 @@ class Mutant:
         number: Which of the module's mutants it is, from 0.
         line: Where it is, from 1.
         text: What stands on that line.
-        change: What stood there and what stands there now, both as code.
+        change: What stood there and what stands there now, both as code; with a number where lines of this text allow it again.
         lines: The first and the last line of the statement it is in; of one with a body, of its head.
         inside: Whether it is in a function's body, so that it acts whenever the function is called.
     """
@@ -64,10 +65,13 @@ def mutants(source: str) -> list[Mutant]:
     """
     lines = source.splitlines()
     found = []
+    seen: Counter[tuple[str, str]] = Counter()
     for number, (slot, change) in enumerate(_all(ast.parse(source))):
-        node = slot.node
-        text = f"{_text(node)} -> {_text(change(copy.copy(node)))}"
-        found.append(Mutant(number, node.lineno, lines[node.lineno - 1].strip(), text, slot.lines, slot.inside))
+        node, text = slot.node, lines[slot.node.lineno - 1].strip()
+        what = f"{_text(node)} -> {_text(change(copy.copy(node)))}"
+        seen[text, what] += 1
+        nth = f" #{seen[text, what]}" if seen[text, what] > 1 else ""
+        found.append(Mutant(number, node.lineno, text, what + nth, slot.lines, slot.inside))
     return found
 
 

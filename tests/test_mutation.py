@@ -53,6 +53,11 @@ def test_conditions_are_decided_both_ways() -> None:
     assert changes("b if a else c") == ["b if a else c -> b if True else c", "b if a else c -> b if False else c"]
 
 
+def test_changes_that_look_alike_are_numbered() -> None:
+    """Lines of one text and one change are told apart by their order, so that an explanation is of one of them."""
+    assert changes("a = 1\nb = (1, 1)\na = 1") == ["1 -> 2", "1 -> 2", "1 -> 2 #2", "1 -> 2 #2"]
+
+
 def test_what_never_runs_is_left_alone() -> None:
     """Texts, types, decorators and imports for type checkers are no code that a test could notice."""
     source = '''
