@@ -45,7 +45,7 @@ class Verdict:
         mutant: What was changed.
         outcome: ``"noticed"``, ``"survived"``, or ``"timed out"``: a test ran more than ten times as long as it does.
         by: The test that noticed; empty if none did, or if it was not said.
-        tests: How many tests execute its statement.
+        tests: How many tests execute its statement; where none does once all is imported, how many execute the module.
     """
 
     mutant: Mutant
@@ -155,28 +155,30 @@ class _Forks:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=later[0] if later else None)
         return not self.failed
 
-    def _chosen(self, module: Path, mutant: Mutant) -> list[int]:
-        """The tests that execute the statement, fast ones and those that noticed others first."""
+    def _chosen(self, module: Path, lines: tuple[int, int] | None = None) -> list[int]:
+        """The tests that execute these lines, or any of the module; fast ones and those that noticed others first."""
         executed = self.lines.get(str(module.resolve()), {})
-        first, last = mutant.lines if mutant.inside else (0, max(executed, default=0))
+        first, last = lines or (0, max(executed, default=0))
         tests = {test for line in range(first, last + 1) for test in executed.get(line, ())}
         return sorted(tests, key=lambda test: (self.took[test] / (1 + self.kills[test]), test))
 
     # --- one mutant
 
     def _verdict(self, module: Path, source: str, mutant: Mutant) -> Verdict:
-        every = self._chosen(module, mutant)
-        tests = self._in_time(every)
         tree = mutated(source, mutant)
-        status, reached = _forked(lambda tell: self._try(module, tree, tests, tell)) if mutant.inside else (UNFIT, [])
-        if status == UNFIT:
-            return Verdict(mutant, self._apart(module, tree, tests), "", len(every))
+        tests = self._chosen(module, mutant.lines) if mutant.inside else []
+        status, reached = UNFIT, list[int]()
+        if tests:
+            status, reached = _forked(lambda tell: self._try(module, tree, self._in_time(tests), tell))
+        if status == UNFIT:  # it acts on import, if at all
+            every = self._chosen(module)
+            return Verdict(mutant, self._apart(module, tree, self._in_time(every)), "", len(tests or every))
         if not status:
-            return Verdict(mutant, "survived", "", len(every))
+            return Verdict(mutant, "survived", "", len(tests))
         by = reached[-1:]
         self.kills.update(by)
         outcome = "timed out" if -status in TIMERS else "noticed"
-        return Verdict(mutant, outcome, "".join(self.items[test].nodeid for test in by), len(every))
+        return Verdict(mutant, outcome, "".join(self.items[test].nodeid for test in by), len(tests))
 
     def _in_time(self, tests: Sequence[int]) -> list[int]:
         """The first of them, as many as there is time for; one at least."""
@@ -197,7 +199,9 @@ class _Forks:
         return 0
 
     def _apart(self, module: Path, tree: ast.Module, tests: Sequence[int]) -> str:
-        """The same in a copy of the tree and a new process."""
+        """The same in a copy of the tree and a new process; no test at all notices nothing."""
+        if not tests:
+            return "survived"
         copied = self.folder / "tree"
         if not copied.exists():
             shutil.copytree(Path.cwd(), copied, ignore=shutil.ignore_patterns(".*", "build", "__pycache__"), symlinks=True)

@@ -68,17 +68,13 @@ def lines_of(module: str, verdicts: Sequence[Verdict], explained: Explained, dat
     reasons: dict[str, list[Mutant]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.outcome == "survived":
-            reasons[_reason(module, verdict, explained)].append(verdict.mutant)
+            key = (module, verdict.mutant.text, verdict.mutant.change)
+            reasons[explained.get(key, UNEXPLAINED)].append(verdict.mutant)
     counted = Counter(verdict.outcome for verdict in verdicts)
-    left = sum(len(found) for why, found in reasons.items() if why.startswith(UNEXPLAINED))
+    left = len(reasons.get(UNEXPLAINED, ()))
     figures = len(verdicts), counted["noticed"], counted["timed out"], counted["survived"] - left, left
     row = f"| `{module}` | {' | '.join(map(str, figures))} | {date} |"
     return row, *(f"- `{module}`: {', '.join(map(_shown, found))}: {why}" for why, found in sorted(reasons.items()))
-
-
-def _reason(module: str, verdict: Verdict, explained: Explained) -> str:
-    told = explained.get((module, verdict.mutant.text, verdict.mutant.change))
-    return told or (UNEXPLAINED if verdict.tests else f"{UNEXPLAINED}, no test executes it")
 
 
 def _shown(mutant: Mutant) -> str:
