@@ -156,11 +156,17 @@ class _Forks:
         return not self.failed
 
     def _chosen(self, module: Path, lines: tuple[int, int] | None = None) -> list[int]:
-        """The tests that execute these lines, or any of the module; fast ones and those that noticed others first."""
+        """The tests that execute these lines, or any of the module: first what is fast, noticed others, and is no variant."""
         executed = self.lines.get(str(module.resolve()), {})
         first, last = lines or (0, max(executed, default=0))
         tests = {test for line in range(first, last + 1) for test in executed.get(line, ())}
-        return sorted(tests, key=lambda test: (self.took[test] / (1 + self.kills[test]), test))
+        variants: Counter[str] = Counter()
+        cost: dict[int, float] = {}
+        for test in sorted(tests, key=self.took.__getitem__):
+            name = self.items[test].nodeid.partition("[")[0]
+            variants[name] += 1
+            cost[test] = variants[name] * self.took[test] / (1 + self.kills[test])
+        return sorted(tests, key=cost.__getitem__)
 
     # --- one mutant
 

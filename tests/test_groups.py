@@ -37,6 +37,13 @@ def test_no_messages_no_groups() -> None:
     assert index.messages() == []
 
 
+def test_a_group_is_nothing_that_was_not_said() -> None:
+    """A group made by hand, as a test or a strategy of one's own may, calls nothing, waits for nothing and stands for nothing."""
+    group = MessageGroup(id=0, kind=GroupKind.USER, messages=(), turn=1, tokens=1, bytes=1)
+    assert (group.tool_calls, group.open, group.pending, group.orphan, group.pinned) == (0, False, False, False, False)
+    assert (group.made_by, group.replaces, group.is_collapsed, group.tool_names) == (None, (), False, ())
+
+
 @pytest.mark.parametrize(
     ("message", "kind"),
     [
