@@ -142,7 +142,7 @@ def _changes(node: ast.AST) -> list[Change]:  # noqa: C901, PLR0912 (one case fo
             return [lambda it: _with(it, ops=[_TURNED[type(it.ops[0])](), *it.ops[1:]])]
         case ast.BoolOp():
             return [lambda it: _with(it, op=ast.And() if isinstance(it.op, ast.Or) else ast.Or())]
-        case ast.If() | ast.While() | ast.IfExp() if not _for_checkers(node):
+        case ast.If() | ast.While() | ast.IfExp() if not isinstance(node.test, ast.Constant) and not _for_checkers(node):
             return [lambda it: _with(it, test=ast.Constant(True)), lambda it: _with(it, test=ast.Constant(False))]
         case ast.UnaryOp(op=ast.Not()):
             return [lambda it: it.operand]

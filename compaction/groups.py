@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from .collapsed import tools_of
 from .marks import COLLAPSED_BY, read_mark
 from .messages import Message, Reasoning, Text, ToolCall, ToolResult
 
@@ -82,7 +83,9 @@ class MessageGroup:
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of the tools it calls, in order, repeated as called."""
+        """The names of the tools it calls, in order, repeated as called; of a collapsed tool call, those its text names."""
+        if self.is_collapsed:
+            return tools_of(self.messages[0].text)
         return tuple(call.name for message in self.messages for call in message.tool_calls())
 
 
@@ -256,15 +259,16 @@ class Grouping:
     def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
         """The group of the call that the result answers; a group of its own if there is none.
 
-        A message that answers calls of several groups belongs to that of its first result; the others' calls count as
-        answered. Where a message holds several results, a provider wants them directly after their calls: it refuses such a
-        message as it is, and no edit makes that worse.
+        A message that answers calls of several groups belongs to the one directly before it, or else to that of its first
+        result; the others' calls count as answered. Where a message holds several results, a provider wants them directly after
+        their calls: it refuses the others as they are, and no edit makes that worse.
         """
         record: GroupRecord | None = None
         for part in message.parts:
             if isinstance(part, ToolResult):
                 answered = self._answered(part.call_id)
-                record = answered if record is None else record
+                if record is None or answered is self._previous:
+                    record = answered
         if record is not None:
             record.ordinals.append(ordinal)
             return record

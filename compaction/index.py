@@ -15,25 +15,23 @@ conversation, and projects what is left as a list of the caller's own objects. T
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from . import state, sync
 from .context import RunContext
-from .edits import Drop, Edit, Restore, Together, brief, named, renamed
+from .editing import EditedIndex
+from .edits import Drop, Restore, brief, named
 from .errors import InputError, StateError
+from .fingerprints import Fingerprints
 from .formats import MessageFormat, fits, resolve
 from .groups import GroupRecord
-from .journal import Applied, inserted, perform, undo
-from .laws import refusal
+from .journal import Applied, perform
 from .messages import Message
-from .refusals import Refusals
-from .tokens import MessageMeter, TokenCounter
+from .tokens import TokenCounter
 from .tokens import counter as resolve_counter
-from .view import IndexView
 
 __all__ = ["MessageIndex"]
 
@@ -41,7 +39,7 @@ _Fresh: TypeAlias = tuple[Message, tuple[int, int], bool]
 """A message that is not yet added, its tokens and bytes, and whether its group is to be pinned."""
 
 
-class MessageIndex(IndexView):
+class MessageIndex(EditedIndex):
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) once after a change.
@@ -70,12 +68,10 @@ class MessageIndex(IndexView):
         given = sync.as_list(messages)
         self.format = resolve(format, given)
         self._looks = format is None
-        self.counter = resolve_counter(counter)
-        self.measure = MessageMeter(counter=self.counter).measure
         self._pin = pin
-        self._pinned_ids: set[int] = set()
         self._saved: state.Saved | None = None
-        super().__init__(context)
+        self._fingerprints = Fingerprints()
+        super().__init__(resolve_counter(counter), context)
         self._extend(self._measured(given, 0))
 
     # ---------------------------------------------------------------- growing
@@ -140,6 +136,8 @@ class MessageIndex(IndexView):
             gone = perform(self._projection, Drop((line.id,), reason="the call it stood for came back"), self.measure)
             self._journal.append(attrs.evolve(gone, turn=self._journal[-2].turn))
 
+    # ---------------------------------------------------------------- following
+
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Follow the full list a framework passes on each call: append what is new, take back what is gone.
 
@@ -175,18 +173,6 @@ class MessageIndex(IndexView):
             self._pinned_ids.clear()
             self._extend(anew)
 
-    def _bind(self, saved: state.Saved, given: list[Any]) -> None:
-        """Take the messages that a state without messages was saved of, as far as they are the same."""
-        matched = saved.matching(given, self.format)
-        sized = self._measured(given, 0)
-        self._saved = None
-        if matched < len(saved.fingerprints):
-            self._regrow(sized, matched, saved.journal)
-            return
-        self._extend(sized[:matched])
-        self._replay(saved.journal)
-        self._extend(sized[matched:])
-
     def _cut(self, length: int, fresh: Sequence[_Fresh]) -> bool:
         """Forget the source from this ordinal on and go on with other messages; edits that touch what is gone are undone.
 
@@ -206,133 +192,10 @@ class MessageIndex(IndexView):
         self._replay([each for each in journal if beyond.isdisjoint(named(each.edit))])
         return any(id < length for id in beyond)
 
-    def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
-        """Do journaled edits again, as far as they may happen here, and pin again; returns the edits that may not."""
-        left_out: list[Applied] = []
-        ids: dict[int, int] = {}
-        for applied in journal:
-            edit = renamed(applied.edit, ids)
-            again = None if edit is None else self._repeated(edit, applied.by)
-            if again is None:
-                left_out.append(applied)
-                continue
-            ids.update(zip(inserted(applied), inserted(again), strict=False))
-            self._journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn)))
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id >= 0 or id in ids}
-        self._pinned_ids.clear()
-        self.pin(sorted(pinned.intersection(self._projection.by_id)))
-        self._changed()
-        return left_out
-
-    def _repeated(self, edit: Edit, by: str) -> Applied | None:
-        """The edit done again, if it may happen here."""
-        if isinstance(edit, Restore):
-            records = [self._projection.by_id.get(id) for id in edit.groups]
-            if any(record is None or not record.excluded for record in records):
-                return None
-            return perform(self._projection, edit, self.measure, by)
-        done = self._attempt(edit, by)
-        return done if isinstance(done, Applied) else None
-
-    def pin(self, ids: Iterable[int]) -> None:
-        """Keep these groups as they are from now on.
-
-        Raises:
-            InputError: If one of them does not exist.
-        """
-        for id in ids:
-            record = self._record(id)
-            record.pinned, record.snapshot = True, None
-            self._pinned_ids.add(id)
-        self._groups = None
-
-    # ---------------------------------------------------------------- editing
-
-    def apply(self, edit: Edit, *, by: str = "") -> bool:
-        """Apply an edit, unless it would break a law; O(the groups it names).
-
-        Args:
-            edit: What should happen.
-            by: The strategy that asks, for the journal.
-
-        Returns:
-            Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
-
-        Raises:
-            NoProgress: If this edit was refused before and nothing changed since.
-        """
-        before = self._projection.included.tokens
-        done = self._attempt(edit, by)
-        if isinstance(done, Applied) and self._projection.included.tokens > before:
-            grown = self._projection.included.tokens - before
-            undo(self._projection, done)
-            done = f"the view does not grow (this adds {grown} tokens)"
-        self._changed()
-        if isinstance(done, Applied):
-            self._journal.append(done)
-            self._refusals.changed()
-            return True
-        self._refusals.note(edit, done, by)
-        return False
-
-    def _attempt(self, edit: Edit, by: str) -> Applied | str:
-        """The edit as done, or the rule that forbids it; a `Together` is done part by part, all or none."""
-        rule = refusal(self._projection, edit)
-        if rule is not None:
-            return rule
-        if not isinstance(edit, Together):
-            return perform(self._projection, edit, self.measure, by)
-        parts: list[Applied] = []
-        try:
-            for part in edit.edits:
-                done = self._attempt(part, by)
-                if isinstance(done, str):
-                    return done
-                parts.append(done)
-            whole = Applied(edit, by, self._projection.grouping.turn, parts=tuple(parts))
-            parts.clear()
-            return whole
-        finally:
-            for earlier in reversed(parts):
-                undo(self._projection, earlier)
-
-    def mark(self) -> int:
-        """A place in the journal to roll back to; also where a run begins: what an earlier run was refused is forgotten."""
-        self._refusals.clear()
-        return len(self._journal)
-
-    @contextlib.contextmanager
-    def trial(self) -> Generator[None]:
-        """A place to try edits out: what is done inside is taken back at its end, and what is refused there is forgotten."""
-        mark, refusals = len(self._journal), self._refusals
-        self._refusals = Refusals()
-        try:
-            yield
-        finally:
-            self.rollback(mark)
-            self._refusals = refusals
-
-    def rollback(self, mark: int = 0) -> None:
-        """Undo every edit made since the mark: the exact inverse of applying them.
-
-        Raises:
-            InputError: If the mark lies beyond the journal.
-        """
-        if not 0 <= mark <= len(self._journal):
-            raise InputError(f"rollback({mark}): the journal holds {len(self._journal)} edits; pass a value of mark()")
-        while len(self._journal) > mark:
-            undo(self._projection, self._journal.pop())
-        self._pinned_ids = {id for id in self._pinned_ids if id in self._projection.by_id}
-        self._changed()
-
-    def _changed(self) -> None:
-        self._groups = None
-        self._view = None
-
     # ---------------------------------------------------------------- storing
 
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
-        """The index as JSON-ready data.
+        """The index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not yet fingerprinted.
 
         Args:
             messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
@@ -341,15 +204,18 @@ class MessageIndex(IndexView):
         Raises:
             StateError: If messages are asked for that this index, restored without them, does not have yet.
         """
-        pinned = sorted(self._pinned_ids)
-        if self._saved is not None:
-            if messages:
-                raise StateError("to_dict: this index was saved without its messages; sync it first, or pass messages=False")
-            data = state.unbound(self._saved)
-        else:
-            data = state.to_dict(self._projection.source, self._journal, self.format, pinned, keep_messages=messages)
-        failures = {by: list(failed) for by, failed in self._failures.items()}
-        return {**data, "looks": self._looks, "failures": failures, "seen_at": self._seen_at}
+        if messages and self._saved is not None:
+            raise StateError("to_dict: this index was saved without its messages; sync it first, or pass messages=False")
+        source = self._projection.source
+        saved = self._saved or state.Saved(
+            format=self.format,
+            messages=source if messages else None,
+            fingerprints=() if messages else self._fingerprints.of(source, self.format),
+            journal=self._journal,
+            pinned=sorted(self._pinned_ids),
+            looks=self._looks,
+        )
+        return attrs.evolve(saved, failures=self._failures, seen_at=self._seen_at).to_dict()
 
     @classmethod
     def from_dict(
@@ -368,25 +234,40 @@ class MessageIndex(IndexView):
         """
         saved = state.Saved.read(data, format)
         index = cls(counter=counter, format=saved.format, context=context)
-        index._looks = data.get("looks") is True
-        index._pinned_ids.update(saved.pinned)
+        index._looks, index._seen_at = saved.looks, saved.seen_at
         index._failures.update(saved.failures)
-        index._seen_at = saved.seen_at
+        index._pinned_ids.update(saved.pinned)
         if saved.messages is None:
-            index._saved, index._pin = saved, pin
-            return index
-        try:
-            index.append(saved.messages)
-        except InputError as error:
-            raise StateError(f"saved {error}") from error
-        if left_out := index._replay(saved.journal):
-            unfit = brief(left_out[0].edit)
-            raise StateError(f"{unfit}: this edit does not fit the saved messages; compact the conversation anew")
-        if unknown := set(saved.pinned) - index._pinned_ids:
-            raise StateError(f"pinned {sorted(unknown)}: the saved messages have no such groups; compact the conversation anew")
+            index._saved = saved
+        else:
+            index._take(saved, saved.messages)
         index._pin = pin
         index._pin_by_predicate()
         return index
+
+    def _take(self, saved: state.Saved, messages: Sequence[Any]) -> None:
+        """Take what was saved whole: all of it has to fit."""
+        try:
+            self.append(messages)
+        except InputError as error:
+            raise StateError(f"saved {error}") from error
+        if left_out := self._replay(saved.journal):
+            unfit = brief(left_out[0].edit)
+            raise StateError(f"{unfit}: this edit does not fit the saved messages; compact the conversation anew")
+        if unknown := set(saved.pinned) - self._pinned_ids:
+            raise StateError(f"pinned {sorted(unknown)}: the saved messages have no such groups; compact the conversation anew")
+
+    def _bind(self, saved: state.Saved, given: list[Any]) -> None:
+        """Take the messages that a state without messages was saved of, as far as they are the same."""
+        matched = saved.matching(given, self.format)
+        sized = self._measured(given, 0)
+        self._saved = None
+        if matched < len(saved.fingerprints):
+            self._regrow(sized, matched, saved.journal)
+            return
+        self._extend(sized[:matched])
+        self._replay(saved.journal)
+        self._extend(sized[matched:])
 
     def _pin_by_predicate(self) -> None:
         """Pin what ``pin=`` names, after edits that were made without it were done again."""

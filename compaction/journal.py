@@ -51,8 +51,11 @@ def inserted(applied: Applied) -> list[int]:
     return own + [id for part in applied.parts for id in inserted(part)]
 
 
-def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") -> Applied:
-    """Apply an edit that is known to be allowed; O(the groups it names)."""
+def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, measure: Measure, by: str = "") -> Applied:
+    """Apply an edit that is known to be allowed; O(the groups it names).
+
+    A `Together` comes here part by part, for each of its parts is judged when those before it are done.
+    """
     turn = projection.grouping.turn
     if isinstance(edit, Drop):
         for id in edit.groups:
@@ -62,11 +65,9 @@ def perform(projection: Projection, edit: Edit, measure: Measure, by: str = "") 
         return _applied(edit, by, turn, made=_replace(projection, edit, measure, by))
     if isinstance(edit, Rewrite):
         return _applied(edit, by, turn, before=_rewrite(projection, edit, measure))
-    if isinstance(edit, Restore):
-        for id in edit.groups:
-            projection.include(projection.by_id[id])
-        return _applied(edit, by, turn)
-    return _applied(edit, by, turn, parts=tuple([perform(projection, part, measure, by) for part in edit.edits]))
+    for id in edit.groups:
+        projection.include(projection.by_id[id])
+    return _applied(edit, by, turn)
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:

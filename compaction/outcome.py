@@ -112,6 +112,7 @@ class Watch:
     def note(self, report: Report) -> None:
         """Take a strategy's report."""
         if isinstance(report, StepBegan):
+            self._index.begin_step()
             self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
         elif isinstance(report, StepEnded):
             self._close(report)

@@ -25,7 +25,7 @@ class Refusals:
         """Take note that an edit would have broken a rule. O(the groups it names).
 
         Raises:
-            NoProgress: If the same was refused before and nothing changed since.
+            NoProgress: If the same was refused before, nothing changed since, and no other strategy began.
         """
         self.noted.append(Refusal(edit, rule, by))
         asked = signature(edit)
@@ -36,7 +36,7 @@ class Refusals:
         self._since_change.add(asked)
 
     def changed(self) -> None:
-        """Something changed: what was refused may be asked for again."""
+        """Something changed, or another strategy begins: what was refused may be asked for again."""
         self._since_change.clear()
 
     def clear(self) -> None:

@@ -33,12 +33,26 @@ __all__ = [
 ]
 
 
-def _flow(strategy: Strategy, index: MessageIndex, watch: Watch) -> Generator[Request, Any, None]:
-    """Pump a strategy and end it; what it says to being ended does not hide why."""
+def _flow(
+    index: MessageIndex,
+    strategy: StrategyLike,
+    *,
+    budget: int | None,
+    hard: bool,
+    on_step: Observer | None,
+    clock: Callable[[], float],
+) -> Generator[Request, Any, CompactionResult]:
+    """A run: all or nothing. If it fails or is closed, what a strategy says to being ended does not hide why."""
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+        raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
+    strategy = as_strategy(strategy)
+    watch = Watch(index, on_step, clock)
     steps = strategy(index)
     try:
         yield from _pumped(steps, strategy, index, watch)
+        return watch.result(budget, hard=hard)
     except BaseException:
+        index.rollback(watch.mark)
         with contextlib.suppress(BaseException):
             steps.close()
         raise
@@ -101,26 +115,23 @@ def run_sync(
         ConfigurationError: If the budget is no whole number >= 1.
         Exception: Whatever the strategy raises.
     """
-    budget = _checked(budget)
-    watch = Watch(index, on_step, clock)
-    flow = _flow(as_strategy(strategy), index, watch)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
     try:
-        with contextlib.suppress(StopIteration):
-            request = next(flow)
-            while True:
-                try:
-                    answer = _called(request)
-                except SyncDriverError:
-                    raise
-                except Exception as error:
-                    request = flow.throw(error)
-                else:
-                    request = flow.send(answer)
-        return watch.result(budget, hard=hard)
-    except BaseException:
-        index.rollback(watch.mark)
+        request = next(flow)
+        while True:
+            try:
+                answer = _called(request)
+            except SyncDriverError:
+                raise
+            except Exception as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(answer)
+    except StopIteration as done:
+        result: CompactionResult = done.value
+        return result
+    finally:
         flow.close()
-        raise
 
 
 def _called(request: Request) -> Any:
@@ -146,26 +157,23 @@ async def run(
 
     Arguments as for `run_sync`.
     """
-    budget = _checked(budget)
-    watch = Watch(index, on_step, clock)
-    flow = _flow(as_strategy(strategy), index, watch)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
     try:
-        with contextlib.suppress(StopIteration):
-            request = next(flow)
-            while True:
-                try:
-                    answer = request.call()
-                    if inspect.isawaitable(answer):
-                        answer = await answer
-                except Exception as error:
-                    request = flow.throw(error)
-                else:
-                    request = flow.send(answer)
-        return watch.result(budget, hard=hard)
-    except BaseException:
-        index.rollback(watch.mark)
+        request = next(flow)
+        while True:
+            try:
+                answer = request.call()
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            except Exception as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(answer)
+    except StopIteration as done:
+        result: CompactionResult = done.value
+        return result
+    finally:
         flow.close()
-        raise
 
 
 async def compact(
@@ -262,9 +270,3 @@ def apply_compaction_sync(
     """The compacted list alone, without awaiting; arguments and errors as for `compact_sync`."""
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
     return run_sync(index, strategy, budget=budget, hard=hard).messages
-
-
-def _checked(budget: int | None) -> int | None:
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-        raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
-    return budget

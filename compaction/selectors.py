@@ -4,8 +4,8 @@
     last(tokens=20000) | kinds(GroupKind.USER)
 
 A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: it
-counts as what it stands for.
+excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: to every
+selector it is what it stands for.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ __all__ = [
     "system",
     "tools",
 ]
+
+
+_CALL: Final = GroupKind.TOOL_CALL
+"""What a collapsed call counts as."""
 
 
 class Selector(abc.ABC):
@@ -168,7 +172,8 @@ class _Kinds(Selector):
     kinds: tuple[GroupKind, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([group.id for group in index.included_groups if group.kind in self.kinds])
+        groups = index.included_groups
+        return frozenset([group.id for group in groups if (_CALL if group.is_collapsed else group.kind) in self.kinds])
 
     def __repr__(self) -> str:
         return f"kinds({', '.join(map(repr, self.kinds))})"
@@ -179,8 +184,8 @@ class _Tools(Selector):
     patterns: tuple[str, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        groups = index.included_groups
-        return frozenset([group.id for group in groups if group.tool_calls and any(map(self._matches, group.tool_names))])
+        calling = [group for group in index.included_groups if group.tool_calls or group.is_collapsed]
+        return frozenset([group.id for group in calling if any(map(self._matches, group.tool_names))])
 
     def _matches(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.patterns)
@@ -281,7 +286,7 @@ pinned: Final[Selector] = _Pinned()
 
 
 def kinds(*kinds: GroupKind) -> Selector:
-    """The groups of these kinds.
+    """The groups of these kinds; a collapsed tool call is of the kind ``TOOL_CALL``.
 
     Raises:
         ConfigurationError: If one is no `GroupKind`.
@@ -300,7 +305,7 @@ system: Final[Selector] = kinds(GroupKind.SYSTEM)
 
 
 def tools(*names: str) -> Selector:
-    """The tool-call groups that call one of these tools.
+    """The tool-call groups that call one of these tools, collapsed ones too.
 
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.

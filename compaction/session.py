@@ -12,17 +12,15 @@ with the same view.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
-import anyio
 import attrs
 
 from .context import RunContext
 from .errors import StateError
-from .formats import MessageFormat
+from .formats import MessageFormat, resolve
 from .index import MessageIndex
 from .messages import Message
 from .metrics import Metrics
@@ -31,6 +29,7 @@ from .run import run, run_sync
 from .session_store import SessionStore
 from .strategies import Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
+from .turns import OneAtATime
 
 __all__ = ["VERSION", "CompactionSession", "SessionStatus"]
 
@@ -74,12 +73,15 @@ class CompactionSession:
         window: Tokens the model takes in, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages, until usage is reported.
         pin: Says of a message whether its group must be kept as it is.
-        clock: Seconds; for `idle_for` and cooldowns. Pass a clock of your own to replay.
+        clock: Seconds; for `idle_for` and cooldowns. Pass a clock of your own to replay, or ``None`` for no clock.
         on_step: Called with each step that fired.
         hard: Whether to raise `BudgetUnsatisfiable` where a step that fired missed its target; the session is as it was then.
         store: Where to save, if anywhere.
         id: The session's name in the store.
         verify: Whether to notice messages changed in place, at O(contents) a turn.
+
+    Attributes:
+        turns: Held while a turn is taken.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class CompactionSession:
         window: int | None = None,
         overhead_tokens: int = 0,
         pin: Callable[[Message], bool] | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = time.time,
         on_step: Observer | None = None,
         hard: bool = False,
         store: SessionStore | None = None,
@@ -107,11 +109,11 @@ class CompactionSession:
         self._store = store
         self._id = id
         self._verify = verify
-        self._locks: dict[type[BaseException], anyio.Lock] = {}
-        self._thread_lock = threading.Lock()
+        self.turns = OneAtATime()
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
         self._last: CompactionResult | None = None
+        self._named = None if format is None else resolve(format)
         self._index = MessageIndex(counter=counter, format=format, context=self._context(), pin=pin)
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
@@ -121,9 +123,9 @@ class CompactionSession:
         """The conversation as the session knows it: groups, edits, originals."""
         return self._index
 
-    def _context(self) -> RunContext:
-        overhead = self._base.overhead_tokens if self._anchor is None else self._anchor.offset
-        return attrs.evolve(self._base, overhead_tokens=overhead, now=self._clock())
+    def _context(self, overhead_tokens: int = 0) -> RunContext:
+        overhead = self._base.overhead_tokens + overhead_tokens if self._anchor is None else self._anchor.offset
+        return attrs.evolve(self._base, overhead_tokens=overhead, now=None if self._clock is None else self._clock())
 
     # ---------------------------------------------------------------- turns
 
@@ -137,19 +139,15 @@ class CompactionSession:
             The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
             it was, and the next call tries again.
         """
-        async with self._one_at_a_time():
-            self._follow(messages)
-            return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
-
-    def _one_at_a_time(self) -> anyio.Lock:
-        """The lock of the running backend: a lock belongs to the one it was made on, a session to none."""
-        return self._locks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
+        async with self.turns.task:
+            self.follow(messages)
+            return (await self.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
-        with self._thread_lock:
-            self._follow(messages)
-            return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step, hard=self._hard)).messages
+        with self.turns.thread:
+            self.follow(messages)
+            return self.compact_due_sync().messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """Compact now, whatever the triggers say: what is gentle in the strategy runs, the rest by its own trigger.
@@ -158,20 +156,15 @@ class CompactionSession:
             messages: The whole conversation, if it changed since the last view.
             focus: What a summary should give room to.
         """
-        async with self._one_at_a_time():
-            self._follow(messages)
+        async with self.turns.task:
+            self.follow(messages)
             return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that await nothing."""
-        with self._thread_lock:
-            self._follow(messages)
+        with self.turns.thread:
+            self.follow(messages)
             return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
-
-    def _follow(self, messages: Iterable[Any] | None) -> None:
-        self._index.context = self._context()
-        if messages is not None:
-            self._index.sync(messages, verify=self._verify)
 
     def _noted(self, result: CompactionResult) -> CompactionResult:
         self._last = result
@@ -222,6 +215,40 @@ class CompactionSession:
             failures=() if last is None else tuple(f"{each.strategy}: {each.error!r}; {each.policy}" for each in last.failures),
         )
 
+    # ---------------------------------------------------------------- a view in steps, for a caller who holds ``turns``
+
+    def follow(self, messages: Iterable[Any] | None, *, overhead_tokens: int = 0) -> None:
+        """Take the conversation as it is now, and compact nothing.
+
+        Args:
+            messages: All of it, as for `view`; ``None`` if it is as it was.
+            overhead_tokens: Tokens of the next request outside the messages, besides those of every request; they count until
+                usage is reported.
+
+        Raises:
+            InputError: If ``messages`` is no list, or one of them cannot be read.
+        """
+        self._index.context = self._context(overhead_tokens)
+        if messages is not None:
+            self._index.sync(messages, verify=self._verify)
+
+    def follow_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> None:
+        """`follow` for a caller who knows what came since; O(new)."""
+        self._index.context = self._context(overhead_tokens)
+        self._index.append(messages)
+
+    async def compact_due(self) -> CompactionResult:
+        """Run the strategy, which does nothing until its trigger fires, on the conversation as it was followed last.
+
+        Raises:
+            Exception: Whatever the strategy raises; the session is as it was.
+        """
+        return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard))
+
+    def compact_due_sync(self) -> CompactionResult:
+        """`compact_due` for strategies that await nothing."""
+        return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step, hard=self._hard))
+
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
@@ -250,14 +277,15 @@ class CompactionSession:
         return session
 
     def _resume(self, data: Mapping[str, Any]) -> None:
-        if data.get("version") != VERSION:
-            raise StateError(
-                f"session version={data.get('version')!r}: this release reads version {VERSION}; upgrade, or start anew"
-            )
-        anchor, compactions, index = data.get("anchor"), data.get("compactions"), data.get("index")
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != VERSION:
+            raise StateError(f"session version={version!r}: this release reads version {VERSION}; upgrade, or start anew")
+        anchor, compactions, index = data.get("anchor"), data.get("compactions", 0), data.get("index")
         if not isinstance(anchor, int | None) or not isinstance(compactions, int) or not isinstance(index, dict):
             raise StateError("session: it is not what to_dict made; start anew, the conversation itself is not affected")
         self._anchor = None if anchor is None else UsageAnchor(anchor)
         self._compactions = compactions
         saved = cast("dict[str, Any]", index)
-        self._index = MessageIndex.from_dict(saved, counter=self._index.counter, context=self._context(), pin=self._pin)
+        self._index = MessageIndex.from_dict(
+            saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named
+        )

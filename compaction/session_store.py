@@ -5,15 +5,13 @@ Every save is one transaction in write-ahead mode. What is read is JSON with a v
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from .database import DatabaseFile
 from .errors import StateError
 
 __all__ = ["SCHEMA", "SessionStore"]
@@ -21,13 +19,11 @@ __all__ = ["SCHEMA", "SessionStore"]
 SCHEMA: Final = 1
 """The version of the tables."""
 
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)
-"""
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)"
 
 
 class SessionStore:
-    """Saved sessions in a SQLite file. Holds state: the path; each call opens and closes the file, so processes may share it.
+    """Saved sessions in a SQLite file. Holds state: the file; each call opens and closes the file, so processes may share it.
 
     Args:
         path: The file; made if it is not there, readable by its owner alone.
@@ -38,38 +34,8 @@ class SessionStore:
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
-        self._path = Path(path)
-        self._timeout = timeout_seconds
-        try:
-            self._path.touch(mode=0o600)
-        except OSError as error:
-            raise StateError(
-                f"{self._path}: {error.strerror}; name a file in a folder that exists and may be written to"
-            ) from error
-        with self._open() as database:
-            database.execute("BEGIN IMMEDIATE")
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version > SCHEMA:
-                raise StateError(f"{self._path}: schema {version} is newer than {SCHEMA}, which this release knows; upgrade")
-            database.execute(_TABLES)
-            database.execute(f"PRAGMA user_version={SCHEMA}")
-        with self._open() as database, contextlib.suppress(sqlite3.OperationalError):
-            # SQLite does not wait for this switch as it does for a write; while another process works, it is left to the next.
-            database.execute("PRAGMA journal_mode=WAL")
-
-    @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
-        try:
-            database = sqlite3.connect(self._path, timeout=self._timeout)
-            try:
-                with database:
-                    yield database
-            finally:
-                database.close()
-        except sqlite3.Error as error:
-            raise StateError(
-                f"{self._path}: {error}; the conversation is not affected, save elsewhere or mend the file"
-            ) from error
+        self._file = DatabaseFile(Path(path), timeout_seconds)
+        self._file.make([_TABLE], schema=SCHEMA)
 
     def load(self, id: str) -> dict[str, Any] | None:
         """What was saved under this name, or ``None``.
@@ -77,14 +43,14 @@ class SessionStore:
         Raises:
             StateError: If it cannot be read.
         """
-        with self._open() as database:
+        with self._file.open() as database:
             row = database.execute("SELECT state, anchor FROM sessions WHERE id = ?", (id,)).fetchone()
         if row is None:
             return None
         try:
             state: dict[str, Any] = json.loads(row[0])
         except ValueError as error:
-            raise StateError(f"{self._path}: session {id!r} is not JSON ({error}); delete it and start anew") from error
+            raise StateError(f"{self._file.path}: session {id!r} is not JSON ({error}); delete it and start anew") from error
         return {**state, "anchor": row[1]}
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
@@ -94,15 +60,15 @@ class SessionStore:
             StateError: If the file cannot be written.
         """
         row = (id, json.dumps(state), state.get("anchor"))
-        with self._open() as database:
+        with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO sessions (id, state, anchor) VALUES (?, ?, ?)", row)
 
     def save_anchor(self, id: str, anchor: int) -> bool:
         """Save what a provider's report changed; returns whether the session was saved before, without which nothing is."""
-        with self._open() as database:
+        with self._file.open() as database:
             return database.execute("UPDATE sessions SET anchor = ? WHERE id = ?", (anchor, id)).rowcount > 0
 
     def delete(self, id: str) -> None:
         """Forget a session."""
-        with self._open() as database:
+        with self._file.open() as database:
             database.execute("DELETE FROM sessions WHERE id = ?", (id,))

@@ -6,8 +6,6 @@ messages are wire dictionaries. Nothing is evaluated or unpickled; what does not
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,43 +13,14 @@ import attrs
 
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .errors import InputError, StateError
+from .fingerprints import fingerprint
 from .formats import MessageFormat, resolve
 from .journal import Applied, inserted
 from .messages import Message
 
-__all__ = ["VERSION", "Saved", "applied_to_dict", "fingerprint", "in_format", "to_dict", "unbound"]
+__all__ = ["VERSION", "Saved", "applied_to_dict", "in_format"]
 
 VERSION: Final = 1
-
-
-def fingerprint(raw: Any, format: MessageFormat) -> str:
-    """Sixteen hexadecimal digits that two messages share if their wire data is equal."""
-    text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def to_dict(
-    source: Sequence[Any], journal: Sequence[Applied], format: MessageFormat, pinned: Sequence[int], *, keep_messages: bool
-) -> dict[str, Any]:
-    """What `Saved.read` reads."""
-    data: dict[str, Any] = {"version": VERSION, "format": format.name, "pinned": list(pinned)}
-    if keep_messages:
-        data["messages"] = [format.to_wire(raw) for raw in source]
-    else:
-        data["fingerprints"] = [fingerprint(raw, format) for raw in source]
-    data["journal"] = [applied_to_dict(applied, format) for applied in journal]
-    return data
-
-
-def unbound(saved: Saved) -> dict[str, Any]:
-    """A state without messages that was read and has not met its messages yet, as it was."""
-    return {
-        "version": VERSION,
-        "format": saved.format.name,
-        "pinned": list(saved.pinned),
-        "fingerprints": list(saved.fingerprints),
-        "journal": [applied_to_dict(applied, saved.format) for applied in saved.journal],
-    }
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
@@ -80,25 +49,38 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Saved:
-    """A saved index, read and checked for shape.
+    """What is saved of an index.
 
     Args:
         format: The wire format of its messages.
-        messages: The messages as wire data, or ``None`` if only fingerprints were kept.
-        fingerprints: One for each message, if the messages were not kept.
+        messages: The messages, or ``None`` if only fingerprints are kept.
+        fingerprints: One for each message, if the messages are not kept.
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
+        looks: Whether the format was looked for, not named; then it may turn out to be another.
         failures: How often each strategy failed in a row, and when last.
         seen_at: When messages last came, by the clock of the context; ``None`` without one.
     """
 
     format: MessageFormat
-    messages: list[Any] | None
-    fingerprints: tuple[str, ...]
-    journal: tuple[Applied, ...]
-    pinned: tuple[int, ...]
-    failures: dict[str, tuple[int, float]]
-    seen_at: float | None
+    messages: Sequence[Any] | None
+    fingerprints: Sequence[str]
+    journal: Sequence[Applied]
+    pinned: Sequence[int]
+    looks: bool
+    failures: Mapping[str, tuple[int, float]] = attrs.field(factory=dict[str, tuple[int, float]])
+    seen_at: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `read` reads: JSON-ready data."""
+        data: dict[str, Any] = {"version": VERSION, "format": self.format.name, "pinned": list(self.pinned)}
+        if self.messages is None:
+            data["fingerprints"] = list(self.fingerprints)
+        else:
+            data["messages"] = [self.format.to_wire(raw) for raw in self.messages]
+        data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
+        failures = {by: list(failed) for by, failed in self.failures.items()}
+        return {**data, "looks": self.looks, "failures": failures, "seen_at": self.seen_at}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -127,6 +109,7 @@ class Saved:
                 fingerprints=tuple(str(each) for each in data.get("fingerprints", ())),
                 journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
                 pinned=tuple(int(id) for id in data.get("pinned", ())),
+                looks=data.get("looks") is True,
                 failures={str(by): (int(times), float(at)) for by, (times, at) in data.get("failures", {}).items()},
                 seen_at=None if (seen_at := data.get("seen_at")) is None else float(seen_at),
             )

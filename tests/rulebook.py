@@ -1,9 +1,11 @@
-"""What ``docs/validity.md`` says of a format's rules, read from the page."""
+"""What ``docs/validity.md`` says of a format's rules, read from the page; and what every format owes, whatever it is given."""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +14,17 @@ from markdown_it import MarkdownIt
 
 from compaction.formats import MessageFormat
 
-__all__ = ["Example", "examples", "places", "rules", "table"]
+__all__ = [
+    "Example",
+    "examples",
+    "expect_page_of",
+    "expect_problems_in_order",
+    "expect_repaired_once",
+    "expect_unrepaired",
+    "places",
+    "rules",
+    "table",
+]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "validity.md"
 
@@ -47,3 +59,34 @@ def rules(format: MessageFormat, messages: list[Any]) -> list[str]:
 def places(format: MessageFormat, messages: list[Any]) -> list[tuple[str, str]]:
     """Where the list breaks which rule."""
     return [(problem.where, problem.rule) for problem in format.validate(messages)]
+
+
+def expect_page_of(format: MessageFormat, known: Mapping[str, str]) -> None:
+    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
+    assert list(table(format.name)) == list(known)
+    assert [rule for rule, _, _ in examples(format.name)] == list(known)
+    assert [rule for rule, cells in table(format.name).items() if len(cells) != 3 or not all(cells)] == []
+
+
+def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: Mapping[str, str]) -> None:
+    """Validating gives problems with a known rule, places in order, and no exception."""
+    problems = format.validate(messages)
+    indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
+    assert [problem.rule for problem in problems if problem.rule not in known] == []
+    assert indices == sorted(indices)
+
+
+def expect_repaired_once(format: MessageFormat, messages: list[Any], always_mended: Collection[str]) -> None:
+    """``remaining`` is all that is wrong with the new list, and none of these rules; the input stays; once is enough."""
+    before = copy.deepcopy(messages)
+    result = format.repair(messages)
+    assert repr(messages) == repr(before)
+    assert tuple(format.validate(result.messages)) == result.remaining
+    assert [problem for problem in result.remaining if problem.rule in always_mended] == []
+    expect_unrepaired(format, result.messages)
+
+
+def expect_unrepaired(format: MessageFormat, messages: list[Any]) -> None:
+    """A repair finds nothing to do: the same objects, no changes."""
+    result = format.repair(messages)
+    assert ([id(each) for each in result.messages], result.changes) == ([id(each) for each in messages], ())

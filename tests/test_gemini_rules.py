@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rulebook import examples, places, rules, table
+from rulebook import (
+    examples,
+    expect_page_of,
+    expect_problems_in_order,
+    expect_repaired_once,
+    expect_unrepaired,
+    places,
+    rules,
+    table,
+)
 from wires import gemini_conversations, junk, wrecked
 
 from compaction.formats import gemini
@@ -26,9 +33,7 @@ Raw = dict[str, Any]
 
 def test_the_page_lists_every_rule_with_its_source() -> None:
     """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
-    assert list(table(gemini.name)) == list(RULES)
-    assert [rule for rule, _, _ in EXAMPLES] == list(RULES)
-    assert [rule for rule, cells in table(gemini.name).items() if len(cells) != 3 or not all(cells)] == []
+    expect_page_of(gemini, RULES)
 
 
 @each_rule
@@ -41,8 +46,7 @@ def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: lis
 def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
     """The list beside it breaks no rule and needs no repair."""
     assert places(gemini, accepted) == []
-    repaired = gemini.repair(accepted)
-    assert ([id(each) for each in repaired.messages], repaired.changes) == ([id(each) for each in accepted], ())
+    expect_unrepaired(gemini, accepted)
 
 
 @each_rule
@@ -221,19 +225,10 @@ SOUP = wrecked(gemini_conversations()) | st.lists(junk(st.sampled_from(PIECES)),
 @given(SOUP)
 def test_nothing_raises(messages: list[Any]) -> None:
     """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
-    problems = gemini.validate(messages)
-    indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
-    assert [problem.rule for problem in problems if problem.rule not in RULES] == []
-    assert indices == sorted(indices)
+    expect_problems_in_order(gemini, messages, RULES)
 
 
 @given(SOUP)
 def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
-    before = copy.deepcopy(messages)
-    result = gemini.repair(messages)
-    assert repr(messages) == repr(before)
-    assert tuple(gemini.validate(result.messages)) == result.remaining
-    assert [problem for problem in result.remaining if problem.rule in ALWAYS_MENDED] == []
-    again = gemini.repair(result.messages)
-    assert ([id(each) for each in again.messages], again.changes) == ([id(each) for each in result.messages], ())
+    expect_repaired_once(gemini, messages, ALWAYS_MENDED)

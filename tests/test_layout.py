@@ -27,13 +27,14 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # folder. A new module or folder gets its place here.
 FLOORS = (
     ("errors", "checks", "making", "messages"),
-    ("marks", "formats", "tokens"),
+    ("collapsed", "marks", "formats", "tokens"),
     ("context", "groups", "edits", "metrics"),
-    ("projection", "laws", "journal", "refusals", "sync", "state", "validity", "view", "index", "holding"),
+    ("projection", "laws", "journal", "refusals", "sync", "fingerprints", "state", "validity"),
+    ("view", "editing", "index", "holding"),
     ("selectors", "triggers"),
-    ("summarizers", "stores", "recall", "strategies"),
+    ("database", "summarizers", "stores", "recall", "strategies"),
     ("outcome", "run", "presets", "caching"),
-    ("session_store", "session", "files", "config"),
+    ("turns", "session_store", "session", "files", "config"),
     ("engine", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )

@@ -483,6 +483,14 @@ def test_a_strategy_that_insists_is_stopped() -> None:
         compact_sync(turns(3), Lossless(insisting, held))
 
 
+def test_two_strategies_may_ask_for_the_same() -> None:
+    """What could not be stored for one strategy may be asked for by the next; neither has insisted."""
+    held = Held()
+    held.error = StateError("locked")
+    done = compact_sync(turns(3), Lossless(Pipeline(SlidingWindow(), SlidingWindow()), held))
+    assert (done.edits, done.outcome) == ((), "degraded")
+
+
 def test_a_message_that_is_no_json_stays(store: SQLiteStore) -> None:
     """What cannot be stored byte for byte is not taken out of the view."""
     chat = [user(), call("c1"), {**result("c1", "x" * 5_000), "extra": {1, 2}}, *turns(2)]

@@ -434,6 +434,16 @@ class TestFailure:
         with pytest.raises(NoProgress, match=r"^stubborn asked again for Drop of groups 0"):
             compact_sync([system("s"), user("q")], stubborn, counter="chars/4")
 
+    def test_two_that_ask_for_the_same(self) -> None:
+        """What one strategy was refused another may ask for: it has not insisted. Both refusals are told."""
+
+        def hopeful(index: MessageIndex) -> Iterator[Edit]:
+            yield Drop(0)
+
+        done = compact_sync([system("s"), user("q")], Pipeline(hopeful, hopeful), counter="chars/4")
+        assert [refusal.by for refusal in done.refused] == ["hopeful", "hopeful"]
+        assert done.outcome == "unchanged"
+
 
 class TestEntryPoints:
     async def test_four_ways_one_answer(self) -> None:

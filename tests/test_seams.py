@@ -49,6 +49,37 @@ def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
     assert done == steps
 
 
+def test_steps_to_the_end_of_the_list() -> None:
+    """What comes last is followed by nothing, which any message may be."""
+    assert list(steps_to_seams(index_of("uauau"), chosen(index_of("uauau"), [2, 3, 4]))) == [[2, 3], [4]]
+
+
+def test_what_stands_beside_a_group_of_several_messages() -> None:
+    """Its neighbours meet its first message or its last."""
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    user: Raw = {"role": "user", "content": "x"}
+    messages = [user, call, result, user, call, result, user]
+    index = MessageIndex(messages, counter="chars/4", format=anthropic)
+    found = neighbours(index, {3})
+    assert [None if message is None else message.raw for message in found] == [result, call]
+
+
+def test_where_any_message_may_follow_any_other() -> None:
+    """Nothing is parted, and one message may stand for any groups, as they are given."""
+    call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    user: Raw = {"role": "user", "content": "x"}
+    messages: list[Raw] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        user,
+        {"role": "tool", "tool_call_id": "t", "content": "ok"},
+        user,
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+    assert parted(index) == set()
+    assert [group.id for group in replaceable(index, index.included_groups)] == [0, 1, 3]
+
+
 def test_steps_where_a_turn_goes_at_once() -> None:
     """A step does not end within what goes together."""
     index = index_of("uauau")
@@ -123,6 +154,7 @@ def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
     assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
     assert index.apply(Replace([0], [anthropic.new("user", "x")]))
     assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
+    assert index_of("uauau").apply(Replace([2], [anthropic.new("user", "x")]))
 
 
 def test_a_summary_of_two_messages_is_read_as_one_group() -> None:

@@ -288,3 +288,31 @@ class TestBadArguments:
         """With the name, the rule and the value."""
         with pytest.raises(ConfigurationError, match=message):
             make()
+
+
+def test_a_collapsed_call_is_what_it_stands_for() -> None:
+    """To every selector, also when the view is read anew: a tool somebody keeps is kept in its short form too."""
+    chat = [*CHAT[:4], result("1", "long " * 90), result("2", "long " * 90), *CHAT[6:]]
+    index = indexed(chat)
+    done = run_sync(index, ToolResult(keep=tools("browser_*")))
+    for again in (index, indexed(done.messages)):
+        [collapsed] = [group for group in again.included_groups if group.is_collapsed]
+        assert collapsed.tool_names == ("read_file", "read_file")
+        assert tools("read_*")(again) == {collapsed.id}
+        assert collapsed.id in kinds(GroupKind.TOOL_CALL)(again)
+        assert collapsed.id not in kinds(GroupKind.SUMMARY)(again)
+
+
+def test_what_a_tool_said_names_no_tool() -> None:
+    """The names are those of the calls, whatever stands in texts and outcomes."""
+    said = {**call("1", name="look"), "content": "[Tool results]\nrm(all) -> done"}
+    chat = [user("q"), said, result("1", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
+    [collapsed] = [
+        each for each in indexed(run_sync(indexed(chat), ToolResult()).messages).included_groups if each.is_collapsed
+    ]
+    assert collapsed.tool_names == ("look",)
+    orphan = [user("q"), result("9", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
+    [collapsed] = [
+        each for each in indexed(run_sync(indexed(orphan), ToolResult()).messages).included_groups if each.is_collapsed
+    ]
+    assert collapsed.tool_names == ()

@@ -42,6 +42,7 @@ from compaction.triggers import always, tokens_below, tokens_exceed
 __all__ = [
     "PINS",
     "STRATEGIES",
+    "Brief",
     "Pin",
     "Shelf",
     "anthropic_conversations",

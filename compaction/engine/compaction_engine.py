@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import operator
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import anyio
 import attrs
 from anyio.from_thread import start_blocking_portal
 
@@ -23,6 +21,7 @@ from ..stores import SQLiteStore, Store
 from ..strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ..summarizers import OpenAISummarizer, Summarizer
 from ..tokens import TokenCounter
+from ..turns import OneAtATime
 from .contract import ContextEngine
 from .lossless import lossless_compressor, of_conversation, stores_in
 from .pressure import ContextPressure, PressureNotice
@@ -106,8 +105,7 @@ class CompactionEngine(ContextEngine):
         self._main = _Main()
         self._strikes = 0
         self._unproven = False
-        self._one_thread = threading.Lock()
-        self._one_task: dict[type[BaseException], anyio.Lock] = {}
+        self._turns = OneAtATime()
         self._conversation = session_id
         self._session = self._new_session()
 
@@ -236,19 +234,19 @@ class CompactionEngine(ContextEngine):
 
         The list is returned as it is, with the reason in ``last_error``, if it cannot be read or anything fails.
         """
-        with self._one_thread, start_blocking_portal() as portal:
+        with self._turns.thread, start_blocking_portal() as portal:
             return portal.call(self.compress_async, messages, current_tokens, focus_topic, force)
 
     async def compress_async(
         self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
     ) -> list[Any]:
         """`compress` for a host that awaits."""
-        async with self._one_task.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock()):  # a lock for each async backend
+        async with self._turns.task:
             self.last_error, self.last_result = None, None
             if force:
                 self._strikes = 0
             try:
-                self._session.index.sync(messages)
+                self._session.follow(messages)
                 self._note_tokens(current_tokens)
                 result = await self._session.compact(focus=focus_topic)
             except Exception as error:  # the host's conversation goes on, whatever fails in here

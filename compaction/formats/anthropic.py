@@ -14,14 +14,14 @@ from typing import Any
 
 import attrs
 
-from ..errors import ConfigurationError, InvalidMessage
+from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .anthropic_fields import MEDIA_BLOCKS, is_server_result
 from .anthropic_repair import repair
 from .anthropic_rules import validate
-from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import fields_of, items_of, key_of
-from .wire import json_object, json_text, kind_of, message_fields, plain, same, string
+from .base import Problem, Repair
+from .openai_chat_fields import fields_of, items_of
+from .wire import WireFormat, arguments_object, json_text, kept_media, kind_of, same, string, without_role
 
 __all__ = ["Anthropic", "anthropic"]
 
@@ -31,7 +31,7 @@ _INSTRUCTED = "after a system message within the conversation comes an answer"
 _GO_ON = "Go on from there."
 
 
-class Anthropic(MessageFormat):
+class Anthropic(WireFormat):
     """The Messages format; use the shared instance ``anthropic``.
 
     >>> asked = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}]}
@@ -43,22 +43,14 @@ class Anthropic(MessageFormat):
     """
 
     name = "anthropic"
-
-    def __repr__(self) -> str:
-        return "anthropic"
-
-    def __reduce__(self) -> str:
-        return "anthropic"
+    shape = "a message is a mapping with 'role' and 'content'"
+    takes = "pass dictionaries, or the anthropic package's objects"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role, content = fields.get("role"), fields.get("content")
         if not isinstance(role, str) or not role:
-            raise InvalidMessage(
-                f"messages[{position}].role",
-                f"a message needs a role that is a non-empty string (got {role!r})",
-                "give it one of user, assistant, system",
-            )
+            raise without_role(role, position, "user, assistant, system")
         if isinstance(content, str):
             return Message(role, (Text(content),), raw, self, continues=role == "user" and content == _GO_ON)
         elements = () if content is None else items_of(content)
@@ -70,7 +62,7 @@ class Anthropic(MessageFormat):
         return Message(role, parts, raw, self, continues=goes_on)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(_fields(message.raw, 0))
+        fields = dict(self._fields(message.raw))
         if not same(message.parts, parts):
             fields["content"] = _content(message.parts, parts, fields.get("content"))
         return self.read(fields)
@@ -83,12 +75,6 @@ class Anthropic(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
-
-    def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
-
-    def to_wire(self, raw: Any) -> Any:
-        return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
 
     def valid_seam(self, before: Message | None, after: Message | None) -> bool:
         """An answer follows the user; a system message stands between the user and an answer."""
@@ -127,11 +113,6 @@ class Anthropic(MessageFormat):
 
 
 anthropic = Anthropic()
-
-
-def _fields(raw: Any, position: int) -> Mapping[str, Any]:
-    what = "a message is a mapping with 'role' and 'content'"
-    return message_fields(raw, position, what, "pass dictionaries, or the anthropic package's objects")
 
 
 def _thoughts(message: Message | None) -> list[Any]:
@@ -199,7 +180,7 @@ def _block(part: Part) -> Any:
     if isinstance(part, Text):
         return {**(fields or {"type": "text"}), "text": part.text}
     if isinstance(part, ToolCall):
-        return {**(fields or {"type": "tool_use"}), "id": part.id, "name": part.name, "input": _input(part.arguments)}
+        return {**(fields or {"type": "tool_use"}), "id": part.id, "name": part.name, "input": arguments_object(part.arguments)}
     if isinstance(part, ToolResult):
         before = ToolResult(part.call_id, "") if fields is None else _result(fields, part.raw)
         block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
@@ -211,27 +192,13 @@ def _block(part: Part) -> Any:
     )
 
 
-def _input(arguments: str) -> Any:
-    """A call's arguments as the object the wire wants.
-
-    Raises:
-        ConfigurationError: If they are no JSON object.
-    """
-    value = json_object(arguments)
-    if value is None:
-        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {arguments!r})")
-    return value
-
-
 def _result_content(content: Any, result: ToolResult, *, keep_text: bool) -> Any:
     """A result's content with its text in place of the first words, and only the media that it still has."""
     elements = items_of(content)
     if elements is None and not result.media:
         return result.text
     elements = [content] if elements is None else elements
-    media = [part.raw for part in result.media]
-    if not {id(raw) for raw in media} <= {id(element) for element in elements}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    media = kept_media(result, elements)
     written: list[Any] = []
     words = "" if keep_text else result.text
     for element in elements:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import ConfigurationError, InvalidMessage
+from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from .base import MessageFormat, Problem, Repair
+from .base import Problem, Repair
 from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of, spelled
 from .gemini_repair import repair
 from .gemini_rules import validate
-from .openai_chat_fields import fields_of, items_of, key_of
-from .wire import json_object, json_text, message_fields, plain, same, string
+from .openai_chat_fields import fields_of, items_of
+from .wire import WireFormat, arguments_object, json_text, kept_media, same, string, without_role
 
 __all__ = ["Gemini", "gemini"]
 
@@ -30,7 +30,7 @@ _ROLES: Final[Mapping[str, str]] = {"model": "assistant", "function": "tool"}
 _WIRE_ROLES: Final[Mapping[str, str]] = {"assistant": "model", "tool": "user"}
 
 
-class Gemini(MessageFormat):
+class Gemini(WireFormat):
     """The ``contents`` format; use the shared instance ``gemini``.
 
     >>> content = {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]}
@@ -41,22 +41,14 @@ class Gemini(MessageFormat):
     """
 
     name = "gemini"
-
-    def __repr__(self) -> str:
-        return "gemini"
-
-    def __reduce__(self) -> str:
-        return "gemini"
+    shape = "a content is a mapping with 'role' and 'parts'"
+    takes = "pass dictionaries, or the google-genai package's Content objects"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role = role_of(fields)
         if not role:
-            raise InvalidMessage(
-                f"messages[{position}].role",
-                f"a role is a non-empty string (got {fields.get('role')!r})",
-                "give it one of user, model",
-            )
+            raise without_role(fields.get("role"), position, "user, model")
         given = fields.get("parts")
         elements = () if given is None else items_of(given)
         parts = tuple([_part(part) for part in ((given,) if elements is None else elements)])
@@ -65,7 +57,7 @@ class Gemini(MessageFormat):
         return Message(_ROLES.get(role, role), parts, raw, self)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(_fields(message.raw, 0))
+        fields = dict(self._fields(message.raw))
         if not same(message.parts, parts):
             known = {id(part) for part in message.parts}
             kept = [part for part in parts if id(part) in known or not isinstance(part, Text) or part.text]
@@ -81,12 +73,9 @@ class Gemini(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
-    def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
-
     def to_wire(self, raw: Any) -> Any:
         dump = getattr(raw, "to_json_dict", None)
-        return dump() if callable(dump) else plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
+        return dump() if callable(dump) else super().to_wire(raw)
 
     def valid_seam(self, before: Message | None, after: Message | None) -> bool:
         """The model speaks after the user or a function, never first."""
@@ -113,11 +102,6 @@ class Gemini(MessageFormat):
 
 
 gemini = Gemini()
-
-
-def _fields(raw: Any, position: int) -> Mapping[str, Any]:
-    what = "a content is a mapping with 'role' and 'parts'"
-    return message_fields(raw, position, what, "pass dictionaries, or the google-genai package's Content objects")
 
 
 def _signed_thoughts(message: Message | None) -> list[Any]:
@@ -181,7 +165,7 @@ def _written(part: Part) -> Any:
     if isinstance(part, Text):
         return {**fields, "text": part.text}
     if isinstance(part, ToolCall):
-        call = {**(call_body(part.raw) or {}), "name": part.name, "args": _arguments(part.arguments)}
+        call = {**(call_body(part.raw) or {}), "name": part.name, "args": arguments_object(part.arguments)}
         return {**fields, spelled(fields, "functionCall"): call}
     if isinstance(part, ToolResult) and (body := result_body(part.raw)) is not None and call_of(body) == part.call_id:
         return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
@@ -190,28 +174,14 @@ def _written(part: Part) -> Any:
     )
 
 
-def _arguments(text: str) -> Any:
-    """A call's arguments as the object the wire wants.
-
-    Raises:
-        ConfigurationError: If they are no JSON object.
-    """
-    value = json_object(text)
-    if value is None:
-        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
-    return value
-
-
 def _body(body: Mapping[str, Any], result: ToolResult) -> dict[str, Any]:
     """A response with other words, and only the media it still has."""
     name, text = _said(body.get("response"))
     made = dict(body)
     if text != result.text:
         made["response"] = {name or "result": result.text}
-    media = [part.raw for part in result.media]
     before = parts_of(body)
-    if not {id(raw) for raw in media} <= {id(part) for part in before}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    media = kept_media(result, before)
     kept = [part for part in before if not isinstance(_part(part), Media) or any(raw is part for raw in media)]
     if len(kept) < len(before):
         made["parts"] = kept

@@ -14,13 +14,14 @@ from typing import Any, Final
 
 import attrs
 
-from ..errors import ConfigurationError, InvalidMessage
+from ..errors import ConfigurationError
 from ..making import maker
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of, key_of
+from .base import Problem, Repair
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
+from .wire import WireFormat, kept_media, same, string, without_role
 
 __all__ = ["OpenAIChat", "openai_chat"]
 
@@ -39,7 +40,7 @@ class _Field:
     value: Any = attrs.field(default=None, eq=False, repr=False)
 
 
-class OpenAIChat(MessageFormat):
+class OpenAIChat(WireFormat):
     """The chat-completions format; use the shared instance ``openai_chat``.
 
     >>> message = openai_chat.read({"role": "tool", "tool_call_id": "call_1", "content": "18 degrees"})
@@ -50,32 +51,24 @@ class OpenAIChat(MessageFormat):
     """
 
     name = "openai-chat"
-
-    def __repr__(self) -> str:
-        return "openai_chat"
-
-    def __reduce__(self) -> str:
-        return "openai_chat"
+    shape = "a chat message is a mapping with 'role' and 'content'"
+    takes = "pass dictionaries, or the openai package's message objects"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role, content, name = fields.get("role"), fields.get("content"), fields.get("name")
         if not isinstance(name, str):
             name = None
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
             return _message(role, (_text(content),), raw, self, name)
         if not isinstance(role, str) or not role:
-            raise InvalidMessage(
-                f"messages[{position}].role",
-                f"a message needs a role that is a non-empty string (got {role!r})",
-                "give it one of developer, system, user, assistant, tool",
-            )
+            raise without_role(role, position, "developer, system, user, assistant, tool")
         if role == "tool" or role == "function":
             return _message(role, _result_parts(fields, role), raw, self, name)
         return _message(role, tuple(_parts(fields)), raw, self, name)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(_fields(message.raw, 0))
+        fields = dict(self._fields(message.raw))
         if message.role in ("tool", "function"):
             _write_result(fields, message.parts, parts)
         else:
@@ -93,45 +86,8 @@ class OpenAIChat(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
-    def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
-
-    def to_wire(self, raw: Any) -> Any:
-        return _plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
-
 
 openai_chat = OpenAIChat()
-
-
-def _fields(raw: Any, position: int) -> Mapping[str, Any]:
-    """The message's fields, whether it is a mapping or one of the ``openai`` package's objects."""
-    fields = fields_of(raw)
-    if fields is None:
-        raise InvalidMessage(
-            f"messages[{position}]",
-            f"a chat message is a mapping with 'role' and 'content' (got {type(raw).__name__})",
-            "pass dictionaries, or the openai package's message objects",
-        )
-    return fields
-
-
-def _plain(value: Any) -> Any:
-    """The value as dictionaries and lists all the way down; the same object where it is so already."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if (elements := items_of(value)) is not None:
-        items = [_plain(item) for item in elements]
-        return elements if type(value) is list and _same(items, elements) else items
-    fields = fields_of(value)
-    if fields is None:
-        return value
-    plain = {name: _plain(field) for name, field in fields.items()}
-    return fields if type(value) is dict and _same(list(plain.values()), list(fields.values())) else plain
-
-
-def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two sequences hold the very same objects."""
-    return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
 
 
 def _json(value: Any) -> str:
@@ -208,7 +164,7 @@ def _content_part(part: Any) -> Part:
     if kind in MEDIA_KINDS:
         payload = fields.get(kind, fields)
         detail = (fields_of(payload) or {}).get("detail")
-        return Media(MEDIA_KINDS[kind], _string(detail), _data_size(payload), raw=part)
+        return Media(MEDIA_KINDS[kind], string(detail), _data_size(payload), raw=part)
     return Other(_json(fields), raw=part)
 
 
@@ -219,7 +175,7 @@ def _data_size(payload: Any) -> int:
     fields = fields_of(payload)
     if fields is None:
         return 0
-    data = [_string(fields.get(key)) for key in ("data", "file_data")]
+    data = [string(fields.get(key)) for key in ("data", "file_data")]
     carried = sum(len(value) for value in data if not value.startswith(("http://", "https://")))
     return carried + _data_size(fields.get("url")) + _data_size(fields.get("source"))
 
@@ -231,11 +187,7 @@ def _call(call: Any) -> Part:
     body = None if fields is None else fields_of(fields.get(kind))
     if fields is None or body is None:
         return Other(_json(call if fields is None else fields), raw=_Field("tool_calls[]", call))
-    return _tool_call(_string(fields.get("id")), _string(body.get("name")), _argument(body.get(argument)), raw=call)
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return _tool_call(string(fields.get("id")), string(body.get("name")), _argument(body.get(argument)), raw=call)
 
 
 def _argument(value: Any) -> str:
@@ -247,13 +199,13 @@ def _legacy_call(legacy: Any) -> Part:
     fields = fields_of(legacy)
     if fields is None:
         return Other(_json(legacy), raw=_Field("function_call"))
-    name = _string(fields.get("name"))
+    name = string(fields.get("name"))
     return ToolCall(f"function:{name}", name, _argument(fields.get("arguments")), raw=_Field("function_call"))
 
 
 def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
     """The one result of a ``tool`` (or legacy ``function``) message."""
-    call_id = f"function:{_string(fields.get('name'))}" if role == "function" else _string(fields.get("tool_call_id"))
+    call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
     content = fields.get("content")
     if type(content) is str:
         return (_tool_result(call_id, content),)
@@ -269,12 +221,10 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
         raise ConfigurationError(
             f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one, or pass text="
         )
-    if not {id(media.raw) for media in after.media} <= {id(media.raw) for media in before.media}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
     if after.call_id != before.call_id:
         legacy = fields["role"] == "function"
         fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
-    if after.text == before.text and _same(after.media, before.media):
+    if after.text == before.text and same(after.media, before.media):
         return
     elements = items_of(fields.get("content"))
     if elements is None and not after.media:
@@ -286,7 +236,7 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
 
 def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
     """The list content with the result's text in place of the first words, and only its media."""
-    media = [part.raw for part in result.media]
+    media = kept_media(result, elements)
     written: list[Any] = []
     to_place = "" if keep_text else result.text
     for element in elements:
@@ -312,7 +262,7 @@ def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[
     """Put changed words and media back into ``content``, as a string where it was one and still can be."""
     before = [part for part in old if _in_content(part)]
     after = [part for part in parts if _in_content(part)]
-    if _same(before, after):
+    if same(before, after):
         return
     words = [part.text for part in after if isinstance(part, Text)]
     if items_of(fields.get("content")) is None and len(words) == len(after):

@@ -10,29 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Problem
 from .openai_chat_fields import ROLES, call_fields, fields_of, is_empty, items_of, role_of
 from .openai_chat_rules import null_rule, part_problems
+from .wire import Changes
 
-__all__ = ["Changes", "mend_message"]
-
-
-class Changes:
-    """Collects what was done to a list of messages, to be told in order of place."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[int, Problem]] = []
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def add(self, index: int, place: str, rule: str, message: str, done: str) -> None:
-        """Note one change: where, which rule was broken and how, and what was done."""
-        self._found.append((index, Problem(f"messages[{index}]{place}", rule, message, done)))
-
-    def in_order(self) -> tuple[Problem, ...]:
-        """All of them, the earliest message first."""
-        return tuple(problem for _, problem in sorted(self._found, key=lambda found: found[0]))
+__all__ = ["mend_message"]
 
 
 def mend_message(index: int, raw: Any, changes: Changes) -> Any:

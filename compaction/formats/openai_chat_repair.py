@@ -15,8 +15,9 @@ import attrs
 
 from .base import Repair
 from .openai_chat_fields import Key, fields_of, has_calls, items_of, result_key, role_of
-from .openai_chat_mend import Changes, mend_message
+from .openai_chat_mend import mend_message
 from .openai_chat_rules import validate
+from .wire import Changes
 
 __all__ = ["NOT_RECORDED", "repair"]
 

@@ -16,12 +16,12 @@ import attrs
 
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from .base import MessageFormat, Problem, Repair
-from .openai_chat_fields import fields_of, items_of, key_of
+from .base import Problem, Repair
+from .openai_chat_fields import fields_of, items_of
 from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
-from .wire import json_text, kind_of, message_fields, plain, same, string
+from .wire import WireFormat, json_text, kept_media, kind_of, same, string, without_role
 
 __all__ = ["OpenAIResponses", "openai_responses"]
 
@@ -38,7 +38,7 @@ _DATA: Final = frozenset({"result", "output", "encrypted_content"})
 _BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
 
 
-class OpenAIResponses(MessageFormat):
+class OpenAIResponses(WireFormat):
     """The Responses format; use the shared instance ``openai_responses``.
 
     >>> item = {"type": "function_call", "call_id": "call_1", "name": "now", "arguments": "{}"}
@@ -49,15 +49,11 @@ class OpenAIResponses(MessageFormat):
     """
 
     name = "openai-responses"
-
-    def __repr__(self) -> str:
-        return "openai_responses"
-
-    def __reduce__(self) -> str:
-        return "openai_responses"
+    shape = "an item is a mapping with a 'type', or a 'role' and 'content'"
+    takes = "pass dictionaries, or the openai package's objects"
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        fields: Mapping[str, Any] = raw if raw.__class__ is dict else _fields(raw, position)
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         kind = item_type(fields)
         if kind == "message":
             return self._message(fields, raw, position)
@@ -75,15 +71,11 @@ class OpenAIResponses(MessageFormat):
     def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
         role = fields.get("role")
         if not isinstance(role, str) or not role:
-            raise InvalidMessage(
-                f"messages[{position}].role",
-                f"a message needs a role that is a non-empty string (got {role!r})",
-                "give it one of user, assistant, system, developer",
-            )
+            raise without_role(role, position, "user, assistant, system, developer")
         return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(_fields(message.raw, 0))
+        fields = dict(self._fields(message.raw))
         if same(message.parts, parts):
             return self.read(fields)
         kind = item_type(fields)
@@ -104,12 +96,6 @@ class OpenAIResponses(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return repair(raws)
 
-    def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
-
-    def to_wire(self, raw: Any) -> Any:
-        return plain(raw if isinstance(raw, dict) else dict(_fields(raw, 0)))
-
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
         bare = False
@@ -124,11 +110,6 @@ class OpenAIResponses(MessageFormat):
 
 
 openai_responses = OpenAIResponses()
-
-
-def _fields(raw: Any, position: int) -> Mapping[str, Any]:
-    what = "an item is a mapping with a 'type', or a 'role' and 'content'"
-    return message_fields(raw, position, what, "pass dictionaries, or the openai package's objects")
 
 
 def _content_parts(content: Any) -> tuple[Part, ...]:
@@ -245,14 +226,12 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     if elements is None:
         fields[kind.text] = after.text
         return
-    if not {id(media.raw) for media in after.media} <= {id(element) for element in elements}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
     fields[kind.text] = _result_content(elements, after, keep_text=after.text == before.text) or ""
 
 
 def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
     """The list with the result's text in place of the first words, and only its media."""
-    media = [part.raw for part in result.media]
+    media = kept_media(result, elements)
     written: list[Any] = []
     words = "" if keep_text else result.text
     for element in elements:

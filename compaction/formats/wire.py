@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ..errors import InvalidMessage
-from .base import Problem
-from .openai_chat_fields import fields_of, items_of
+from ..errors import ConfigurationError, InvalidMessage
+from ..messages import ToolResult
+from .base import MessageFormat, Problem
+from .openai_chat_fields import fields_of, items_of, key_of
 
-__all__ = ["Changes", "json_object", "json_text", "kind_of", "message_fields", "plain", "same", "string", "type_name"]
+__all__ = [
+    "Changes",
+    "WireFormat",
+    "arguments_object",
+    "json_object",
+    "json_text",
+    "kept_media",
+    "kind_of",
+    "plain",
+    "same",
+    "string",
+    "type_name",
+    "without_role",
+]
 
 
 def string(value: Any) -> str:
@@ -75,22 +89,70 @@ def plain(value: Any) -> Any:
     return fields if type(value) is dict and same(list(made.values()), list(fields.values())) else made
 
 
-def message_fields(raw: Any, position: int, what: str, remedy: str) -> Mapping[str, Any]:
-    """The fields of a raw message.
+class WireFormat(MessageFormat):
+    """What the formats of providers share: a message is a mapping, or an object of the provider's package.
 
-    Args:
-        raw: A mapping, or a pydantic object of a provider's package.
-        position: Its place in the list, from 0.
-        what: What a message of the format is, for the error.
-        remedy: What to pass instead.
+    Attributes:
+        name: The format's name; the shared instance bears it too, with an underscore.
+        shape: What a message is, for errors.
+        takes: What to pass, for errors.
+    """
+
+    shape: str
+    takes: str
+
+    def __repr__(self) -> str:
+        return self.name.replace("-", "_")
+
+    def __reduce__(self) -> str:
+        return repr(self)
+
+    def key(self, raw: Any) -> Any:
+        return key_of(raw, self.to_wire)
+
+    def to_wire(self, raw: Any) -> Any:
+        return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))
+
+    def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
+        """The fields of a raw message.
+
+        Raises:
+            InvalidMessage: If it has none.
+        """
+        fields = fields_of(raw)
+        if fields is None:
+            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
+        return fields
+
+
+def without_role(role: Any, position: int, roles: str) -> InvalidMessage:
+    """The error of a message whose role says nothing; ``roles`` are those it may have."""
+    what = f"a message needs a role that is a non-empty string (got {role!r})"
+    return InvalidMessage(f"messages[{position}].role", what, f"give it one of {roles}")
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """A call's arguments as the object the wire wants.
 
     Raises:
-        InvalidMessage: If it has no fields.
+        ConfigurationError: If they are no JSON object.
     """
-    fields = fields_of(raw)
-    if fields is None:
-        raise InvalidMessage(f"messages[{position}]", f"{what} (got {type(raw).__name__})", remedy)
-    return fields
+    value = json_object(text)
+    if value is None:
+        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
+    return value
+
+
+def kept_media(result: ToolResult, elements: Iterable[Any]) -> list[Any]:
+    """The media that a changed result still has, as they stand among these elements.
+
+    Raises:
+        ConfigurationError: If one does not stand there.
+    """
+    media = [part.raw for part in result.media]
+    if not {id(raw) for raw in media} <= {id(element) for element in elements}:
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+    return media
 
 
 class Changes:

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-import anyio
 import attrs
 
 from ..checks import count
-from ..context import RunContext
 from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..formats import MessageFormat
 from ..index import MessageIndex
 from ..messages import Message
 from ..outcome import CompactionResult, Observer
-from ..run import run, run_sync
+from ..session import CompactionSession
 from ..strategies.base import Failed, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 
-__all__ = ["STATE_VERSION", "Conversation", "Following", "OnFailure", "RecentConversations"]
-
-STATE_VERSION: Final = 1
-"""Of the data that `Conversation.to_dict` makes."""
+__all__ = ["Conversation", "Following", "OnFailure", "RecentConversations"]
 
 OnFailure: TypeAlias = Literal["uncompacted", "raise"]
 """What becomes of the agent's run if a strategy raises: it goes on with the last good view, or it fails."""
@@ -64,10 +59,28 @@ class Following:
     on_result: Callable[[CompactionResult], object] | None = None
     on_step: Observer | None = None
 
-    def context(self, overhead_tokens: int = 0) -> RunContext:
-        """What a run knows besides the messages."""
-        now = None if self.clock is None else self.clock()
-        return RunContext(window=self.window, overhead_tokens=self.overhead_tokens + overhead_tokens, now=now)
+    def session(self, format: MessageFormat, saved: Mapping[str, Any] | None = None) -> CompactionSession:
+        """A session that compacts like this.
+
+        Args:
+            format: The framework's messages.
+            saved: What the session's ``to_dict`` returned earlier, if anything.
+
+        Raises:
+            StateError: If ``saved`` is of another version or corrupt.
+        """
+        options: dict[str, Any] = {
+            "counter": self.counter,
+            "format": format,
+            "window": self.window,
+            "overhead_tokens": self.overhead_tokens,
+            "pin": self.pin,
+            "clock": self.clock,
+            "on_step": self.on_step,
+        }
+        if saved is None:
+            return CompactionSession(self.strategy, **options)
+        return CompactionSession.from_dict(saved, self.strategy, **options)
 
     def with_strategy(self, strategy: StrategyLike) -> Following:
         """The same with another strategy."""
@@ -75,7 +88,7 @@ class Following:
 
 
 class Conversation:
-    """Follows one conversation. Holds state: its index, the last result, and whether there is something to save.
+    """Follows one conversation. Holds state: its session, the last result, and whether there is something to save.
 
     Args:
         following: How it is compacted.
@@ -91,54 +104,38 @@ class Conversation:
         self.following = following
         self.last: CompactionResult | None = None
         self.unsaved = False
-        self._format = format
-        self._lock = anyio.Lock()
-        self._thread_lock = threading.RLock()
         self._refused_state: StateError | None = None
-        self.index = self._new_index()
-        if saved:
-            self._resume(saved)
-
-    def _new_index(self) -> MessageIndex:
-        each = self.following
-        return MessageIndex(counter=each.counter, format=self._format, context=each.context(), pin=each.pin)
-
-    def _resume(self, saved: object) -> None:
         try:
-            version, index = _parts(saved)
-            if version != STATE_VERSION:
-                raise StateError(
-                    f"saved state: version={version!r}, this release reads {STATE_VERSION}; delete it, and the conversation is"
-                    " compacted anew"
-                )
-            each = self.following
-            self.index = MessageIndex.from_dict(
-                index, counter=self.index.counter, context=each.context(), pin=each.pin, format=self._format
-            )
+            self._session = following.session(format, cast("Mapping[str, Any] | None", saved or None))
         except StateError as error:
-            if self.following.on_failure == "raise":
+            if following.on_failure == "raise":
                 raise
             self._refused_state = error
+            self._session = following.session(format)
 
-    async def view(self, messages: Iterable[Any], *, overhead_tokens: int = 0, strategy: Strategy | None = None) -> list[Any]:
+    @property
+    def index(self) -> MessageIndex:
+        """The conversation as it is known: groups, edits, originals."""
+        return self._session.index
+
+    async def view(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
         """What to send for this conversation now.
 
         Args:
             messages: The whole conversation as the framework has it, or the last view with what came since.
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
-            strategy: Another strategy for this once.
 
         Raises:
             ConfigurationError: If something is set wrongly; no policy hides that.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
         given = list(messages)
-        async with self._lock:
+        async with self._session.turns.task:
             try:
-                self.follow(given, overhead_tokens)
+                self._session.follow(given, overhead_tokens=overhead_tokens)
             except Exception as error:
                 return self._failed(given, error)
-            return await self._run(strategy)
+            return await self._compacted()
 
     async def view_more(self, messages: list[Any], since: int, *, total: int, overhead_tokens: int = 0) -> list[Any]:
         """`view` for a caller who knows what came since its last call; O(new) besides copying the view.
@@ -152,20 +149,19 @@ class Conversation:
         Raises:
             Exception: As for `view`.
         """
-        async with self._lock:
+        async with self._session.turns.task:
             try:
                 if self.index.total.messages == total:
-                    self.index.context = self.following.context(overhead_tokens)
-                    self.index.append(messages[since:])
+                    self._session.follow_more(messages[since:], overhead_tokens=overhead_tokens)
                 else:
-                    self.follow(messages, overhead_tokens)
+                    self._session.follow(messages, overhead_tokens=overhead_tokens)
             except Exception as error:
                 return self._failed(list(messages), error)
-            return await self._run(None)
+            return await self._compacted()
 
-    async def _run(self, strategy: Strategy | None) -> list[Any]:
+    async def _compacted(self) -> list[Any]:
         try:
-            result = await run(self.index, strategy or self.following.strategy, on_step=self.following.on_step)
+            result = await self._session.compact_due()
         except Exception as error:
             return self._failed(self.index.messages(), error)
         return self._noted(result)
@@ -173,21 +169,16 @@ class Conversation:
     def view_sync(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
         """`view` for strategies that await nothing."""
         given = list(messages)
-        with self._thread_lock:
+        with self._session.turns.thread:
             try:
-                self.follow(given, overhead_tokens)
+                self._session.follow(given, overhead_tokens=overhead_tokens)
             except Exception as error:
                 return self._failed(given, error)
             try:
-                result = run_sync(self.index, self.following.strategy, on_step=self.following.on_step)
+                result = self._session.compact_due_sync()
             except Exception as error:
                 return self._failed(self.index.messages(), error)
             return self._noted(result)
-
-    def follow(self, messages: list[Any], overhead_tokens: int = 0) -> None:
-        """Take the list as it is now, and compact nothing."""
-        self.index.context = self.following.context(overhead_tokens)
-        self.index.sync(messages)
 
     def _noted(self, result: CompactionResult) -> list[Any]:
         if self._refused_state is not None:
@@ -222,7 +213,7 @@ class Conversation:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data: edits and fingerprints, no messages; and how the last run ended. O(messages)."""
         self.unsaved = False
-        return {"version": STATE_VERSION, "index": self.index.to_dict(messages=False), "last": self.report()}
+        return {**self._session.to_dict(), "last": self.report()}
 
     def report(self) -> dict[str, Any] | None:
         """How the last run ended, as JSON-ready data; ``None`` before the first."""
@@ -269,14 +260,3 @@ class RecentConversations:
     def _continues(self, messages: list[Any], index: MessageIndex) -> bool:
         source = index.source
         return bool(source) and self._format.common_prefix(source, messages) == len(source)
-
-
-def _parts(saved: object) -> tuple[object, dict[str, Any]]:
-    """The version and the index of saved data."""
-    if not isinstance(saved, Mapping):
-        raise StateError(f"saved state: it is no mapping (got {type(saved).__name__}); delete it and start anew")
-    data = cast("Mapping[str, Any]", saved)
-    index = data.get("index")
-    if not isinstance(index, dict):
-        raise StateError("saved state: it holds no index; delete it, and the conversation is compacted anew")
-    return data.get("version"), cast("dict[str, Any]", index)

@@ -8,7 +8,7 @@ an answer that will not do.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import TypeAlias
 
 import attrs
@@ -16,7 +16,7 @@ import attrs
 from ..checks import above, count
 from ..summarizers import SummaryRequest
 from ..summarizers.asking import Asking, Retries
-from ..summarizers.exchange import Call, Exchange, Fault, Reply, Wait
+from ..summarizers.exchange import Call, Fault, Reply
 from ..summarizers.folding import Folding
 from ..summarizers.openai_wire import is_too_long
 from ..summarizers.redaction import redact as redact_secrets
@@ -46,49 +46,59 @@ class Asked:
     max_parts: int = attrs.field(default=100, validator=count(1))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
 
-    def exchange(self, request: SummaryRequest, model: str) -> Exchange:
-        """The summary in the making: all decisions, nothing sent."""
-        folding = Folding(
-            window=self.window, headroom=self.headroom, max_parts=self.max_parts, rules_role="system", redact=self.redact
-        )
-        retries = Retries(times=0, backoff_seconds=1.0, max_wait_seconds=1.0)
-        return folding.summarize(request, Asking(models=[model], retries=retries, least_read=0.0))
-
     async def summary(self, request: SummaryRequest, model: str, ask: Ask) -> str:
         """The summary, awaited.
 
         Raises:
             SummaryFailed: If the model gave none that can stand for the conversation.
         """
-        answer: Reply | Fault | None = None
-        with contextlib.closing(self.exchange(request, model)) as exchange:
-            while True:
-                try:
-                    step: Call | Wait = exchange.send(answer)
-                except StopIteration as done:
-                    return str(done.value)
-                answer = None
-                if isinstance(step, Call):
-                    try:
-                        answer = await ask(step)
-                    except Exception as error:
-                        answer = fault_of(error)
+        with contextlib.closing(self._calls(request, model)) as calls:
+            try:
+                call = next(calls)
+                while True:
+                    call = calls.send(await _answer(ask, call))
+            except StopIteration as done:
+                return str(done.value)
 
     def summary_sync(self, request: SummaryRequest, model: str, ask: AskSync) -> str:
         """The summary, at once; errors as for `summary`."""
-        answer: Reply | Fault | None = None
-        with contextlib.closing(self.exchange(request, model)) as exchange:
+        with contextlib.closing(self._calls(request, model)) as calls:
+            try:
+                call = next(calls)
+                while True:
+                    call = calls.send(_answer_sync(ask, call))
+            except StopIteration as done:
+                return str(done.value)
+
+    def _calls(self, request: SummaryRequest, model: str) -> Generator[Call, Reply | Fault, str]:
+        """The summary in the making: all decisions, nothing sent; a wait passes at once, as the framework's client waits."""
+        folding = Folding(
+            window=self.window, headroom=self.headroom, max_parts=self.max_parts, rules_role="system", redact=self.redact
+        )
+        retries = Retries(times=0, backoff_seconds=1.0, max_wait_seconds=1.0)
+        exchange = folding.summarize(request, Asking(models=[model], retries=retries, least_read=0.0))
+        with contextlib.closing(exchange):
+            answer: Reply | Fault | None = None
             while True:
                 try:
-                    step: Call | Wait = exchange.send(answer)
+                    step = exchange.send(answer)
                 except StopIteration as done:
                     return str(done.value)
-                answer = None
-                if isinstance(step, Call):
-                    try:
-                        answer = ask(step)
-                    except Exception as error:
-                        answer = fault_of(error)
+                answer = (yield step) if isinstance(step, Call) else None
+
+
+async def _answer(ask: Ask, call: Call) -> Reply | Fault:
+    try:
+        return await ask(call)
+    except Exception as error:
+        return fault_of(error)
+
+
+def _answer_sync(ask: AskSync, call: Call) -> Reply | Fault:
+    try:
+        return ask(call)
+    except Exception as error:
+        return fault_of(error)
 
 
 def fault_of(error: Exception) -> Fault:

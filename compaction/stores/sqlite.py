@@ -6,18 +6,17 @@ matches of one session never look at another's.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from ..checks import above
+from ..database import DatabaseFile
 from ..errors import StateError
 from .base import RANKED, Description, Found, Hit, NotStored, Record, Tally
 
@@ -75,43 +74,11 @@ class SQLiteStore:
     timeout_seconds: float = attrs.field(default=5.0, validator=above(0), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        try:
-            self.path.touch(mode=0o600)
-        except OSError as error:
-            raise StateError(
-                f"{self.path}: {error.strerror}; name a file in a folder that exists and may be written to"
-            ) from error
-        with self._open() as database:
-            if _version(database) == (_APPLICATION, SCHEMA):
-                return
-            database.execute("BEGIN IMMEDIATE")
-            application, version = _version(database)
-            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if application != _APPLICATION and (application or version or tables):
-                raise StateError(f"{self.path}: it is a database, but no store of this package; name another file")
-            if version > SCHEMA:
-                raise StateError(f"{self.path}: schema {version} is newer than {SCHEMA}, which this release knows; upgrade")
-            for table in _TABLES:
-                database.execute(table)
-            database.execute(f"PRAGMA application_id={_APPLICATION}")
-            database.execute(f"PRAGMA user_version={SCHEMA}")
-        with self._open() as database, contextlib.suppress(sqlite3.OperationalError):
-            # SQLite does not wait for this switch as it does for a write; if another process is at work, it stays as it is.
-            database.execute("PRAGMA journal_mode=WAL")
+        self._file.make(_TABLES, schema=SCHEMA, application=_APPLICATION)
 
-    @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
-        """A connection; what was done in a transaction is kept if nothing is raised."""
-        try:
-            database = sqlite3.connect(self.path, timeout=self.timeout_seconds)
-            try:
-                with database:
-                    database.execute("PRAGMA synchronous=FULL")
-                    yield database
-            finally:
-                database.close()
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
+    @property
+    def _file(self) -> DatabaseFile:
+        return DatabaseFile(self.path, self.timeout_seconds)
 
     # ---------------------------------------------------------------- writing
 
@@ -121,7 +88,7 @@ class SQLiteStore:
         Raises:
             StateError: If the file cannot be written; then none is kept.
         """
-        with self._open() as database:
+        with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
             number = _number(database, session)
@@ -146,7 +113,7 @@ class SQLiteStore:
         Raises:
             NotStored: If one does not exist or belongs to another session.
         """
-        with self._open() as database:
+        with self._file.open() as database:
             found = dict(_rows(database, _number(database, session), {_storable(id) for id in ids}))
             missing = next((id for id in ids if id not in found), None)
             if missing is None:
@@ -159,7 +126,7 @@ class SQLiteStore:
     def range(self, session: str, first: int, count: int) -> list[Record]:
         """Messages in the order they were stored; O(count)."""
         first = min(max(first, 1), 1 << 31)
-        with self._open() as database:
+        with self._file.open() as database:
             start, end = _places(_number(database, session))
             rows = database.execute(
                 f"SELECT {_COLUMNS} FROM records WHERE place BETWEEN ? AND ? AND kind = 'message' ORDER BY place LIMIT ?",
@@ -173,7 +140,7 @@ class SQLiteStore:
         if not match:
             return Found(hits=(), matches=0, capped=False)
         where = "FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
-        with self._open() as database:
+        with self._file.open() as database:
             start, end = _places(_number(database, session))
             beyond = database.execute(
                 f"SELECT rowid {where} ORDER BY rowid DESC LIMIT 1 OFFSET {RANKED}", (match, start, end)
@@ -190,7 +157,7 @@ class SQLiteStore:
 
     def describe(self, session: str) -> Description:
         """What a session stored, in sums; O(strategies and reasons)."""
-        with self._open() as database:
+        with self._file.open() as database:
             number = _number(database, session)
             tallies = database.execute(
                 "SELECT made_by, reason, messages, tokens, chars, first_at, last_at FROM tallies WHERE session = ?", (number,)
@@ -204,24 +171,6 @@ class SQLiteStore:
             tallies=tuple([Tally(**dict(zip(names, row, strict=True))) for row in tallies]),
             summaries=tuple([_record(row) for row in newest]),
         )
-
-
-def _remedy(error: str) -> str:
-    """What to do about an error of SQLite, by its words."""
-    if "locked" in error or "busy" in error:
-        return "another process holds it; nothing was changed, try again"
-    if "full" in error or "I/O" in error:
-        return "free some space; nothing was changed, what was stored before stays"
-    if "readonly" in error:
-        return "make it writable or name another file; nothing was changed"
-    return "it is no store or damaged; move it away or name another file, the conversation itself is not affected"
-
-
-def _version(database: sqlite3.Connection) -> tuple[int, int]:
-    """Whose file it is, and its schema."""
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    return int(application), int(version)
 
 
 def _number(database: sqlite3.Connection, session: str) -> int:

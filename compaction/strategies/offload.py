@@ -116,13 +116,15 @@ class Lossless(Strategy):
         steps = self.strategy(index)
         running = [self.strategy.name]
         failed: set[object] = set()
+        begun = 0
         answer: Any = None
         try:
             item = next(steps)
             while True:
                 if isinstance(item, Edit):
-                    answer = yield from self._stored(index, item, running[-1], failed)
+                    answer = yield from self._stored(index, item, running[-1], begun, failed)
                 else:
+                    begun += isinstance(item, StepBegan)
                     _follow(running, item)
                     try:
                         answer = yield item
@@ -135,8 +137,11 @@ class Lossless(Strategy):
         finally:
             steps.close()
 
-    def _stored(self, index: MessageIndex, edit: Edit, by: str, failed: set[object]) -> Generator[Any, Any, bool]:
-        """Store what the edit takes out of the view, then ask for it; returns whether it was applied."""
+    def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
+        """Store what the edit takes out of the view, then ask for it; returns whether it was applied.
+
+        Once the store failed nothing is; each strategy that ``begun`` counts may ask for an edit once.
+        """
         if not failed:
             try:
                 yield StoreRequest(store=self.store, session=self.session, records=_leaving(index, edit, by))
@@ -146,7 +151,7 @@ class Lossless(Strategy):
                 yield _failed(by, error, self.on_failure)
             else:
                 return bool((yield edit))
-        asked = signature(edit)
+        asked = (begun, signature(edit))
         if asked in failed:
             raise NoProgress(f"{by} asked again for an edit that was refused because the store failed; skip what is refused")
         failed.add(asked)

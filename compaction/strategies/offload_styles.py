@@ -209,7 +209,7 @@ class StubGroups:
     """Old groups of any kind give way to one stub message, which later steps update; other strategies' summaries stay."""
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> Iterator[Leaving]:
-        free = {group.id for group in groups}
+        free = {group.id for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed or _is_mine(group)}
         lowest = min([0, *(group.id for group in index.included_groups)])
         done = -1
         while index.edit_count > done:  # what gained nothing in a large step may do so in a smaller one

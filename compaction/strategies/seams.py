@@ -106,8 +106,8 @@ def steps_to_seams(
         groups: What may go, in order.
         together: Says of two neighbours among them that one does not go without the other.
     """
-    if together is _apart and type(index.format).valid_seam is MessageFormat.valid_seam:
-        yield from ([group.id] for group in groups)
+    if type(index.format).valid_seam is MessageFormat.valid_seam:
+        yield from _anywhere(groups, together)
         return
     asked: set[int] = set()
     known = -1
@@ -116,6 +116,16 @@ def steps_to_seams(
         for step in _steps(index, [group for group in groups if group.id not in asked], together):
             asked.update(step)
             yield step
+
+
+def _anywhere(groups: Sequence[MessageGroup], together: Callable[[MessageGroup, MessageGroup], bool]) -> Iterator[list[int]]:
+    """The steps where any message may follow any other: only what goes together matters."""
+    step: list[int] = []
+    for place, group in enumerate(groups):
+        step.append(group.id)
+        if place + 1 == len(groups) or not together(group, groups[place + 1]):
+            yield step
+            step = []
 
 
 def _steps(

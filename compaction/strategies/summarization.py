@@ -106,7 +106,7 @@ class Summarization(CompactionStrategy):
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
         """What to ask for; ``None`` while there is nothing new, or too little of it."""
-        free = replaceable(index, self.candidates(index))
+        free = replaceable(index, [group for group in self.candidates(index) if not self._is_anothers(group)])
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
         tokens = sum(group.tokens for group in fresh)
@@ -128,6 +128,10 @@ class Summarization(CompactionStrategy):
             template=self.template,
             language=self.language,
         )
+
+    def _is_anothers(self, group: MessageGroup) -> bool:
+        """Whether it is a summary that another strategy updates; such a one stays."""
+        return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
 
     def _replaced(self, index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
         """The groups a summary stands for: the new ones and the earlier summary."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 import attrs
 
 from ..checks import count
+from ..collapsed import NO_CALL, collapsed_text
 from ..edits import Replace, Rewrite
 from ..groups import MessageGroup
 from ..index import MessageIndex
@@ -186,8 +187,8 @@ class Collapse:
             for result in message.tool_results():
                 results.setdefault(result.call_id, []).append(result)
         lines = [self._line(call, results) for message in group.messages for call in message.tool_calls()]
-        lines += [f"result -> {self._outcome(result)}" for left in results.values() for result in left]
-        return "\n".join([*said, "[Tool results]", *lines])
+        lines += [f"{NO_CALL} -> {self._outcome(result)}" for left in results.values() for result in left]
+        return collapsed_text(said, lines)
 
     def _line(self, call: ToolCall, results: dict[str, list[ToolResult]]) -> str:
         waiting = results.get(call.id)

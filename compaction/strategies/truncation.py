@@ -40,13 +40,19 @@ class Truncation(CompactionStrategy):
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
+        yield from self._conversation_edits(index)
+        if self.drop_system:
+            count = index.edit_count
+            yield from self._system_edits(index)
+            if index.edit_count > count:  # an instruction may have held the answer to it
+                yield from self._conversation_edits(index)
+
+    def _conversation_edits(self, index: MessageIndex) -> Steps:
         target = self.target
         for step in self._steps(index):
             if target(index):
                 return
             yield Drop(step, "the oldest go first")
-        if self.drop_system:
-            yield from self._system_edits(index)
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
         """What to drop, in order: the conversation, then summaries of it, and what could not go without these."""

@@ -15,7 +15,10 @@ LAWS: Final[Mapping[int, str]] = {
     2: "A group is kept, dropped, replaced or rewritten whole; no call is parted from its results.",
     3: "A kept message that no rewrite names is the same object, in order; system first; the last user message survives.",
     4: "Included tokens never grow over a run.",
-    5: "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew.",
+    5: (
+        "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew. "
+        "A few runs may each do more, then nothing, on a list that its format refuses or that reads anew as other groups."
+    ),
     7: "Same input, same output; the caller's list and messages stay as they are.",
     9: "Rolling back every edit gives back the original conversation, metrics included.",
 }
