@@ -10,8 +10,6 @@ from __future__ import annotations
 import ast
 import gc
 import json
-import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -19,21 +17,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 
 import attrs
 import pytest
 
+from .forks import TIMERS, forked, put_in
 from .mutants import Mutant, mutants, mutated
 
 __all__ = ["Verdict", "run"]
 
 PLAIN = ("-q", "-s", "-x", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
-MEMORY = 4 << 30
-TIMERS = (signal.SIGPROF, signal.SIGALRM)
 UNFIT = 3
 
 
@@ -120,7 +117,7 @@ class _Forks:
     def _learn(self) -> None:
         """Run every test once, in a fork, and keep its time and the lines it executes."""
         learned = self.folder / "learned.json"
-        status, _ = _forked(lambda _: self._record(learned))
+        status, _ = forked(lambda _: self._record(learned))
         if status:
             raise SystemExit(f"no mutant ran: the tests could not be measured (status {status})")
         found = json.loads(learned.read_text(encoding="utf-8"))
@@ -175,7 +172,7 @@ class _Forks:
         tests = self._chosen(module, mutant.lines) if mutant.inside else []
         status, reached = UNFIT, list[int]()
         if tests:
-            status, reached = _forked(lambda tell: self._try(module, tree, self._in_time(tests), tell))
+            status, reached = forked(lambda tell: self._try(module, tree, self._in_time(tests), tell))
         if status == UNFIT:  # it acts on import, if at all
             every = self._chosen(module)
             return Verdict(mutant, self._apart(module, tree, self._in_time(every)), "", len(tests or every))
@@ -193,7 +190,7 @@ class _Forks:
 
     def _try(self, module: Path, tree: ast.Module, tests: Sequence[int], tell: Callable[[int], None]) -> int:
         """In a fork: let the functions run the mutant's code, then run tests until one fails."""
-        if not _put_in(self.functions, compile(tree, str(module.resolve()), "exec", dont_inherit=True)):
+        if not put_in(self.functions, compile(tree, str(module.resolve()), "exec", dont_inherit=True)):
             return UNFIT
         items = [self.items[test] for test in tests]
         for place, item in enumerate(items):
@@ -222,47 +219,3 @@ class _Forks:
         finally:
             (copied / module).write_text(original, encoding="utf-8")
         return "noticed" if done.returncode else "survived"
-
-
-def _put_in(functions: Sequence[FunctionType], module: CodeType) -> bool:
-    """Give the functions of a module the code of a changed one; whether there is one place for each."""
-    codes: dict[tuple[str, int], list[CodeType]] = {}
-    for code in _codes(module):
-        codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
-    for function in functions:
-        old = function.__code__
-        fitting = codes.get((old.co_qualname, old.co_firstlineno), ()) if old.co_filename == module.co_filename else ()
-        if len(fitting) > 1 or any(code.co_freevars != old.co_freevars for code in fitting):
-            return False
-        for code in fitting:
-            function.__code__ = code
-    return True
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield inner
-            yield from _codes(inner)
-
-
-def _forked(work: Callable[[Callable[[int], None]], int]) -> tuple[int, list[int]]:
-    """Do this in a fork, silently; its status (negative if a signal ended it), and the numbers it told."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            for timer in TIMERS:
-                signal.signal(timer, signal.SIG_DFL)
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1, 2):
-                os.dup2(nowhere, stream)
-            status = work(lambda number: os.write(writing, b"%d\n" % number) and None)
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        told = [int(line) for line in pipe]
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), told

@@ -24,9 +24,8 @@ from .tables import Section, table, written
 __all__ = ["Explained", "lines_of", "merged", "read_explained"]
 
 EXPLAINED = Path(__file__).with_name("survivors.toml")
-ELSEWHERE = """batch caching chat_templates cli config digest docs engine files fingerprints fuzz growth hermes independent integrations judges
-    laws_any laws_corpus layout mistral mutation recall replay session store summarizer testing tokens""".split()
-TESTS = ("tests", "compaction", "-m", "not slow", *(f"--ignore-glob=tests/test_{part}*" for part in ELSEWHERE))
+SLOW = ("batch", "cli", "config", "digest", "docs", "hermes", "integrations", "laws_c", "layout", "mutation", "replay", "store")
+TESTS = ("tests", "compaction", "-m", "not slow", *(f"--ignore-glob=tests/test_{part}*" for part in SLOW))
 SECTION = "mutation"
 HEADS = ("module", "mutants", "noticed", "by a time limit", "not noticed, explained", "unexplained", "run on")
 UNEXPLAINED = "**unexplained**"
