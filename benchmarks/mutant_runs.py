@@ -30,7 +30,7 @@ from .mutants import Mutant, mutants, mutated
 
 __all__ = ["Verdict", "run"]
 
-PLAIN = ("-q", "-s", "-x", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
+PLAIN = ("-q", "-s", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
 UNFIT = 3
 
 
@@ -106,6 +106,7 @@ class _Forks:
         gc.freeze()
         for module in self.modules:
             source = module.read_text(encoding="utf-8")
+            self._check(module, source)
             self.told(module, [self._verdict(module, source, mutant) for mutant in mutants(source)])
         return True
 
@@ -166,6 +167,13 @@ class _Forks:
         return sorted(tests, key=cost.__getitem__)
 
     # --- one mutant
+
+    def _check(self, module: Path, source: str) -> None:
+        """What is noticed has to be the change: the code as it stands passes in a fork, too."""
+        tests = self._in_time(self._chosen(module))
+        status, reached = forked(lambda tell: self._try(module, ast.parse(source), tests, tell))
+        if status:
+            raise SystemExit(f"{module}: nothing is changed, and {self.items[reached[-1]].nodeid} fails")
 
     def _verdict(self, module: Path, source: str, mutant: Mutant) -> Verdict:
         tree = mutated(source, mutant)

@@ -162,8 +162,12 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
             [REASONING, USER, SAID], [("messages[0]", "reasoning-without-item")], id="the user speaks where its item was due"
         ),
         pytest.param(
-            [REASONING, None, SAID],
-            [("messages[0]", "reasoning-without-item"), ("messages[1]", "unreadable-message")],
+            [REASONING, None, SAID, output("gone")],
+            [
+                ("messages[0]", "reasoning-without-item"),
+                ("messages[1]", "unreadable-message"),
+                ("messages[3]", "result-without-call"),
+            ],
             id="nothing readable where its item was due",
         ),
         pytest.param(
