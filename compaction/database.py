@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
 
 import attrs
@@ -18,25 +18,26 @@ from .errors import StateError
 __all__ = ["DatabaseFile"]
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class DatabaseFile:
     """Where something is kept.
 
     Args:
         path: The file.
+        tables: Statements that make the tables, each of which may be there.
+        schema: The version of the tables, >= 1.
+        application: Tells the file from other databases; 0: any database that has no such number gains the tables.
         timeout_seconds: How long to wait for another process that writes, above 0.
     """
 
     path: Path
-    timeout_seconds: float
+    tables: tuple[str, ...]
+    schema: int
+    application: int = 0
+    timeout_seconds: float = 5.0
 
-    def make(self, tables: Sequence[str], *, schema: int, application: int | None = None) -> None:
+    def make(self) -> None:
         """Make the file, for its owner alone, and what is missing in it.
-
-        Args:
-            tables: Statements that make the tables, each of which may be there.
-            schema: The version of the tables.
-            application: Tells our file from other databases; ``None``: whatever is there gains our tables.
 
         Raises:
             StateError: If it cannot be made, is no database or another one, or is of a newer release.
@@ -47,46 +48,42 @@ class DatabaseFile:
             raise StateError(
                 f"{self.path}: {error.strerror}; name a file in a folder that exists and may be written to"
             ) from error
-        with self.open() as database:
-            if application is not None and _version(database) == (application, schema):
-                return
-            database.execute("BEGIN IMMEDIATE")
-            self._check(database, schema, application)
-            for table in tables:
-                database.execute(table)
-            if application is not None:
-                database.execute(f"PRAGMA application_id={application}")
-            database.execute(f"PRAGMA user_version={schema}")
         with self.open() as database, contextlib.suppress(sqlite3.OperationalError):
-            # SQLite does not wait for this switch as it does for a write; where another process is at work, it does not happen.
+            # SQLite does not wait for this switch as it does for a write; while another process works, it is left to the next.
             database.execute("PRAGMA journal_mode=WAL")
-
-    def _check(self, database: sqlite3.Connection, schema: int, application: int | None) -> None:
-        found, version = _version(database)
-        if application is not None and found != application:
-            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if found or version or tables:
-                raise StateError(f"{self.path}: it is a database, but no store of this package; name another file")
-        if version > schema:
-            raise StateError(f"{self.path}: schema {version} is newer than {schema}, which this release knows; upgrade")
 
     @contextlib.contextmanager
     def open(self) -> Generator[sqlite3.Connection]:
-        """A connection; what was done in a transaction is kept if nothing is raised.
+        """A connection to a file that is ready; what was done in a transaction is kept if nothing is raised.
 
         Raises:
-            StateError: For any error of SQLite.
+            StateError: For any error of SQLite, and as for `make`.
         """
         try:
-            database = sqlite3.connect(self.path, timeout=self.timeout_seconds)
-            try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
+                database.execute("PRAGMA synchronous=FULL")
+                if _version(database) != (self.application, self.schema):
+                    self._fill(database)
                 with database:
-                    database.execute("PRAGMA synchronous=FULL")
                     yield database
-            finally:
-                database.close()
         except sqlite3.Error as error:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
+
+    def _fill(self, database: sqlite3.Connection) -> None:
+        """Make the tables in one transaction, unless the file is not ours to change."""
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            application, version = _version(database)
+            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application != self.application and (application or version or tables):
+                raise StateError(f"{self.path}: it is a database, but no store of this package; name another file")
+            if version > self.schema:
+                known = f"schema {version} is newer than {self.schema}, which this release knows"
+                raise StateError(f"{self.path}: {known}; upgrade, or name another file")
+            for table in self.tables:
+                database.execute(table)
+            database.execute(f"PRAGMA application_id={self.application}")
+            database.execute(f"PRAGMA user_version={self.schema}")
 
 
 def _version(database: sqlite3.Connection) -> tuple[int, int]:

@@ -95,14 +95,17 @@ def _replacement(projection: Projection, edit: Replace) -> str | None:
         return "a replacement is one message, or two where roles alternate"
     if any(_structure(message)[1] for message in messages):
         return "a replacement makes no calls and carries no results"
-    instructed = any(_follows_instruction(projection, id, edit.groups) for id in edit.groups)
-    return _format(projection).replacement_problem(messages, instructed=instructed)
+    format = _format(projection)
+    problem = format.replacement_problem(messages, instructed=True)
+    if problem is None or any(_follows_instruction(projection, id, edit.groups) for id in edit.groups):
+        return problem
+    return format.replacement_problem(messages, instructed=False)
 
 
 def _follows_instruction(projection: Projection, id: int, gone: Sequence[int]) -> bool:
-    """Whether a group of the source comes directly after a system message that something is left before. O(groups that go)."""
-    before = id - 1
-    if before < 0 or not projection.read[before].is_system:
+    """Whether the view shows a system message directly before a group, and something that is left before that."""
+    before = projection.directly_before(projection.by_id[id])
+    if before is None or not projection.read[before].is_system:
         return False
     for record in projection.records():
         if record.anchor >= before:

@@ -158,6 +158,24 @@ class Projection:
         """The ordinals of a source group at which the view shows a message."""
         return [ordinal for ordinal in record.ordinals if self._shown[ordinal][0] is not None]
 
+    def directly_before(self, record: GroupRecord) -> int | None:
+        """Where the source message stands that the view shows directly before a group; ``None`` if it is none of the source.
+
+        O(messages passed over, which are not in the view).
+        """
+        anchored = self._anchored
+        for inserted in anchored.get(record.anchor, ()):
+            if inserted is record:
+                break
+            if not inserted.excluded:
+                return None
+        for ordinal in range(record.anchor - 1, -1, -1):
+            if not self._owners[ordinal].excluded and self._shown[ordinal][0] is not None:
+                return ordinal
+            if any(not inserted.excluded for inserted in anchored.get(ordinal, ())):
+                return None
+        return None
+
     def records(self) -> Iterator[GroupRecord]:
         """Every group that the view shows, in the order of their first messages."""
         anchored = self._anchored

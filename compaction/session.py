@@ -22,6 +22,7 @@ from .context import RunContext
 from .errors import StateError
 from .formats import MessageFormat, resolve
 from .index import MessageIndex
+from .lock import TurnLock
 from .messages import Message
 from .metrics import Metrics
 from .outcome import CompactionResult, Observer, Outcome
@@ -29,7 +30,6 @@ from .run import run, run_sync
 from .session_store import SessionStore
 from .strategies import Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
-from .turns import OneAtATime
 
 __all__ = ["VERSION", "CompactionSession", "SessionStatus"]
 
@@ -81,7 +81,7 @@ class CompactionSession:
         verify: Whether to notice messages changed in place, at O(contents) a turn.
 
     Attributes:
-        turns: Held while a turn is taken.
+        lock: Held while a turn is taken.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class CompactionSession:
         self._store = store
         self._id = id
         self._verify = verify
-        self.turns = OneAtATime()
+        self.lock = TurnLock()
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
         self._last: CompactionResult | None = None
@@ -139,13 +139,13 @@ class CompactionSession:
             The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
             it was, and the next call tries again.
         """
-        async with self.turns.task:
+        async with self.lock.task:
             self.follow(messages)
             return (await self.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that await nothing; do not mix both on one session."""
-        with self.turns.thread:
+        with self.lock.thread:
             self.follow(messages)
             return self.compact_due_sync().messages
 
@@ -156,13 +156,13 @@ class CompactionSession:
             messages: The whole conversation, if it changed since the last view.
             focus: What a summary should give room to.
         """
-        async with self.turns.task:
+        async with self.lock.task:
             self.follow(messages)
             return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that await nothing."""
-        with self.turns.thread:
+        with self.lock.thread:
             self.follow(messages)
             return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
 
@@ -215,7 +215,7 @@ class CompactionSession:
             failures=() if last is None else tuple(f"{each.strategy}: {each.error!r}; {each.policy}" for each in last.failures),
         )
 
-    # ---------------------------------------------------------------- a view in steps, for a caller who holds ``turns``
+    # ---------------------------------------------------------------- a view in steps, for a caller who holds ``lock``
 
     def follow(self, messages: Iterable[Any] | None, *, overhead_tokens: int = 0) -> None:
         """Take the conversation as it is now, and compact nothing.

@@ -34,8 +34,8 @@ class SessionStore:
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
-        self._file = DatabaseFile(Path(path), timeout_seconds)
-        self._file.make([_TABLE], schema=SCHEMA)
+        self._file = DatabaseFile(path=Path(path), tables=(_TABLE,), schema=SCHEMA, timeout_seconds=timeout_seconds)
+        self._file.make()
 
     def load(self, id: str) -> dict[str, Any] | None:
         """What was saved under this name, or ``None``.

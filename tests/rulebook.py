@@ -17,7 +17,6 @@ from compaction.formats import MessageFormat
 __all__ = [
     "Example",
     "examples",
-    "expect_page_of",
     "expect_problems_in_order",
     "expect_repaired_once",
     "expect_unrepaired",
@@ -59,13 +58,6 @@ def rules(format: MessageFormat, messages: list[Any]) -> list[str]:
 def places(format: MessageFormat, messages: list[Any]) -> list[tuple[str, str]]:
     """Where the list breaks which rule."""
     return [(problem.where, problem.rule) for problem in format.validate(messages)]
-
-
-def expect_page_of(format: MessageFormat, known: Mapping[str, str]) -> None:
-    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
-    assert list(table(format.name)) == list(known)
-    assert [rule for rule, _, _ in examples(format.name)] == list(known)
-    assert [rule for rule, cells in table(format.name).items() if len(cells) != 3 or not all(cells)] == []
 
 
 def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: Mapping[str, str]) -> None:

@@ -1,43 +1,17 @@
-"""Every strategy, on generated conversations of this format: what was valid stays valid, and every other law holds."""
+"""The laws where this format has a way of its own: instructions within the conversation."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rulebook import expect_unrepaired
-from wires import PINS, STRATEGIES, Brief, Pin, Shelf, anthropic_conversations, damaged
+from wires import Brief, Shelf, indexed
 
-from compaction import GroupKind, compact_sync, kinds
+from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Offload, Strategy, StubGroups, Summarization, Truncation
+from compaction.strategies import Offload, Strategy, StubGroups, Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
-
-FINE = {"pending-call"}
-
-
-@given(anthropic_conversations())
-def test_the_conversations_are_valid(messages: list[Any]) -> None:
-    """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
-    assert {problem.rule for problem in anthropic.validate(messages)} <= FINE
-    expect_unrepaired(anthropic, messages)
-
-
-@settings(max_examples=max(200, settings.default.max_examples))
-@given(anthropic_conversations(), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
-    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
-
-
-@given(damaged(anthropic_conversations()), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
-    check_strategy(strategy, messages=messages, format=anthropic, pin=pin)
+from compaction.triggers import turns_exceed
 
 
 def test_an_instruction_that_says_nothing_gets_no_note() -> None:
@@ -72,3 +46,32 @@ def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
     truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
     assert compact_sync(messages, truncation, counter="chars/4").messages == [asked, asked, answered]
     check_strategy(truncation, messages=messages, format=anthropic)
+
+
+def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
+    """While the instruction stands its answer gives way to an answer alone; once it is dropped, to anything."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    index = indexed([asked, {"role": "system", "content": "now be kind"}, answered, asked, answered], anthropic)
+    stands_for_it = Replace([2], [anthropic.new("user", "It was kind.")], "shorter")
+    assert not index.apply(stands_for_it)
+    assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
+    assert index.apply(stands_for_it)
+    assert anthropic.validate(index.messages()) == []
+
+
+def test_what_comes_to_follow_an_instruction_answers_it() -> None:
+    """Once the first answer and the words after it are gone, the next is the answer, and gives way to an answer alone."""
+    asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 90}]}
+    messages = [asked, {"role": "system", "content": "now be kind"}, answered, asked, call, result, answered, asked, answered]
+    index = indexed(messages, anthropic)
+    note = [anthropic.new("user", "It looked.")]
+    assert index.apply(Drop([2, 3], "old"))
+    assert not index.apply(Replace([4], note, "shorter"))
+    pair = [anthropic.new("assistant", "It looked."), anthropic.new("user", "Go on.")]
+    assert index.apply(Replace([4], pair, "shorter"))
+    assert not index.apply(Replace([-1], note, "shorter still"))
+    assert anthropic.validate(index.messages()) == []
+    first_words = Truncation(target=turns_exceed(2), keep=last(groups=4))
+    check_strategy(first_words >> ToolResult(keep=last(groups=2)), messages=messages, format=anthropic, settles_in=4)

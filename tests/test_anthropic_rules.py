@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat.chat_completion_message_function_tool_call import Function
-from rulebook import (
-    examples,
-    expect_page_of,
-    expect_problems_in_order,
-    expect_repaired_once,
-    expect_unrepaired,
-    places,
-    rules,
-    table,
-)
+from rulebook import expect_problems_in_order, expect_repaired_once, places
 from wires import anthropic_conversations, junk, wrecked
 
 from compaction.formats import anthropic
@@ -34,34 +25,7 @@ PAIRS = {
 }
 ALWAYS_MENDED = PAIRS | {"empty-content", "empty-text", "unsigned-thinking", "result-after-text", "too-many-breakpoints"}
 
-EXAMPLES = examples(anthropic.name)
-each_rule = pytest.mark.parametrize(("rule", "refused", "accepted"), EXAMPLES, ids=[rule for rule, _, _ in EXAMPLES])
-
 Raw = dict[str, Any]
-
-
-def test_the_page_lists_every_rule_with_its_source() -> None:
-    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
-    expect_page_of(anthropic, RULES)
-
-
-@each_rule
-def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """A list that breaks one rule is reported under that name, once, with the rule's remedy."""
-    assert [(problem.rule, problem.remedy) for problem in anthropic.validate(refused)] == [(rule, RULES[rule])]
-
-
-@each_rule
-def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """The list beside it breaks no rule and needs no repair."""
-    assert places(anthropic, accepted) == []
-    expect_unrepaired(anthropic, accepted)
-
-
-@each_rule
-def test_repair_does_what_the_page_says(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """A rule of which the page says that the repair does nothing stays broken; any other one does not."""
-    assert (rule in rules(anthropic, anthropic.repair(refused).messages)) == (table(anthropic.name)[rule][1] == "Nothing.")
 
 
 TEXT: Raw = {"type": "text", "text": "hi"}

@@ -1,43 +1,15 @@
-"""Every strategy, on generated conversations of this format: what was valid stays valid, and every other law holds."""
+"""The laws where this format has a way of its own: calls paired by name and order, and what may come first."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from chats import edits_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rulebook import expect_unrepaired
-from wires import PINS, STRATEGIES, Pin, damaged, gemini_conversations, indexed
+from wires import STRATEGIES, indexed
 
 from compaction.formats import gemini
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Strategy, ToolResult, Truncation
+from compaction.strategies import ToolResult, Truncation
 from compaction.testing import check_strategy
-
-FINE = {"pending-call"}
-
-
-@given(gemini_conversations())
-def test_the_conversations_are_valid(messages: list[Any]) -> None:
-    """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
-    assert {problem.rule for problem in gemini.validate(messages)} <= FINE
-    expect_unrepaired(gemini, messages)
-
-
-@settings(max_examples=max(200, settings.default.max_examples))
-@given(gemini_conversations(), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_every_strategy_keeps_the_laws(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
-    check_strategy(strategy, messages=messages, format=gemini, pin=pin)
-
-
-@given(damaged(gemini_conversations()), st.sampled_from(STRATEGIES), st.sampled_from(PINS))
-def test_what_is_broken_does_not_break_further(messages: list[Any], strategy: Strategy, pin: Pin) -> None:
-    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
-    check_strategy(strategy, messages=messages, format=gemini, pin=pin)
-
 
 CALLED = [
     {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]},

@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rulebook import (
-    examples,
-    expect_page_of,
-    expect_problems_in_order,
-    expect_repaired_once,
-    expect_unrepaired,
-    places,
-    rules,
-    table,
-)
+from rulebook import expect_problems_in_order, expect_repaired_once, places
 from wires import gemini_conversations, junk, wrecked
 
 from compaction.formats import gemini
@@ -25,34 +16,7 @@ from compaction.formats.openai_chat_repair import NOT_RECORDED
 
 ALWAYS_MENDED = {"call-without-result", "result-without-call", "empty-part"}
 
-EXAMPLES = examples(gemini.name)
-each_rule = pytest.mark.parametrize(("rule", "refused", "accepted"), EXAMPLES, ids=[rule for rule, _, _ in EXAMPLES])
-
 Raw = dict[str, Any]
-
-
-def test_the_page_lists_every_rule_with_its_source() -> None:
-    """The page's table and its examples name exactly the rules of the code, in their order, and each row is filled in."""
-    expect_page_of(gemini, RULES)
-
-
-@each_rule
-def test_a_rule_refuses_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """A list that breaks one rule is reported under that name, once, with the rule's remedy."""
-    assert [(problem.rule, problem.remedy) for problem in gemini.validate(refused)] == [(rule, RULES[rule])]
-
-
-@each_rule
-def test_a_rule_accepts_its_example(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """The list beside it breaks no rule and needs no repair."""
-    assert places(gemini, accepted) == []
-    expect_unrepaired(gemini, accepted)
-
-
-@each_rule
-def test_repair_does_what_the_page_says(rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """A rule of which the page says that the repair does nothing stays broken; any other one does not."""
-    assert (rule in rules(gemini, gemini.repair(refused).messages)) == (table(gemini.name)[rule][1] == "Nothing.")
 
 
 USER: Raw = {"role": "user", "parts": [{"text": "hi"}]}

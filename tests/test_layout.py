@@ -34,7 +34,7 @@ FLOORS = (
     ("selectors", "triggers"),
     ("database", "summarizers", "stores", "recall", "strategies"),
     ("outcome", "run", "presets", "caching"),
-    ("turns", "session_store", "session", "files", "config"),
+    ("lock", "session_store", "session", "files", "config"),
     ("engine", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )

@@ -22,6 +22,7 @@ from compaction.errors import ConfigurationError, InputError, StateError, Summar
 from compaction.groups import GroupKind
 from compaction.session import CompactionSession
 from compaction.session_store import SessionStore
+from compaction.stores import SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
@@ -338,6 +339,9 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
     database.close()
     with pytest.raises(StateError, match="newer"):
         SessionStore(newer)
+    messages = SQLiteStore(tmp_path / "messages.db")
+    with pytest.raises(StateError, match="no store of this package"):
+        SessionStore(messages.path)
 
 
 @pytest.mark.parametrize(

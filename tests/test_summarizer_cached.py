@@ -259,11 +259,11 @@ def a_folder(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (damaged, "damaged or no database"),
-        (no_database, "damaged or no database"),
-        (newer, "newer version"),
-        (somebody_elses, "database of something else"),
-        (a_folder, "cannot be"),
+        (damaged, "no store or damaged"),
+        (no_database, "no store or damaged"),
+        (newer, "is newer than"),
+        (somebody_elses, "no store of this package"),
+        (a_folder, "name another file"),
     ],
 )
 def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
@@ -287,7 +287,7 @@ def test_file_that_is_spoiled_later(path: Path) -> None:
 
 def test_folder_that_is_not_there(tmp_path: Path) -> None:
     """A folder is not made."""
-    with pytest.raises(StateError, match="see that its folder is there"):
+    with pytest.raises(StateError, match="in a folder that exists"):
         CachedSummarizer(Counting(), tmp_path / "no" / "file")
 
 

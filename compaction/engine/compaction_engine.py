@@ -14,6 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from .. import presets
 from ..errors import InputError
 from ..index import MessageIndex
+from ..lock import TurnLock
 from ..outcome import CompactionResult
 from ..recall import TOOLS, handle_tool_call, tool_schemas
 from ..session import CompactionSession
@@ -21,7 +22,6 @@ from ..stores import SQLiteStore, Store
 from ..strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ..summarizers import OpenAISummarizer, Summarizer
 from ..tokens import TokenCounter
-from ..turns import OneAtATime
 from .contract import ContextEngine
 from .lossless import lossless_compressor, of_conversation, stores_in
 from .pressure import ContextPressure, PressureNotice
@@ -105,7 +105,7 @@ class CompactionEngine(ContextEngine):
         self._main = _Main()
         self._strikes = 0
         self._unproven = False
-        self._turns = OneAtATime()
+        self._lock = TurnLock()
         self._conversation = session_id
         self._session = self._new_session()
 
@@ -234,14 +234,14 @@ class CompactionEngine(ContextEngine):
 
         The list is returned as it is, with the reason in ``last_error``, if it cannot be read or anything fails.
         """
-        with self._turns.thread, start_blocking_portal() as portal:
+        with self._lock.thread, start_blocking_portal() as portal:
             return portal.call(self.compress_async, messages, current_tokens, focus_topic, force)
 
     async def compress_async(
         self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
     ) -> list[Any]:
         """`compress` for a host that awaits."""
-        async with self._turns.task:
+        async with self._lock.task:
             self.last_error, self.last_result = None, None
             if force:
                 self._strikes = 0

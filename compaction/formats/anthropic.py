@@ -20,8 +20,18 @@ from .anthropic_fields import MEDIA_BLOCKS, is_server_result
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import Problem, Repair
-from .openai_chat_fields import fields_of, items_of
-from .wire import WireFormat, arguments_object, json_text, kept_media, kind_of, same, string, without_role
+from .wire import (
+    WireFormat,
+    arguments_object,
+    fields_of,
+    items_of,
+    json_text,
+    kind_of,
+    result_elements,
+    same,
+    string,
+    without_role,
+)
 
 __all__ = ["Anthropic", "anthropic"]
 
@@ -198,20 +208,9 @@ def _result_content(content: Any, result: ToolResult, *, keep_text: bool) -> Any
     if elements is None and not result.media:
         return result.text
     elements = [content] if elements is None else elements
-    media = kept_media(result, elements)
-    written: list[Any] = []
-    words = "" if keep_text else result.text
-    for element in elements:
-        part = _part(element)
-        if isinstance(part, Media):
-            written.extend(element for raw in media if raw is element)
-        elif keep_text:
-            written.append(element)
-        elif words.strip():
-            written.append(
-                _block(attrs.evolve(part, text=words)) if isinstance(part, Text) else {"type": "text", "text": words}
-            )
-            words = ""
-    if words.strip():
-        written.insert(0, {"type": "text", "text": words})
-    return written
+    words = None if keep_text else result.text if result.text.strip() else ""
+    return result_elements(elements, result, words=words, read=_part, write=_words)
+
+
+def _words(before: Part | None, words: str) -> Any:
+    return _block(attrs.evolve(before, text=words)) if isinstance(before, Text) else {"type": "text", "text": words}

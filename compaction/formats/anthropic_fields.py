@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .openai_chat_fields import fields_of, items_of
-from .wire import kind_of, string
+from .wire import fields_of, items_of, kind_of, string
 
 __all__ = [
     "MEDIA_BLOCKS",

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from .anthropic_fields import THINKING, blocks_of, call_id, has_thinking, result_id
-from .openai_chat_fields import fields_of, items_of
-from .wire import Changes, json_object, kind_of, same, string
+from .wire import Changes, fields_of, items_of, json_object, kind_of, same, string
 
 __all__ = ["mend_message", "mend_neighbours"]
 

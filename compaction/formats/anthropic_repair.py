@@ -17,9 +17,8 @@ from .anthropic_fields import blocks_of, call_id, result_id
 from .anthropic_mend import mend_message, mend_neighbours
 from .anthropic_rules import BREAKPOINTS, validate
 from .base import Repair
-from .openai_chat_fields import fields_of, items_of
 from .openai_chat_repair import NOT_RECORDED
-from .wire import Changes, same, string
+from .wire import Changes, fields_of, items_of, same, string
 
 __all__ = ["repair"]
 

@@ -21,8 +21,7 @@ from .anthropic_fields import (
     result_id,
 )
 from .base import Problem
-from .openai_chat_fields import fields_of, items_of
-from .wire import kind_of, string, type_name
+from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["BREAKPOINTS", "RULES", "block_problems", "validate"]
 

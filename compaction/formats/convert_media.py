@@ -10,8 +10,7 @@ import attrs
 
 from .base import MessageFormat
 from .gemini_fields import field
-from .openai_chat_fields import fields_of
-from .wire import string
+from .wire import fields_of, string
 
 __all__ = ["MediaSource", "read_media", "write_media"]
 

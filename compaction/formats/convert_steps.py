@@ -13,8 +13,7 @@ import attrs
 
 from ..messages import Message, Part, Text, ToolCall, ToolResult
 from .gemini_fields import result_body
-from .openai_chat_fields import fields_of
-from .wire import kind_of, string
+from .wire import fields_of, kind_of, string
 
 __all__ = ["Piece", "Step", "Who", "steps_of"]
 

@@ -15,10 +15,10 @@ from .anthropic_fields import is_server_call, is_server_result
 from .base import MessageFormat
 from .gemini import gemini
 from .openai_chat import openai_chat
-from .openai_chat_fields import fields_of, is_empty, items_of
+from .openai_chat_fields import is_empty
 from .openai_responses import openai_responses
 from .openai_responses_fields import CALLS, RESULTS
-from .wire import kind_of, string, type_name
+from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["candidates", "detect", "fits", "read_as"]
 

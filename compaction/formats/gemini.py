@@ -17,8 +17,7 @@ from .base import Problem, Repair
 from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of, spelled
 from .gemini_repair import repair
 from .gemini_rules import validate
-from .openai_chat_fields import fields_of, items_of
-from .wire import WireFormat, arguments_object, json_text, kept_media, same, string, without_role
+from .wire import WireFormat, arguments_object, fields_of, items_of, json_text, kept_media, same, string, without_role
 
 __all__ = ["Gemini", "gemini"]
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .openai_chat_fields import fields_of, items_of
-from .wire import string
+from .wire import fields_of, items_of, string
 
 __all__ = ["DATA", "call_body", "call_of", "field", "is_signed", "name_of", "parts_of", "result_body", "role_of", "spelled"]
 

@@ -16,9 +16,8 @@ import attrs
 from .base import Repair
 from .gemini_fields import call_body, call_of, name_of, parts_of, result_body, role_of
 from .gemini_rules import is_empty_part, validate
-from .openai_chat_fields import fields_of, items_of
 from .openai_chat_repair import NOT_RECORDED
-from .wire import Changes, same
+from .wire import Changes, fields_of, items_of, same
 
 __all__ = ["repair"]
 

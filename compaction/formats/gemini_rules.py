@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from .base import Problem
 from .gemini_fields import DATA, call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of
-from .openai_chat_fields import fields_of, items_of
-from .wire import type_name
+from .wire import fields_of, items_of, type_name
 
 __all__ = ["RULES", "is_empty_part", "validate"]
 

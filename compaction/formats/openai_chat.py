@@ -18,10 +18,10 @@ from ..errors import ConfigurationError
 from ..making import maker
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, fields_of, is_empty, items_of
+from .openai_chat_fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .openai_chat_repair import repair
 from .openai_chat_rules import validate
-from .wire import WireFormat, kept_media, same, string, without_role
+from .wire import WireFormat, fields_of, items_of, result_elements, same, string, without_role
 
 __all__ = ["OpenAIChat", "openai_chat"]
 
@@ -231,26 +231,12 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
         fields["content"] = after.text
         return
     elements = [fields["content"]] if elements is None else elements
-    fields["content"] = _result_content(elements, after, keep_text=after.text == before.text) or ""
+    words = None if after.text == before.text else after.text
+    fields["content"] = result_elements(elements, after, words=words, read=_content_part, write=_words) or ""
 
 
-def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
-    """The list content with the result's text in place of the first words, and only its media."""
-    media = kept_media(result, elements)
-    written: list[Any] = []
-    to_place = "" if keep_text else result.text
-    for element in elements:
-        part = _content_part(element)
-        if isinstance(part, Media):
-            written.extend(element for raw in media if raw is element)
-        elif keep_text:
-            written.append(element)
-        elif to_place:
-            written.append(_write_part(Text(to_place, raw=element if isinstance(part, Text) else None)))
-            to_place = ""
-    if to_place:
-        written.insert(0, {"type": "text", "text": to_place})
-    return written
+def _words(before: Part | None, words: str) -> Any:
+    return _write_part(Text(words, raw=before.raw if isinstance(before, Text) else None))
 
 
 def _in_content(part: Part) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from .wire import fields_of, items_of
 
 __all__ = [
     "MEDIA_KINDS",
@@ -12,11 +14,8 @@ __all__ = [
     "Key",
     "call_fields",
     "call_keys",
-    "fields_of",
     "has_calls",
     "is_empty",
-    "items_of",
-    "key_of",
     "result_key",
     "role_of",
 ]
@@ -38,38 +37,10 @@ Key: TypeAlias = tuple[str, str]
 """What a result and its call have in common: the result's role, and the call's id (of a legacy function, its name)."""
 
 
-def fields_of(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
-
-    Returns:
-        The mapping; of an object, what was set and whatever is not ``None``. ``None`` if the value has no fields.
-    """
-    if type(value) is dict or isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value)
-    if isinstance(value, type) or not callable(getattr(value, "model_dump", None)):
-        return None
-    dump: Any = value.model_dump
-    try:
-        return {**dump(exclude_unset=True, warnings=False), **dump(exclude_none=True, warnings=False)}
-    except (TypeError, ValueError):
-        return None
-
-
 def role_of(fields: Mapping[str, Any]) -> str:
     """The message's role; empty if it has none."""
     role = fields.get("role")
     return role if isinstance(role, str) else ""
-
-
-def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
-    """What a message is compared by: its wire data, so that an object and its dictionary are one; unreadable, itself."""
-    kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
-    return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
-
-
-def items_of(value: Any) -> Sequence[Any] | None:
-    """The items of a list or tuple; ``None`` if it is neither."""
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
 
 
 def call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:

@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .openai_chat_fields import ROLES, call_fields, fields_of, is_empty, items_of, role_of
+from .openai_chat_fields import ROLES, call_fields, is_empty, role_of
 from .openai_chat_rules import null_rule, part_problems
-from .wire import Changes
+from .wire import Changes, fields_of, items_of
 
 __all__ = ["mend_message"]
 

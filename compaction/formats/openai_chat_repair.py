@@ -14,10 +14,10 @@ from typing import Any, Final
 import attrs
 
 from .base import Repair
-from .openai_chat_fields import Key, fields_of, has_calls, items_of, result_key, role_of
+from .openai_chat_fields import Key, has_calls, result_key, role_of
 from .openai_chat_mend import mend_message
 from .openai_chat_rules import validate
-from .wire import Changes
+from .wire import Changes, fields_of, items_of
 
 __all__ = ["NOT_RECORDED", "repair"]
 

@@ -18,13 +18,12 @@ from .openai_chat_fields import (
     Key,
     call_fields,
     call_keys,
-    fields_of,
     has_calls,
     is_empty,
-    items_of,
     result_key,
     role_of,
 )
+from .wire import fields_of, items_of
 
 __all__ = ["RULES", "null_rule", "part_problems", "validate"]
 

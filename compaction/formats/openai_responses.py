@@ -17,11 +17,10 @@ import attrs
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .openai_chat_fields import fields_of, items_of
 from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
-from .wire import WireFormat, json_text, kept_media, kind_of, same, string, without_role
+from .wire import WireFormat, fields_of, items_of, json_text, kind_of, result_elements, same, string, without_role
 
 __all__ = ["OpenAIResponses", "openai_responses"]
 
@@ -226,22 +225,9 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     if elements is None:
         fields[kind.text] = after.text
         return
-    fields[kind.text] = _result_content(elements, after, keep_text=after.text == before.text) or ""
+    words = None if after.text == before.text else after.text
+    fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""
 
 
-def _result_content(elements: Sequence[Any], result: ToolResult, *, keep_text: bool) -> list[Any]:
-    """The list with the result's text in place of the first words, and only its media."""
-    media = kept_media(result, elements)
-    written: list[Any] = []
-    words = "" if keep_text else result.text
-    for element in elements:
-        part = _part(element)
-        if isinstance(part, Media):
-            written.extend(element for raw in media if raw is element)
-        elif keep_text:
-            written.append(element)
-        elif words:
-            anew = attrs.evolve(part, text=words) if isinstance(part, Text) else Text(words)
-            written.append(_element(anew, "input_text"))
-            words = ""
-    return [{"type": "input_text", "text": words}, *written] if words else written
+def _words(before: Part | None, words: str) -> Any:
+    return _element(attrs.evolve(before, text=words) if isinstance(before, Text) else Text(words), "input_text")

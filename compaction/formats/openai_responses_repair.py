@@ -13,11 +13,10 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from .base import Repair
-from .openai_chat_fields import fields_of, items_of
 from .openai_chat_repair import NOT_RECORDED
 from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_of
 from .openai_responses_rules import validate
-from .wire import Changes, json_text, kind_of, same, string
+from .wire import Changes, fields_of, items_of, json_text, kind_of, same, string
 
 __all__ = ["repair"]
 

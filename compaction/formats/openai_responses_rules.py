@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .base import Problem
-from .openai_chat_fields import fields_of, items_of
 from .openai_responses_fields import CALLS, RESULTS, ROLES, call_of, is_answer, item_type, result_of
-from .wire import kind_of, string, type_name
+from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["RULES", "validate"]
 

@@ -4,28 +4,59 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..messages import ToolResult
+from ..messages import Media, Part, ToolResult
 from .base import MessageFormat, Problem
-from .openai_chat_fields import fields_of, items_of, key_of
 
 __all__ = [
     "Changes",
     "WireFormat",
     "arguments_object",
+    "fields_of",
+    "items_of",
     "json_object",
     "json_text",
     "kept_media",
+    "key_of",
     "kind_of",
     "plain",
+    "result_elements",
     "same",
     "string",
     "type_name",
     "without_role",
 ]
+
+
+def fields_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
+
+    Returns:
+        The mapping; of an object, what was set and whatever is not ``None``. ``None`` if the value has no fields.
+    """
+    if type(value) is dict or isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    if isinstance(value, type) or not callable(getattr(value, "model_dump", None)):
+        return None
+    dump: Any = value.model_dump
+    try:
+        return {**dump(exclude_unset=True, warnings=False), **dump(exclude_none=True, warnings=False)}
+    except (TypeError, ValueError):
+        return None
+
+
+def items_of(value: Any) -> Sequence[Any] | None:
+    """The items of a list or tuple; ``None`` if it is neither."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
+
+
+def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
+    """What a message is compared by: its wire data, so that an object and its dictionary are one; unreadable, itself."""
+    kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
+    return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
 
 
 def string(value: Any) -> str:
@@ -141,6 +172,41 @@ def arguments_object(text: str) -> dict[str, Any]:
     if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
     return value
+
+
+def result_elements(
+    elements: Sequence[Any],
+    result: ToolResult,
+    *,
+    words: str | None,
+    read: Callable[[Any], Part],
+    write: Callable[[Part | None, str], Any],
+) -> list[Any]:
+    """The elements of a changed result: its words in place of the first that are no media, and only the media it still has.
+
+    Args:
+        elements: What stood there.
+        result: The result as it is to be.
+        words: Its words, or ``None`` if they are as they were.
+        read: Reads an element.
+        write: Makes an element of words, out of the part that stood in its place if there was one.
+
+    Raises:
+        ConfigurationError: If one of the media did not stand there.
+    """
+    media = kept_media(result, elements)
+    written: list[Any] = []
+    left = words
+    for element in elements:
+        part = read(element)
+        if isinstance(part, Media):
+            written.extend(element for raw in media if raw is element)
+        elif words is None:
+            written.append(element)
+        elif left:
+            written.append(write(part, left))
+            left = ""
+    return [write(None, left), *written] if left else written
 
 
 def kept_media(result: ToolResult, elements: Iterable[Any]) -> list[Any]:

@@ -130,7 +130,7 @@ class Conversation:
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
         given = list(messages)
-        async with self._session.turns.task:
+        async with self._session.lock.task:
             try:
                 self._session.follow(given, overhead_tokens=overhead_tokens)
             except Exception as error:
@@ -149,7 +149,7 @@ class Conversation:
         Raises:
             Exception: As for `view`.
         """
-        async with self._session.turns.task:
+        async with self._session.lock.task:
             try:
                 if self.index.total.messages == total:
                     self._session.follow_more(messages[since:], overhead_tokens=overhead_tokens)
@@ -169,7 +169,7 @@ class Conversation:
     def view_sync(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
         """`view` for strategies that await nothing."""
         given = list(messages)
-        with self._session.turns.thread:
+        with self._session.lock.thread:
             try:
                 self._session.follow(given, overhead_tokens=overhead_tokens)
             except Exception as error:

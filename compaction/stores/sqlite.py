@@ -74,11 +74,13 @@ class SQLiteStore:
     timeout_seconds: float = attrs.field(default=5.0, validator=above(0), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        self._file.make(_TABLES, schema=SCHEMA, application=_APPLICATION)
+        self._file.make()
 
     @property
     def _file(self) -> DatabaseFile:
-        return DatabaseFile(self.path, self.timeout_seconds)
+        return DatabaseFile(
+            path=self.path, tables=_TABLES, schema=SCHEMA, application=_APPLICATION, timeout_seconds=self.timeout_seconds
+        )
 
     # ---------------------------------------------------------------- writing
 

@@ -6,19 +6,18 @@ soon as it is there, before anything else can fail.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import sqlite3
-from collections.abc import Awaitable, Generator, Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from ..errors import ConfigurationError, StateError
+from ..database import DatabaseFile
+from ..errors import ConfigurationError
 from ..messages import Media, Message, Part, ToolCall, ToolResult
 from .base import Summarizer, SummaryRequest
 
@@ -26,6 +25,7 @@ __all__ = ["CachedSummarizer", "request_digest"]
 
 _APPLICATION: Final = 0x636D7073
 _SCHEMA: Final = 1
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID"
 _BUSY_SECONDS: Final = 10.0
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+>")
 
@@ -80,12 +80,14 @@ class CachedSummarizer:
     path: str = attrs.field(converter=_file)
 
     def __attrs_post_init__(self) -> None:
-        try:
-            Path(self.path).touch(mode=0o600)
-        except OSError as error:
-            raise StateError(f"{self.path}: cannot be made or written ({error}); see that its folder is there") from error
-        with self._opened():
-            pass
+        self._file.make()
+
+    @property
+    def _file(self) -> DatabaseFile:
+        """Nothing is held between two uses, so threads, forks and processes may share the file."""
+        return DatabaseFile(
+            path=Path(self.path), tables=(_TABLE,), schema=_SCHEMA, application=_APPLICATION, timeout_seconds=_BUSY_SECONDS
+        )
 
     @property
     def cache_key(self) -> str:
@@ -112,56 +114,15 @@ class CachedSummarizer:
         return self._write(key, await answer)
 
     def _read(self, key: str) -> str | None:
-        with self._opened() as file:
-            row = file.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        with self._file.open() as database:
+            row = database.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0]).decode("utf-8", "surrogatepass")
 
     def _write(self, key: str, answer: str) -> str:
-        with self._opened() as file:
+        with self._file.open() as database:
             text = answer.encode("utf-8", "surrogatepass")
-            file.execute("INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, text))
+            database.execute("INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, text))
         return answer
-
-    @contextlib.contextmanager
-    def _opened(self) -> Generator[sqlite3.Connection]:
-        """The file, open for one step: nothing is held between them, so it may be shared by threads, forks and processes."""
-        try:
-            with contextlib.closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
-                self._check_version(file)
-                yield file
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: the summaries cannot be read or written ({error}); {_remedy(error)}") from error
-
-    def _check_version(self, file: sqlite3.Connection) -> None:
-        """See that the file is ours, or new, and make it ready if it is new.
-
-        What it holds is read before whose it is: between the two, another process may have made it ready. The change to a
-        write-ahead log does not wait for others; while they are at work it is left to whoever opens the file next.
-        """
-        [tables] = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        [application], [version] = (file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
-        if application == _APPLICATION and version > _SCHEMA:
-            raise StateError(f"{self.path}: written by a newer version (schema {version}); upgrade, or name another file")
-        if application != _APPLICATION:
-            if application or tables:
-                raise StateError(f"{self.path}: is a database of something else; name another file")
-            _make_ready(file)
-        with contextlib.suppress(sqlite3.OperationalError):
-            file.execute("PRAGMA journal_mode = WAL")
-
-
-def _make_ready(file: sqlite3.Connection) -> None:
-    file.execute("BEGIN IMMEDIATE")
-    file.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID")
-    file.execute(f"PRAGMA application_id = {_APPLICATION}")
-    file.execute(f"PRAGMA user_version = {_SCHEMA}")
-    file.execute("COMMIT")
-
-
-def _remedy(error: sqlite3.Error) -> str:
-    if isinstance(error, sqlite3.OperationalError):
-        return "see that it may be written, that there is room, and that nobody keeps it locked"
-    return "it is damaged or no database: move it away, and it is made anew"
 
 
 def request_digest(request: SummaryRequest, summarizer: str) -> str:

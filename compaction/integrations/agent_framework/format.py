@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats.openai_chat_fields import items_of
+from ...formats.wire import items_of
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from ..packages import load
 from ..pairing import FrameworkFormat

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats.openai_chat_fields import fields_of
+from ...formats.wire import fields_of
 from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from ..packages import load
 from ..pairing import FrameworkFormat

@@ -6,11 +6,11 @@ import threading
 
 import anyio
 
-__all__ = ["OneAtATime"]
+__all__ = ["TurnLock"]
 
 
-class OneAtATime:
-    """What is held while a turn is taken: ``async with turns.task`` or ``with turns.thread``. Holds state: the locks.
+class TurnLock:
+    """What is held while a turn is taken: ``async with lock.task`` or ``with lock.thread``. Holds state: the locks.
 
     Tasks wait for tasks and threads for threads; a conversation is used by one or the other.
     """
