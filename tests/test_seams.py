@@ -157,6 +157,13 @@ def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
     assert index_of("uauau").apply(Replace([2], [anthropic.new("user", "x")]))
 
 
+def test_what_stands_for_others_does_not_end_with_an_answer() -> None:
+    """Wherever it stands: an answer that starts with thoughts may follow, and does not follow another."""
+    index = index_of("uauau")
+    assert not index.apply(Replace([2], [anthropic.new("assistant", "x")]))
+    assert index.refused[-1].rule.startswith("what stands for others is said by the user here")
+
+
 def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
     """The acknowledgement that an answer may follow belongs to it, and starts no turn; elsewhere the words are the user's."""
     index = index_of("usauau")
