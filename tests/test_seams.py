@@ -49,6 +49,12 @@ def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
     assert done == steps
 
 
+def test_a_step_that_was_refused_is_not_asked_for_again() -> None:
+    """What can go beside it is asked for once more, and each group once."""
+    index = index_of("usa")
+    assert list(steps_to_seams(index, chosen(index, [0, 1]))) == [[0], [1]]
+
+
 def test_steps_to_the_end_of_the_list() -> None:
     """What comes last is followed by nothing, which any message may be."""
     assert list(steps_to_seams(index_of("uauau"), chosen(index_of("uauau"), [2, 3, 4]))) == [[2, 3], [4]]
@@ -56,13 +62,17 @@ def test_steps_to_the_end_of_the_list() -> None:
 
 def test_what_stands_beside_a_group_of_several_messages() -> None:
     """Its neighbours meet its first message or its last."""
-    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
-    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in "ab"]}
+    results: list[Raw] = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "ok"}]} for id in "ab"
+    ]
     user: Raw = {"role": "user", "content": "x"}
-    messages = [user, call, result, user, call, result, user]
-    index = MessageIndex(messages, counter="chars/4", format=anthropic)
-    found = neighbours(index, {3})
-    assert [None if message is None else message.raw for message in found] == [result, call]
+    said: Raw = {"role": "assistant", "content": "y"}
+    index = MessageIndex([user, call, *results, user, call, *results, user], counter="chars/4", format=anthropic)
+    found = neighbours(index, {4})
+    assert [None if message is None else message.raw for message in found] == [results[1], call]
+    index = MessageIndex([user, said, user, call, *results, user], counter="chars/4", format=anthropic)
+    assert list(steps_to_seams(index, chosen(index, [2]))) == []
 
 
 def test_where_any_message_may_follow_any_other() -> None:
@@ -84,6 +94,15 @@ def test_steps_where_a_turn_goes_at_once() -> None:
     """A step does not end within what goes together."""
     index = index_of("uauau")
     assert list(steps_to_seams(index, chosen(index, [0, 1, 2, 3]), lambda one, other: True)) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"), [("uusa", [1, 3], [[1, 3]]), ("uss", [0, 1, 2], [[0], [1, 2]])], ids=["a turn", "instructions"]
+)
+def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """What is of one turn goes in one step, also where something stays within; instructions are of one, that of nobody."""
+    index = index_of(roles)
+    assert list(steps_to_seams(index, chosen(index, free), lambda one, other: one.turn == other.turn)) == steps
 
 
 def test_steps_in_a_format_without_seams() -> None:
@@ -114,6 +133,8 @@ def test_neighbours(roles: str, gone: set[int], before: int | None, after: int |
         ("uauau", [1, 2, 4], [1, 2, 4]),
         ("usauaua", [0, 2, 4, 5], [0, 2, 4, 5]),
         ("usauaua", [2, 4, 5], [4, 5]),
+        ("usa", [0, 1], [0, 1]),
+        ("uas", [0], [0]),
     ],
 )
 def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
