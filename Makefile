@@ -118,6 +118,8 @@ $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 # What other packages are needed for, apart: they are heavy, and some get in each other's way.
 .venv-rivals/.made: wanted = --editable '.[all]' --group test --group bench-rivals
 .venv-judges/.made: wanted = --editable '.[all]' --group test --group judges
+# LangChain asks for an older google-genai than the one whose types are to judge; it works with both.
+.venv-judges/.made: after = --no-deps --upgrade 'google-genai>=3'
 .venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
 .venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]' --group frameworks
 

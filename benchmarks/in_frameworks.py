@@ -4,8 +4,9 @@
     python -m benchmarks.in_frameworks --date 2026-01-31 --write docs/hooks.md
 
 One run, CPU time, one conversation of 10,000 messages, a budget that it does not reach, and counting by four characters on both
-sides. Two messages are added before each call. Timed are the strategies and hooks themselves; what the framework does around
-them, its copying among it, is left out on both sides. `first call` is the first of a run, on the copies the framework makes.
+sides. Two messages are added before each call. Timed are the strategies and hooks themselves, in an event loop that runs; what
+the framework does around them, its copying and its annotating of messages, is left out on both sides. `first call` is the first
+of a run, on the copies the framework makes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import copy
 import platform
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +26,7 @@ from typing import Any
 from compaction import presets
 
 from .conversation import conversation, peer_messages
-from .cpu import seconds
+from .cpu import collector, seconds
 from .report import written
 from .tables import Section
 
@@ -85,19 +87,32 @@ def agent_framework_rows() -> list[tuple[str, str, float, float]]:
 
 def strategy_times(strategy: Callable[[list[Any]], Awaitable[bool]]) -> tuple[float, float]:
     """Of the first call of a later run, and the median of the calls after it."""
+    return asyncio.run(_strategy_times(strategy))
+
+
+async def _strategy_times(strategy: Callable[[list[Any]], Awaitable[bool]]) -> tuple[float, float]:
+    from agent_framework import annotate_message_groups
+
     history = peer_messages(conversation(MESSAGES))
-    asyncio.run(_call(strategy, history))
+    annotate_message_groups(history)
+    await strategy(history)
     run = _copies(history)
-    first = _timed(strategy, run)
+    annotate_message_groups(run)
+    first = await _timed(strategy, run)
     later: list[float] = []
     for place in range(CALLS):
         run += peer_messages(conversation(2, start=MESSAGES + 1 + 4 * place))
-        later.append(_timed(strategy, run))
+        annotate_message_groups(run)
+        later.append(await _timed(strategy, run))
     return first, median(later)
 
 
 def provider_times() -> tuple[float, float]:
     """The same for the provider: what it does before a run and before each model call of it."""
+    return asyncio.run(_provider_times())
+
+
+async def _provider_times() -> tuple[float, float]:
     from compaction.integrations.agent_framework import agent_framework
     from compaction.integrations.agent_framework.run_view import RunView
     from compaction.integrations.following import Conversation, Following
@@ -105,7 +120,7 @@ def provider_times() -> tuple[float, float]:
     history = peer_messages(conversation(MESSAGES))
     following = Following(strategy=presets.context_window(WINDOW), counter="chars/4")
     known = Conversation(following, agent_framework)
-    asyncio.run(known.view(history))
+    await known.view(history)
     run_view, run = RunView(known, "in_memory", "Shop"), _copies(history)
 
     async def before_and_first(messages: list[Any]) -> bool:
@@ -115,11 +130,11 @@ def provider_times() -> tuple[float, float]:
     async def later(messages: list[Any]) -> bool:
         return bool(await run_view.messages(list(messages), {}))
 
-    first = _timed(before_and_first, run)
+    first = await _timed(before_and_first, run)
     times: list[float] = []
     for place in range(CALLS):
         run = [*run, *peer_messages(conversation(2, start=MESSAGES + 1 + 4 * place))]
-        times.append(_timed(later, run))
+        times.append(await _timed(later, run))
     return first, median(times)
 
 
@@ -134,17 +149,12 @@ def _copies(messages: Sequence[Any]) -> list[Any]:
     return made
 
 
-async def _call(strategy: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> bool:
-    return await strategy(messages)
-
-
-def _timed(strategy: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> float:
-    """CPU seconds of one call; the event loop's own start is taken off."""
-    empty = min(seconds(lambda: asyncio.run(_nothing()))[0] for _ in range(3))
-    return max(1e-6, seconds(lambda: asyncio.run(_call(strategy, messages)))[0] - empty)
-
-
-async def _nothing() -> None: ...
+async def _timed(call: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> float:
+    """CPU seconds of one call."""
+    with collector(on=False):
+        start = time.process_time()
+        await call(messages)
+        return time.process_time() - start
 
 
 # --- LangChain --------------------------------------------------------------------------------------------------------

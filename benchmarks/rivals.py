@@ -7,7 +7,7 @@ an environment of its own (`make bench-validity`); a package that is not there i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -26,11 +26,13 @@ class Rival:
         package: Its distribution.
         name: What is called, and how.
         fit: Takes messages and a budget in tokens, and returns messages.
+        wants: What it asks for that an environment may not have, if anything.
     """
 
     package: str
     name: str
     fit: Callable[[list[Raw], int], list[Raw]]
+    wants: str = ""
 
     @property
     def version(self) -> str | None:
@@ -149,8 +151,41 @@ def _chatfit(messages: list[Raw], budget: int) -> list[Raw]:
     return list(chatfit.fit(messages, budget).messages)
 
 
-def _cutctx(messages: list[Raw], budget: int) -> list[Raw]:
-    raise NotImplementedError("it needs Python 3.12")
+def _cutctx(policy: str) -> Callable[[list[Raw], int], list[Raw]]:
+    def fit(messages: list[Raw], budget: int) -> list[Raw]:
+        import cutctx
+
+        made = cutctx.default_chain(prompt_id="summary") if policy == "chain" else cutctx.DropOldestPolicy()
+        transcript = cutctx.Transcript(tuple(_turns_of_cutctx(messages)))
+        plan = made.decide(transcript, cutctx.CompactionBudget(budget))
+        summaries = {request.group_id: "What was said before." for request in plan.summarization_requests}
+        view = cutctx.CompactionExecutor().apply(transcript, plan, summaries=summaries).transcript
+        return [_of_cutctx(turn, messages) for turn in view.turns]
+
+    return fit
+
+
+def _turns_of_cutctx(messages: list[Raw]) -> Iterator[Any]:
+    """A turn for each message; a call and all its results have one id, as its documentation asks."""
+    import cutctx
+
+    roles = {"developer": "system", "function": "tool"}
+    exchange: dict[str, str] = {}
+    for place, message in enumerate(messages):
+        calls = message.get("tool_calls") or ()
+        exchange.update(dict.fromkeys([call["id"] for call in calls], f"exchange {place}"))
+        name = exchange.get(calls[0]["id"] if calls else message.get("tool_call_id", ""))
+        content = message.get("content") or ""
+        text = content if isinstance(content, str) else str(content)
+        role = cutctx.Role(roles.get(message["role"], message["role"]))
+        yield cutctx.TranscriptTurn(str(place), role, text, 4 + _tokens(f"{text}{calls or ''}"), tool_call_id=name)
+
+
+def _of_cutctx(turn: Any, messages: list[Raw]) -> Raw:
+    if not turn.turn_id.isdigit():
+        return {"role": "assistant", "content": turn.content}
+    message = messages[int(turn.turn_id)]
+    return {**message, "content": turn.content} if turn.metadata else message
 
 
 RIVALS = (
@@ -167,5 +202,6 @@ RIVALS = (
     Rival("ctx-compact", "`compact`", _ctx_compact),
     Rival("tessera-transcript", "`compact`", _tessera),
     Rival("chatfit", "`fit`", _chatfit),
-    Rival("cutctx", "not run: it asks for Python 3.12", _cutctx),
+    Rival("cutctx", "`DropOldestPolicy`", _cutctx("oldest"), wants="Python 3.12: `make bench-validity PYTHON=python3.12`"),
+    Rival("cutctx", "`default_chain`", _cutctx("chain"), wants="Python 3.12: `make bench-validity PYTHON=python3.12`"),
 )

@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import logging
+import platform
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from compaction.formats import MessageFormat, anthropic, convert, gemini, openai
 from compaction.strategies import SlidingWindow, Strategy, Truncation
 from compaction.triggers import tokens_exceed
 
-from .rivals import RIVALS, Rival
+from .rivals import RIVALS
 from .tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,7 +157,10 @@ def our_rows(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[
                 fine = 0
                 for messages in group[format]:
                     left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
-                    fine += stays_valid(messages, left, format)
+                    valid = stays_valid(messages, left, format)
+                    fine += valid
+                    if not valid:
+                        _say(f"broken by {strategy!r}, {format.name}: {json.dumps(messages)}")
                     changed += left != messages
                 whole += len(group[format])
                 shares.append(_percent(fine, len(group[format])))
@@ -211,13 +215,10 @@ def their_rows(groups: Sequence[Chats]) -> Iterator[list[str]]:
         yield fitted(name, _ours(make), groups)
     for rival in RIVALS:
         if rival.version is None:
-            yield [f"{rival.package}: {_missing(rival)}", *["-"] * (4 * len(groups))]
+            why = f"not run: it asks for {rival.wants}" if rival.wants else "not installed"
+            yield [f"{rival.package}, {rival.name}: {why}", *["-"] * (4 * len(groups))]
         else:
             yield fitted(f"{rival.package} {rival.version}, {rival.name}", rival.fit, groups)
-
-
-def _missing(rival: Rival) -> str:
-    return rival.name if rival.name.startswith("not run") else "not installed"
 
 
 def _say(what: str) -> None:
@@ -242,7 +243,7 @@ def main() -> None:
     valid_logs = [chat for chat in logs if not openai_chat.validate(chat)]
     head = ["what", *[f"{kind}: {measure}" for kind in ("generated", "recorded") for measure in measures]]
     theirs = table(head, their_rows([chats(arguments.cases), valid_logs]))
-    made = f"Made by `make bench-validity` on {datetime.now(UTC).date()}."
+    made = f"Made by `make bench-validity` on {datetime.now(UTC).date()}, with Python {platform.python_version()}."
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in (("validity-ours", [made, "", *ours]), ("validity-rivals", [made, "", *theirs])):
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from .errors import ConfigurationError, InvalidMessage
+from .formats import MessageFormat, anthropic, openai_chat, resolve
+from .formats.anthropic_fields import THINKING
 
 __all__ = ["BREAKPOINTS", "CacheTTL", "apply_cache_control", "cached_prefix", "should_cache"]
 
@@ -24,7 +26,9 @@ _KEY: Final = "cache_control"
 _PROVIDERS: Final = ("anthropic", "openrouter", "nous")
 
 
-def apply_cache_control(messages: Sequence[Any], ttl: CacheTTL = "5m", *, native: bool = False) -> list[Any]:
+def apply_cache_control(
+    messages: Sequence[Any], ttl: CacheTTL = "5m", *, native: bool = False, format: MessageFormat | str | None = None
+) -> list[Any]:
     """A copy of a request's messages with at most four breakpoints: the system message, and the latest that can carry one.
 
     ============== ================================== ========================================
@@ -36,16 +40,21 @@ def apply_cache_control(messages: Sequence[Any], ttl: CacheTTL = "5m", *, native
     tool message   the message is marked              as its content, skipped if it is empty
     ============== ================================== ========================================
 
-    What is skipped takes no breakpoint from an earlier message. Breakpoints that were there before are taken out first, so
-    marking again moves them. Cost: O(messages); only messages that change are copied.
+    A list in Anthropic's own format is marked as through a gateway; a message that ends in a thought is skipped, as the API
+    takes no breakpoint there. What is skipped takes no breakpoint from an earlier message. Breakpoints that were there before
+    are taken out first, so marking again moves them. Cost: O(messages); only messages that change are copied.
 
     Args:
-        messages: A request in OpenAI chat form.
+        messages: A request in OpenAI chat form, or in Anthropic's. A system parameter is the caller's to mark: as a fifth it
+            would be refused, so take one off.
         ttl: Five minutes, or an hour for sessions with breaks in them; writing to an hour's cache costs more.
         native: Whether it goes to Anthropic's own API, by an adapter that moves a message's mark to where it belongs.
+            Of a list that is in Anthropic's format already it says nothing.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
 
     Raises:
-        ConfigurationError: If the time is neither.
+        ConfigurationError: If the time is neither, or the format has no breakpoints.
+        UnknownFormat: If no format has that name, or the messages are of different formats.
         InvalidMessage: If a message is no mapping.
 
     >>> apply_cache_control([{"role": "user", "content": "hi"}])
@@ -53,6 +62,10 @@ def apply_cache_control(messages: Sequence[Any], ttl: CacheTTL = "5m", *, native
     """
     if ttl not in ("5m", "1h"):
         raise ConfigurationError(f"apply_cache_control(ttl={ttl!r}): use '5m' or '1h'")
+    found = resolve(format, messages)
+    if found not in (openai_chat, anthropic):
+        raise ConfigurationError(f"apply_cache_control: {found.name} has no breakpoints; use openai-chat or anthropic")
+    native = native and found is openai_chat
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
     copies = [_unmarked(message, place) for place, message in enumerate(messages)]
     chosen: list[int] = []
@@ -96,7 +109,7 @@ def _carries(message: Mapping[str, Any], native: bool) -> bool:
     """Whether the provider heeds a mark on this message."""
     parts = _parts(message)
     if parts and not _is_marked_whole(message, native):
-        return isinstance(parts[-1], Mapping)
+        return isinstance(parts[-1], Mapping) and cast("Mapping[str, Any]", parts[-1]).get("type") not in THINKING
     return native or bool(message.get("content"))
 
 
@@ -132,7 +145,7 @@ def should_cache(model: str, provider: str) -> bool:
 def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
     """How many of a request's first messages are those of the request before: what its provider may read from its cache.
 
-    Breakpoints are no difference; anything else is. Cost: O(what is equal).
+    Breakpoints are no difference; anything else is, in any wire format. Cost: O(what is equal).
 
     Args:
         previous: The messages of the request before.

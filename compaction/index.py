@@ -227,7 +227,7 @@ class MessageIndex(EditedIndex):
         pin: Callable[[Message], bool] | None = None,
         format: MessageFormat | None = None,
     ) -> MessageIndex:
-        """The index that `to_dict` described; ``format`` is needed only if it has no name here, such as a framework's.
+        """The index that `to_dict` described; ``format`` is needed only if it has no name here, or the saved one is a guess.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.

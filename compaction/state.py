@@ -88,10 +88,11 @@ class Saved:
 
         Args:
             data: The saved index.
-            format: A format that has no name here, such as a framework's; ``None`` for the one the data names.
+            format: A format that has no name here, such as a framework's, or what to take for one that was looked for; ``None``
+                for the one the data names.
 
         Raises:
-            StateError: If it is something else, or from a newer version.
+            StateError: If it is something else, from a newer version, or of messages in another format.
         """
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
@@ -99,6 +100,8 @@ class Saved:
                 f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
             )
         try:
+            if format is not None and data.get("looks") is True:
+                return cls.read({**data, "looks": False}).in_format(format)
             format = resolve(str(data["format"])) if format is None else format
             if data["format"] != format.name:
                 raise ValueError(f"messages of the format {data['format']}, not {format.name}")

@@ -9,6 +9,7 @@ import pytest
 
 from compaction.caching import BREAKPOINTS, apply_cache_control, cached_prefix, should_cache
 from compaction.errors import ConfigurationError, InvalidMessage
+from compaction.formats import anthropic
 
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -109,6 +110,27 @@ def test_the_callers_list_is_untouched() -> None:
     marked = apply_cache_control(messages, native=True)
     assert messages == before
     assert marked[1] is messages[1]
+
+
+def test_anthropic_messages() -> None:
+    """Their own last blocks are marked, a result as any other; no thought is, and ``native`` makes no difference."""
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "18"}]}
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
+    messages = [*said(1), call, answer, thought]
+    marked = apply_cache_control(messages, native=True)
+    assert marked == apply_cache_control(messages, format="anthropic")
+    assert carriers(marked) == [0, 1, 2]
+    assert marked[2]["content"] == [{**answer["content"][0], "cache_control": FIVE}]  # type: ignore[index]
+    assert marked[3] == thought
+    assert anthropic.validate(marked[:3]) == []
+
+
+@pytest.mark.parametrize("format", ["gemini", "openai-responses"])
+def test_formats_without_breakpoints(format: str) -> None:
+    """The error says which have some."""
+    with pytest.raises(ConfigurationError, match=f"{format} has no breakpoints; use openai-chat or anthropic"):
+        apply_cache_control([{"role": "user", "content": "hi"}], format=format)
 
 
 def test_what_is_no_message() -> None:

@@ -39,6 +39,8 @@ SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
         ([{"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "x"}]}], anthropic),
         ([{"role": "user", "parts": [{"text": "x"}]}], gemini),
         ([{"role": "model", "parts": []}], gemini),
+        ([{"role": "user", "parts": None}], gemini),
+        ([{"role": "assistant", "content": "x", "parts": None, "tool_calls": [{"id": "a"}]}], openai_chat),
     ],
 )
 def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:

@@ -116,6 +116,33 @@ def mistral_takes(messages: list[Raw]) -> bool:
     return True
 
 
+@functools.cache
+def google() -> Any:
+    """Google's own client; it connects to nothing until it is asked something."""
+    genai = pytest.importorskip("google.genai", reason="the google-genai package is not installed")
+    return genai.Client(api_key="none")
+
+
+@given(messages=gemini_conversations(), strategy=st.sampled_from(STRATEGIES))
+def test_googles_chat_keeps_every_turn(messages: list[Raw], strategy: Strategy) -> None:
+    """A chat of its own package, begun with what is left, sends all of it: it leaves out turns that it holds to be invalid."""
+    left = compacted(messages, strategy, gemini)
+    chat = google().chats.create(model="gemini-3-pro", history=left)
+    assert len(chat.get_history(curated=True)) == len(left)
+
+
+@given(messages=responses_conversations(), strategy=st.sampled_from(STRATEGIES))
+def test_the_agents_sdk_finds_nothing_to_drop(messages: list[Raw], strategy: Strategy) -> None:
+    """Its runner leaves out calls without results, the reasoning before them, and results without calls.
+
+    In what compaction left there are none but the calls that wait.
+    """
+    items = pytest.importorskip("agents.run_internal.items", reason="openai-agents is not installed")
+    left = compacted(messages, strategy, openai_responses)
+    sent = items.drop_orphan_function_calls(left, output_pruning_indexes=set(range(len(left))))
+    assert (len(sent) == len(left)) == (not openai_responses.validate(left))
+
+
 def spoken_to(messages: list[Raw]) -> list[Raw]:
     """A chat as LangChain's converters take one: no instructions in between, something said in every message, plain calls."""
     kept = [message for message in messages if message["role"] != "system"]

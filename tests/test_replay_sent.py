@@ -22,7 +22,7 @@ def sent(messages: Chat, **options: Any) -> Sent:
     """A chain of requests for this conversation, none sent yet."""
     recording = Recording(id="1", messages=messages)
     transcript = Transcript(recording, format=openai_chat, meter=METER, window=1_000)
-    return Sent(transcript, format=openai_chat, meter=METER, **options)
+    return Sent(transcript, meter=METER, **options)
 
 
 def tokens_of(messages: Chat) -> int:

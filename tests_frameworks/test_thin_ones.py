@@ -8,17 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIConversationsSession,
+    OpenAIResponsesCompactionSession,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+)
+from agents.run_config import CallModelData, ModelInputData
+from agents.testing import ScriptedModel, assistant_message, function_call
 from model_server import ModelServer, prefix_breaks, tokens_of
 from openai import AsyncOpenAI
 from pydantic_ai import messages as wire
 
-from compaction import CompactionResult, Edit, MessageIndex, compact, presets
-from compaction.errors import InvalidMessage, StateError
+from compaction import CompactionResult, Edit, MessageIndex, compact, nothing, presets
+from compaction.errors import ConfigurationError, InvalidMessage, StateError
 from compaction.integrations.openai_agents import CompactingSession, compaction_filter
 from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
 from compaction.messages import Media, Other, Reasoning, Text, ToolCall, ToolResult
 from compaction.session_store import SessionStore
+from compaction.strategies import Clear, Truncation
+from compaction.strategies import ToolResult as Clearing
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
@@ -93,6 +106,59 @@ async def test_an_agents_sdk_strategy_that_raises(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         await CompactingSession(under, broken, on_failure="raise").get_items()
     under.close()
+
+
+@pytest.mark.parametrize("kept", [{"conversation_id": "conv_1"}, {"previous_response_id": "resp_1"}, {}], ids=str)
+async def test_what_a_service_keeps_is_left_alone(kept: dict[str, str]) -> None:
+    """A run whose history is elsewhere brings results without their calls: all are sent, and the filter says why."""
+    asked = [function_call("look_up_price", {"item": item}, call_id=item) for item in ("tea", "milk")]
+    model = ScriptedModel([asked, [assistant_message("5.")]])
+    agent = Agent(name="Shop", instructions="You are a shop.", tools=[look_up_price], model=model)
+    shorten = compaction_filter(Clearing(Clear(min_chars=1), keep=nothing) >> Truncation(keep=nothing), counter="chars/4")
+    await Runner.run(agent, "prices?", run_config=RunConfig(call_model_input_filter=shorten, tracing_disabled=True), **kept)
+    sent = [item["type"] for item in model.calls[1].input if "type" in item]
+    if kept:
+        assert sent == ["function_call_output"] * 2
+        assert all("5 euros" in item["output"] for item in model.calls[1].input)
+        assert shorten.skipped == "the service keeps this conversation: there is nothing here to compact"
+    else:
+        assert sent == ["function_call"] * 2 + ["function_call_output"] * 2
+        assert shorten.skipped is None
+
+
+async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
+    """It leaves such a call alone too, and knows nothing of it afterwards."""
+    under = SQLiteSession("a", tmp_path / "items.db")
+    session = CompactingSession(under, presets.token_budget(300), counter="chars/4")
+    items = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
+    data = CallModelData(model_data=ModelInputData(input=items, instructions=None), agent=Agent(name="Shop"), context=None)
+    assert (await session.filter(data)).input == items
+    assert session.skipped is not None
+    assert session.conversation.index.messages() == []
+    under.close()
+
+
+def test_sessions_of_a_service_are_refused(tmp_path: Path) -> None:
+    """With what to use instead; also where another session is around them."""
+    client = AsyncOpenAI(api_key="none")
+    kept = OpenAIConversationsSession(openai_client=client)
+    under = SQLiteSession("a", tmp_path / "items.db")
+    compacting = OpenAIResponsesCompactionSession("a", under, client=client)
+    for session, words in ((kept, "a service keeps the items"), (compacting, "lets a service compact its items")):
+        for each in (session, Around(session)):
+            with pytest.raises(ConfigurationError, match=words):
+                CompactingSession(each, presets.token_budget(300))
+    assert CompactingSession(Around(under), presets.token_budget(300)).session_id == "a"
+    under.close()
+
+
+class Around:
+    """A session around another, as the SDK's own that encrypt."""
+
+    session_id = "a"
+
+    def __init__(self, underlying: Any) -> None:
+        self.underlying_session = underlying
 
 
 def test_saved_by_another_version(tmp_path: Path) -> None:

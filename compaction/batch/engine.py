@@ -68,7 +68,7 @@ def compact_files(
         output: A directory, or one file if its name ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or ``.parquet``.
         strategy: What compacts each conversation.
         counter: Counts tokens: a name, or an object that can be sent to another process.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look at each conversation: one whose messages are of different formats is bad.
         budget: Tokens a result is judged by.
         window: Tokens of the model's window, for triggers that ask.
         column: The column of a Parquet file that holds the messages.

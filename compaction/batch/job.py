@@ -40,7 +40,7 @@ class Job:
     Args:
         strategy: What compacts it.
         counter: Counts tokens: a name, or an object that can be sent to another process.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format; ``None`` to look at each conversation, see `compaction.formats.resolve`.
         budget: Tokens a result is judged by; ``None`` for the strategy's own targets alone.
         window: Tokens of the model's window, for triggers that ask; ``None`` if not known.
         column: The column of a table that holds the messages.
@@ -54,7 +54,7 @@ class Job:
 
     strategy: Strategy = attrs.field(converter=as_strategy)
     counter: str | TokenCounter = attrs.field(default="auto", converter=_counter)
-    format: MessageFormat | None = attrs.field(default=None, converter=resolve_format)
+    format: MessageFormat | None = attrs.field(default=None, converter=attrs.converters.optional(resolve_format))
     budget: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     column: str = "messages"
@@ -77,7 +77,7 @@ class Job:
         return {
             "strategy": _ADDRESS.sub("", repr(self.strategy)),
             "counter": resolve_counter(self.counter).name,
-            "format": resolve_format(self.format).name,
+            "format": None if self.format is None else self.format.name,
             "budget": self.budget,
             "window": self.window,
             "column": self.column,
@@ -93,7 +93,7 @@ class Job:
             return f"degraded: {result.failures[0].error}"
         if result.outcome == "over_target":
             return f"over target: {result.after.tokens:,} tokens are left"
-        problems = resolve_format(self.format).validate(messages)
+        problems = resolve_format(self.format, messages).validate(messages)
         return str(problems[0]) if problems else None
 
 

@@ -18,7 +18,7 @@ from ..replay import prices_of
 from .batch_report import progress_shown, show_estimate, show_report, write_json
 from .compact import PRESETS, Plan, plan_of
 from .exits import ExitCode, complain
-from .options import AsJson, CounterName, counter_named, parse_size
+from .options import AsJson, CounterName, FormatName, counter_named, parse_size
 from .terminal import safe
 
 __all__ = ["batch"]
@@ -60,6 +60,7 @@ def batch(
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
     ] = None,
     counter: CounterName = "auto",
+    format: FormatName = None,
     column: Annotated[
         str, typer.Option(metavar="NAME", help="The column of a Parquet file that holds the messages.")
     ] = "messages",
@@ -107,7 +108,13 @@ def batch(
     plan = plan_of(preset, window, budget, reserve_output, pipeline)
     _, note = counter_named(counter)
     priced = None if model is None else prices_of(model, prices)
-    options: dict[str, Any] = {"counter": counter, "budget": plan.budget, "window": plan.window, "column": column}
+    options: dict[str, Any] = {
+        "counter": counter,
+        "format": format,
+        "budget": plan.budget,
+        "window": plan.window,
+        "column": column,
+    }
     if dry_run:
         found = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
         show_estimate(found, priced, note, as_json=as_json)

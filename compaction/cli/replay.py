@@ -29,7 +29,7 @@ from ..replay import replay as replayed
 from ..replay.logs import recordings_of
 from ..replay.report import write_report
 from .exits import ExitCode
-from .options import AsJson, CounterName, counter_named, parse_size
+from .options import AsJson, CounterName, FormatName, counter_named, parse_size
 from .terminal import console_on, counted, safe, show_table
 
 __all__ = ["replay"]
@@ -67,6 +67,7 @@ def replay(
         bool, typer.Option("--charge-summaries", help="Charge for summaries as if the model had written them.")
     ] = False,
     counter: CounterName = "auto",
+    format: FormatName = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; by default one for each processor.", show_default=False)] = (
         os.cpu_count() or 1
     ),
@@ -98,6 +99,7 @@ def replay(
             window=window,
             model=priced,
             counter=counting,
+            format=format,
             overhead_tokens=overhead or 0,
             charge_summaries=charge_summaries,
             jobs=jobs,

@@ -13,6 +13,7 @@ from anyio.from_thread import start_blocking_portal
 
 from .. import presets
 from ..errors import InputError
+from ..formats import MessageFormat
 from ..index import MessageIndex
 from ..lock import TurnLock
 from ..outcome import CompactionResult
@@ -59,6 +60,7 @@ class CompactionEngine(ContextEngine):
         strategy: What compacts, in place of the settings' pipeline; its own trigger plays no part, as the host says when.
         summarizer: Who writes summaries, in place of the settings' model.
         counter: A token counter or the name of one.
+        format: The wire format; ``None`` to look, see `compaction.formats.resolve`. Hermes Agent has chat completions.
         clock: Seconds, for what is stored.
         pressure: To make notices that a compaction is near, for the host to show; ``None`` for none, see `ContextPressure`.
         session_id: The conversation's name in the store, until `on_session_start`.
@@ -80,6 +82,7 @@ class CompactionEngine(ContextEngine):
         strategy: StrategyLike | None = None,
         summarizer: Summarizer | None = None,
         counter: TokenCounter | str = "auto",
+        format: MessageFormat | str | None = None,
         clock: Callable[[], float] = time.time,
         pressure: ContextPressure | None = None,
         session_id: str = "default",
@@ -97,6 +100,7 @@ class CompactionEngine(ContextEngine):
             "strategy": self._from_file() if strategy is None else as_strategy(strategy),
             "summarizer": summarizer,
             "counter": counter,
+            "format": format,
             "clock": clock,
             "pressure": pressure,
         }
@@ -176,6 +180,7 @@ class CompactionEngine(ContextEngine):
         return CompactionSession(
             self._strategy(),
             counter=self._given["counter"],
+            format=self._given["format"],
             window=self.context_length,
             clock=self._given["clock"],
             id=self._conversation,
@@ -211,7 +216,7 @@ class CompactionEngine(ContextEngine):
         What cannot be read cannot be compacted: then not, and ``last_error`` says why.
         """
         try:
-            tokens = MessageIndex(messages, counter="chars/4").tokens
+            tokens = MessageIndex(messages, counter="chars/4", format=self._given["format"]).tokens
         except InputError as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return False

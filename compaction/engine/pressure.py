@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from ..checks import count, share
+from ..formats import MessageFormat
 from ..index import MessageIndex
 
 __all__ = ["ContextPressure", "Hygiene", "PressureNotice", "SessionHygiene"]
@@ -54,7 +55,13 @@ class SessionHygiene:
     least_messages: int = attrs.field(default=4, validator=count())
 
     def check(
-        self, messages: Sequence[Any], *, window: int, reported_tokens: int | None = None, enabled: bool = True
+        self,
+        messages: Sequence[Any],
+        *,
+        window: int,
+        reported_tokens: int | None = None,
+        enabled: bool = True,
+        format: MessageFormat | str | None = None,
     ) -> Hygiene:
         """Look at a session; O(1) with reported tokens, else O(characters).
 
@@ -63,12 +70,13 @@ class SessionHygiene:
             window: The model's window in tokens, > 0.
             reported_tokens: What the provider reported for the last turn; by default four characters are taken for a token.
             enabled: Whether the host compacts at all.
+            format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
 
         Raises:
             InputError: If tokens have to be estimated and the session is no list of messages.
         """
         estimated = not reported_tokens or reported_tokens < 0
-        tokens = MessageIndex(messages, counter="chars/4").tokens if estimated else int(reported_tokens or 0)
+        tokens = MessageIndex(messages, counter="chars/4", format=format).tokens if estimated else int(reported_tokens or 0)
         limit = int(window * self.ratio)
         return Hygiene(
             due=enabled and len(messages) >= self.least_messages and tokens >= limit,

@@ -45,7 +45,7 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
         The new list, plain dictionaries; the same objects if it is in that format already.
 
     Raises:
-        UnknownFormat: If a name is none, or the messages are of no format or of several.
+        UnknownFormat: If a name is none, the messages are of no format or of several, or ``to`` is a format of your own.
         InvalidMessage: If a message cannot be read.
 
     >>> thought = {"type": "thinking", "thinking": "A greeting.", "signature": "c2ln"}

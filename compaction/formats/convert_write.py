@@ -9,6 +9,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ..errors import UnknownFormat
 from ..messages import Media, Other, Reasoning, Text, ToolCall, ToolResult
 from .base import MessageFormat, Problem
 from .convert_media import read_media, write_media
@@ -32,7 +33,13 @@ _REMEDIES: Final[Mapping[str, str]] = {
 
 
 def written(steps: Sequence[Step], target: MessageFormat) -> tuple[list[Any], list[Problem]]:
-    """The messages of a conversation in the target's format, and what is lost; O(parts)."""
+    """The messages of a conversation in the target's format, and what is lost; O(parts).
+
+    Raises:
+        UnknownFormat: If it is a format of somebody else's.
+    """
+    if target.name not in _WRITERS:
+        raise UnknownFormat(f"convert: nothing here writes {target.name!r}; use one of {', '.join(sorted(_WRITERS))}")
     writer = _WRITERS[target.name](target, steps)
     for place, step in enumerate(steps):
         writer.step(place, step)

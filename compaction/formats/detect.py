@@ -6,8 +6,8 @@ says which formats are possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from ..errors import UnknownFormat
 from .anthropic import anthropic
@@ -18,13 +18,17 @@ from .openai_chat import openai_chat
 from .openai_chat_fields import is_empty
 from .openai_responses import openai_responses
 from .openai_responses_fields import CALLS, RESULTS
-from .wire import fields_of, items_of, kind_of, string, type_name
+from .wire import fields_of, items_of, string, type_name
 
 __all__ = ["candidates", "detect", "fits", "read_as"]
 
+_Some: TypeAlias = int
+"""Some of the formats, a bit for each: every message of a conversation is looked at, so that has to be cheap."""
+
 _ALL: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini)
+_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = _BITS = (1, 2, 4, 8)
+_NONE, _ANY = 0, 15
 _SAID: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
-_WITH_CONTENT: Final = frozenset({openai_chat, openai_responses, anthropic})
 _ITEMS: Final = frozenset(
     {
         "reasoning",
@@ -41,19 +45,22 @@ _ITEMS: Final = frozenset(
         *RESULTS,
     }
 )
-_PARTS: Final[Mapping[str, MessageFormat]] = {
-    "image_url": openai_chat,
-    "file": openai_chat,
-    "input_text": openai_responses,
-    "output_text": openai_responses,
-    "input_image": openai_responses,
-    "input_file": openai_responses,
-    "tool_use": anthropic,
-    "tool_result": anthropic,
-    "redacted_thinking": anthropic,
-    "document": anthropic,
-    "search_result": anthropic,
-    "container_upload": anthropic,
+_PARTS: Final[Mapping[str, _Some]] = {
+    "image_url": _CHAT,
+    "file": _CHAT,
+    "input_text": _RESPONSES,
+    "output_text": _RESPONSES,
+    "input_image": _RESPONSES,
+    "input_file": _RESPONSES,
+    "text": _CHAT | _ANTHROPIC,
+    "refusal": _CHAT | _RESPONSES,
+    "input_audio": _CHAT | _RESPONSES,
+    "tool_use": _ANTHROPIC,
+    "tool_result": _ANTHROPIC,
+    "redacted_thinking": _ANTHROPIC,
+    "document": _ANTHROPIC,
+    "search_result": _ANTHROPIC,
+    "container_upload": _ANTHROPIC,
 }
 
 
@@ -74,11 +81,7 @@ def detect(messages: Iterable[Any]) -> MessageFormat:
     ...
     compaction.errors.UnknownFormat: these messages fit openai-chat, openai-responses, anthropic alike; say which with format=
     """
-    possible = candidates(messages)
-    if len(possible) > 1:
-        names = ", ".join(format.name for format in possible)
-        raise UnknownFormat(f"these messages fit {names} alike; say which with format=")
-    return possible[0]
+    return _only(_possible(messages))
 
 
 def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
@@ -87,21 +90,7 @@ def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
     Raises:
         UnknownFormat: If there is none, with the place where that shows.
     """
-    possible = frozenset(_ALL)
-    where: dict[MessageFormat, int] = {}
-    for index, raw in enumerate(messages):
-        fields = fields_of(raw)
-        if fields is None:
-            raise UnknownFormat(f"messages[{index}]: a message is an object with fields (got {type_name(raw)})")
-        fitting = _formats(fields)
-        if not fitting:
-            raise UnknownFormat(f"messages[{index}]: no wire format has such a message; see docs/validity.md for what there is")
-        for format in fitting if len(fitting) == 1 else ():
-            where.setdefault(format, index)
-        if not possible & fitting:
-            raise UnknownFormat(_mixed(index, fitting, where))
-        possible &= fitting
-    return [format for format in _ALL if format in possible]
+    return _formats(_possible(messages))
 
 
 def read_as(messages: Sequence[Any]) -> MessageFormat:
@@ -117,74 +106,107 @@ def read_as(messages: Sequence[Any]) -> MessageFormat:
     """
     if fits(messages, openai_chat):
         return openai_chat
-    known = [fields for fields in map(fields_of, messages) if fields is not None and _formats(fields)]
-    return detect(known)
+    return _only(_possible(messages, strict=False))
 
 
 def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
     """Whether no message shows that the conversation is in another wire format."""
-    chat = format is openai_chat
+    chat, bit = format is openai_chat, sum(bit for each, bit in zip(_ALL, _BITS, strict=True) if each == format)
     for raw in messages:
         if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
             content = raw.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
                 continue
         fields = fields_of(raw)
-        possible = frozenset[MessageFormat]() if fields is None else _formats(fields)
-        if possible and format not in possible:
+        fitting = _NONE if fields is None else _fitting(fields)
+        if fitting and not fitting & bit:
             return False
     return True
 
 
-def _formats(fields: Mapping[str, Any]) -> frozenset[MessageFormat]:
-    """Every format that a message can be in."""
-    return frozenset(_ALL).intersection(*_fits(fields))
+def _possible(messages: Iterable[Any], *, strict: bool = True) -> _Some:
+    """The formats that every message can be in; if not strict, every message that a format knows.
+
+    Raises:
+        UnknownFormat: If there is none.
+    """
+    possible = _ANY
+    where: dict[_Some, int] = {}
+    for index, raw in enumerate(messages):
+        fields = fields_of(raw)
+        fitting = _NONE if fields is None else _fitting(fields)
+        if not fitting:
+            if strict:
+                raise UnknownFormat(_unknown(index, raw))
+            continue
+        if fitting in _BITS:
+            where.setdefault(fitting, index)
+        if not possible & fitting:
+            raise UnknownFormat(_mixed(index, fitting, where))
+        possible &= fitting
+    return possible
 
 
-def _mixed(index: int, fitting: frozenset[MessageFormat], where: Mapping[MessageFormat, int]) -> str:
-    others = [f"messages[{place}] is {format.name}" for format, place in where.items() if format not in fitting]
-    names = " or ".join(format.name for format in _ALL if format in fitting)
+def _formats(some: _Some) -> list[MessageFormat]:
+    return [format for format, bit in zip(_ALL, _BITS, strict=True) if some & bit]
+
+
+def _only(possible: _Some) -> MessageFormat:
+    found = _formats(possible)
+    if len(found) > 1:
+        raise UnknownFormat(f"these messages fit {', '.join(format.name for format in found)} alike; say which with format=")
+    return found[0]
+
+
+def _unknown(index: int, raw: Any) -> str:
+    if fields_of(raw) is None:
+        return f"messages[{index}]: a message is an object with fields (got {type_name(raw)})"
+    return f"messages[{index}]: no wire format has such a message; see docs/validity.md for what there is"
+
+
+def _mixed(index: int, fitting: _Some, where: Mapping[_Some, int]) -> str:
+    others = [f"messages[{place}] is {_formats(bit)[0].name}" for bit, place in where.items() if not bit & fitting]
+    names = " or ".join(format.name for format in _formats(fitting))
     before = ", ".join(others) or "the messages before it are not"
     return f"messages[{index}] is {names}, {before}: one list has one format; convert what was added"
 
 
-def _fits(fields: Mapping[str, Any]) -> Iterator[frozenset[MessageFormat]]:
-    """What each sign in a message says about its format."""
+def _fitting(fields: Mapping[str, Any]) -> _Some:
+    """The formats that a message can be in: what each sign in it leaves."""
     kind, role = string(fields.get("type")), fields.get("role")
     if kind in _ITEMS:
-        yield frozenset({openai_responses})
-        return
-    if "parts" in fields or role == "model":
-        yield frozenset({gemini})
-        return
-    if not fields.keys() & _SAID:
-        yield frozenset()
-    yield _WITH_CONTENT
-    told = any(not is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "refusal"))
-    if told or role in ("tool", "function"):
-        yield frozenset({openai_chat})
+        return _RESPONSES
+    said = not fields.keys().isdisjoint(_SAID)
+    if role == "model" or fields.get("parts") is not None or ("parts" in fields and not said):
+        return _GEMINI
+    some = _CHAT | _RESPONSES | _ANTHROPIC if said else _NONE
+    content = fields.get("content")
+    if role in ("tool", "function") or _is_told(fields):
+        some &= _CHAT
     if role == "developer":
-        yield frozenset({openai_chat, openai_responses})
+        some &= _CHAT | _RESPONSES
     if kind == "message":
-        yield frozenset({anthropic} if "stop_reason" in fields else {openai_responses, anthropic})
-        if isinstance(fields.get("content"), str):
-            yield frozenset({openai_responses})
-    if fields.get("content") is None and "stop_reason" not in fields:
-        yield frozenset({openai_chat, anthropic})
-    for part in items_of(fields.get("content")) or ():
-        yield from _part_fits(part)
+        some &= _ANTHROPIC if "stop_reason" in fields else _RESPONSES if isinstance(content, str) else _RESPONSES | _ANTHROPIC
+    if content is None and "stop_reason" not in fields:
+        some &= _CHAT | _ANTHROPIC
+    for part in items_of(content) or ():
+        some &= _of_part(part)
+    return some
 
 
-def _part_fits(part: Any) -> Iterator[frozenset[MessageFormat]]:
-    fields, kind = fields_of(part) or {}, kind_of(part)
+def _is_told(fields: Mapping[str, Any]) -> bool:
+    """Whether a message says something in a field that chat completions alone have."""
+    return any(name in fields and not is_empty(fields[name]) for name in ("tool_calls", "function_call", "refusal"))
+
+
+def _of_part(part: Any) -> _Some:
+    fields = fields_of(part)
+    kind = "" if fields is None else string(fields.get("type"))
     if kind in _PARTS:
-        yield frozenset({_PARTS[kind]})
-    elif is_server_call(kind) or is_server_result(kind) or _is_of_anthropic(kind, fields):
-        yield frozenset({anthropic})
-    elif kind == "text":
-        yield frozenset({openai_chat, anthropic})
-    elif kind in ("refusal", "input_audio"):
-        yield frozenset({openai_chat, openai_responses})
+        return _PARTS[kind]
+    if is_server_call(kind) or is_server_result(kind) or (fields is not None and _is_of_anthropic(kind, fields)):
+        return _ANTHROPIC
+    return _ANY
 
 
 def _is_of_anthropic(kind: str, fields: Mapping[str, Any]) -> bool:

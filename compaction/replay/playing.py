@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from ..checks import count
-from ..formats import MessageFormat
+from ..formats import MessageFormat, resolve
 from ..tokens import MessageMeter, TokenCounter
 from .contenders import Contender, Deed, Player, Setting
 from .prices import ModelPrices
@@ -34,7 +34,7 @@ class ReplaySetting:
         window: Tokens a request may have.
         prices: The model's prices and cache rules.
         counter: Counts tokens.
-        format: The wire format of the messages.
+        format: The wire format of all messages; ``None``: of each conversation the one its messages show.
         overhead_tokens: Tokens of every request outside the messages.
         recent: How many messages before an action count as in view of any policy.
         charge_summaries: Whether summaries cost as if the model had written them.
@@ -46,7 +46,7 @@ class ReplaySetting:
     window: int = attrs.field(validator=count(1))
     prices: ModelPrices
     counter: TokenCounter
-    format: MessageFormat
+    format: MessageFormat | None = None
     overhead_tokens: int = attrs.field(default=0, validator=count())
     recent: int = attrs.field(default=RECENT_MESSAGES, validator=count())
     charge_summaries: bool = False
@@ -66,12 +66,15 @@ def play(
         contenders: Whom to replay.
         setting: What holds for all of them.
         on_run: Called after each contender with the number of calls it played.
+
+    Raises:
+        UnknownFormat: If nobody said the format, and the messages do not show one.
     """
     recording = readable(recording, setting.format)
     meter = MessageMeter(setting.counter)
     transcript = Transcript(
         recording,
-        format=setting.format,
+        format=resolve(recording.format),
         meter=meter,
         window=setting.window,
         overhead_tokens=setting.overhead_tokens,
@@ -84,11 +87,11 @@ def play(
         if on_run is not None:
             on_run(len(transcript.calls))
     return ConversationRecord(
-        recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript, setting.format))),
+        recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript))),
         tokens=transcript.cumulative[-1],
         exceeds=any(need.tokens > setting.window for need in transcript.needs),
         needs=tuple([need.without_places() for need in transcript.needs]),
-        output_tokens=tuple([transcript.tokens[at] for at in transcript.calls]),
+        output_tokens=tuple([sum(transcript.tokens[at] for at in answer) for answer in transcript.answers]),
         timed=bool(recording.times) and None not in recording.times,
         runs=runs,
     )
@@ -96,7 +99,7 @@ def play(
 
 def _inherited_rules(transcript: Transcript, setting: ReplaySetting, meter: MessageMeter) -> list[Counter[str]]:
     """How often the whole history breaks each rule, at each call: a log may be broken before anything is compacted."""
-    sent = Sent(transcript, format=setting.format, meter=meter, overhead_tokens=setting.overhead_tokens)
+    sent = Sent(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
     found: list[Counter[str]] = []
     for call in range(len(transcript.calls)):
         sent.follow(list(transcript.history(call)))
@@ -104,9 +107,9 @@ def _inherited_rules(transcript: Transcript, setting: ReplaySetting, meter: Mess
     return found
 
 
-def _notes(transcript: Transcript, format: MessageFormat) -> list[str]:
+def _notes(transcript: Transcript) -> list[str]:
     """What is odd about a log, in words."""
-    rules = Counter(problem.rule for problem in format.validate(transcript.recording.messages))
+    rules = Counter(problem.rule for problem in transcript.format.validate(transcript.recording.messages))
     rules.pop("no-messages", None)
     notes = [f"the log itself breaks {rule}, {count} times" for rule, count in sorted(rules.items())]
     if transcript.messages and transcript.messages[0].role == "assistant":
@@ -131,7 +134,7 @@ class _Playing:
         self._contender = contender
         self._setting = setting
         self._inherited = inherited
-        self._sent = Sent(transcript, format=setting.format, meter=meter, overhead_tokens=setting.overhead_tokens)
+        self._sent = Sent(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
         self._cache = PromptCache(setting.prices)
         self._now = 0.0
         self._failed: Counter[str] = Counter()
@@ -160,7 +163,7 @@ class _Playing:
         return Setting(
             window=setting.window,
             counter=setting.counter,
-            format=setting.format,
+            format=self._transcript.format,
             overhead_tokens=setting.overhead_tokens,
             clock=lambda: self._now,
         )

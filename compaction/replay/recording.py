@@ -40,6 +40,7 @@ class Recording:
         messages: The messages, oldest first, in one wire format.
         times: When each message was written, in seconds of any one clock; ``None`` where that is not known. By
             default the times that the messages themselves carry; empty: none is known.
+        format: Their wire format, or its name; ``None``: what the replay is told, or else what they show.
         where: The file, and the line where it holds several.
         notes: What was wrong with the log, in words, for the output.
 
@@ -50,6 +51,7 @@ class Recording:
     id: str
     messages: Sequence[Any] = attrs.field(repr=False)
     times: Sequence[float | None] = attrs.field(default=_AS_WRITTEN, repr=False)
+    format: MessageFormat | None = attrs.field(default=None, converter=attrs.converters.optional(resolve))
     where: str = ""
     notes: tuple[str, ...] = ()
 
@@ -78,13 +80,17 @@ def readable(recording: Recording, format: MessageFormat | str | None = None) ->
 
     Args:
         recording: As it came from a log.
-        format: The wire format; ``None`` for OpenAI chat completions.
+        format: The wire format, where the recording does not say; ``None`` to look, see `compaction.formats.resolve`.
+
+    Raises:
+        UnknownFormat: If nobody says which, and the messages do not show one.
 
     >>> found = readable(Recording(id="7", messages=[{"role": "user", "content": "hi"}, {"content": "?"}]))
     >>> len(found.messages), found.notes[0][:48]
     (1, 'messages[1].role: a message needs a role that is')
     """
-    read = resolve(format).read
+    format = resolve(recording.format or format, recording.messages)
+    read = format.read
     messages: list[Any] = []
     times: list[float | None] = []
     notes = list(recording.notes)
@@ -108,4 +114,4 @@ def readable(recording: Recording, format: MessageFormat | str | None = None) ->
         times.append(time)
     if backwards:
         notes.append(f"the clock goes backwards at {backwards} messages; they count as written when the one before was")
-    return attrs.evolve(recording, messages=messages, times=times, notes=tuple(notes))
+    return attrs.evolve(recording, messages=messages, times=times, format=format, notes=tuple(notes))

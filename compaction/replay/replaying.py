@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from ..errors import ConfigurationError, InputError
+from ..errors import ConfigurationError, InputError, UnknownFormat
 from ..formats import MessageFormat, resolve
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
@@ -24,7 +24,7 @@ from .prices import ModelPrices, prices_of
 from .recording import Recording, readable
 from .records import ConversationRecord
 from .result import ReplayResult
-from .transcript import RECENT_MESSAGES
+from .transcript import RECENT_MESSAGES, answers_in
 
 __all__ = ["Progress", "RecordingLike", "replay"]
 
@@ -62,7 +62,7 @@ def replay(
         window: Tokens a request may have, > 0.
         model: Whose prices and cache rules hold, or these themselves.
         counter: A token counter or the name of one.
-        format: The wire format of the messages; ``None`` for OpenAI chat completions.
+        format: The wire format of all messages; ``None`` to look at each conversation: one that shows several is not played.
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         prices: A price table of one's own.
         charge_summaries: Whether summaries cost as if the model had written them; else they are counted, and free.
@@ -84,7 +84,7 @@ def replay(
         window=window,
         prices=prices_of(model, prices),
         counter=resolve_counter(counter),
-        format=resolve(format),
+        format=None if format is None else resolve(format),
         overhead_tokens=overhead_tokens,
         recent=recent,
         charge_summaries=charge_summaries,
@@ -92,14 +92,14 @@ def replay(
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ConfigurationError(f"jobs={jobs!r}: a whole number of processes >= 1")
     contenders = contenders_of(strategies, baselines=baselines)
-    recordings = [readable(recording, setting.format) for recording in _named(conversations)]
-    counted = _Counted([_calls(each, setting.format) * len(contenders) for each in recordings], on_progress)
-    played: dict[int, ConversationRecord] = {}
     unplayed: list[str] = []
+    recordings = list(_readable(_named(conversations), setting.format, unplayed))
+    counted = _Counted([_calls(each) * len(contenders) for each in recordings], on_progress)
+    played: dict[int, ConversationRecord] = {}
     players = _in_processes if jobs > 1 and len(recordings) > 1 else _here
     for place, record in players(recordings, contenders, setting, jobs, counted):
         if isinstance(record, str):
-            unplayed.append(f"{recordings[place].where or recordings[place].id}: {record}")
+            unplayed.append(_unplayed(recordings[place], record))
         else:
             notes = record.recording.notes
             played[place] = attrs.evolve(record, recording=attrs.evolve(recordings[place], notes=notes))
@@ -134,6 +134,19 @@ def _recording(conversation: RecordingLike, number: int) -> Recording:
     return Recording(id=str(fields.get("id", number)), messages=cast("list[Any]", messages))
 
 
+def _readable(recordings: Iterable[Recording], format: MessageFormat | None, unplayed: list[str]) -> Iterator[Recording]:
+    """The recordings whose format is known; what is wrong with the others is noted."""
+    for recording in recordings:
+        try:
+            yield readable(recording, format)
+        except UnknownFormat as error:
+            unplayed.append(_unplayed(recording, str(error)))
+
+
+def _unplayed(recording: Recording, why: str) -> str:
+    return f"{recording.where or recording.id}: {why}"
+
+
 class _Counted:
     """Tells how far a replay is. Holds state."""
 
@@ -153,8 +166,9 @@ class _Counted:
             self._tell(min(self._done, self._total), self._total)
 
 
-def _calls(recording: Recording, format: MessageFormat) -> int:
-    return sum(format.read(message).role == "assistant" for message in recording.messages[1:])
+def _calls(recording: Recording) -> int:
+    read = resolve(recording.format).read
+    return len(answers_in([read(message) for message in recording.messages]))
 
 
 _Played: TypeAlias = Iterator[tuple[int, "ConversationRecord | str"]]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from ..errors import InputError
+from ..formats import resolve
 from .intervals import Draws, Estimate, macro, micro
 from .playing import ReplaySetting
 from .records import ConversationRecord
@@ -188,6 +189,7 @@ class ReplayResult:
         data: dict[str, Any] = {
             "id": each.recording.id,
             "where": each.recording.where,
+            "format": resolve(each.recording.format).name,
             "messages": len(each.recording.messages),
             "calls": len(each.needs),
             "tokens": each.tokens,

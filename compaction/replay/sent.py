@@ -10,7 +10,6 @@ from typing import Any, Final
 import attrs
 
 from ..errors import InvalidMessage
-from ..formats import MessageFormat
 from ..messages import Message
 from ..tokens import MessageMeter
 from .atoms import spoken
@@ -69,14 +68,13 @@ class Sent:
 
     Args:
         transcript: The recorded conversation.
-        format: Its wire format.
         meter: Measures messages that were not recorded.
         overhead_tokens: Tokens of every request outside the messages.
     """
 
-    def __init__(self, transcript: Transcript, *, format: MessageFormat, meter: MessageMeter, overhead_tokens: int = 0) -> None:
+    def __init__(self, transcript: Transcript, *, meter: MessageMeter, overhead_tokens: int = 0) -> None:
         self._transcript = transcript
-        self._format = format
+        self._format = transcript.format
         self._meter = meter
         self._overhead = overhead_tokens
         self._raws: list[Any] = []

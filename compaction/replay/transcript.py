@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Final
 
 import attrs
@@ -21,7 +21,7 @@ from .constraints import Constraint, constraints_in
 from .occurrences import Occurrences, SpanIndex, spans_in
 from .recording import Recording
 
-__all__ = ["RARE_IN_MESSAGES", "RECENT_MESSAGES", "Fact", "Needs", "Place", "Transcript"]
+__all__ = ["RARE_IN_MESSAGES", "RECENT_MESSAGES", "Fact", "Needs", "Place", "Transcript", "answers_in"]
 
 RECENT_MESSAGES: Final = 4
 """The last messages before an action, which any policy keeps: what stands in them is not counted as needed."""
@@ -84,6 +84,28 @@ class Needs:
         return attrs.evolve(self, facts=facts, words=(), spans=())
 
 
+def answers_in(messages: Sequence[Message]) -> list[range]:
+    """The places of each answer that has a history: one message, or several where a format writes an answer as items.
+
+    >>> from compaction.formats import openai_responses
+    >>> thought, call = {"type": "reasoning", "summary": []}, {"type": "function_call", "call_id": "a", "name": "now"}
+    >>> answers_in([openai_responses.read(item) for item in [{"role": "user", "content": "hi"}, thought, call]])
+    [range(1, 3)]
+    """
+    answers: list[range] = []
+    for at, message in enumerate(messages):
+        if at and _goes_on(messages, at):
+            answers[-1] = range(answers[-1].start, at + 1)
+        elif message.role == "assistant":
+            answers.append(range(at, at + 1))
+    return [answer for answer in answers if answer.start]
+
+
+def _goes_on(messages: Sequence[Message], at: int) -> bool:
+    """Whether a message belongs to the answer before it."""
+    return messages[at].continues and messages[at].role == messages[at - 1].role == "assistant"
+
+
 class Transcript:
     """One conversation, read, measured and indexed. Holds caches; building costs O(characters).
 
@@ -97,10 +119,12 @@ class Transcript:
 
     Attributes:
         recording: What was recorded.
+        format: Its wire format.
         messages: The messages as read.
         tokens: Tokens of each.
         texts: What each says, on one line.
-        calls: The ordinals of the assistant messages that have a history: each is one model call.
+        answers: The places of each answer that has a history: each is one model call.
+        calls: The ordinal of the first message of each.
     """
 
     def __init__(
@@ -114,10 +138,12 @@ class Transcript:
         recent: int = RECENT_MESSAGES,
     ) -> None:
         self.recording = recording
+        self.format = format
         self.messages: list[Message] = [format.read(raw, place) for place, raw in enumerate(recording.messages)]
         self.tokens = [meter.measure(message)[0] for message in self.messages]
         self.texts = [spoken(message) for message in self.messages]
-        self.calls = [at for at, message in enumerate(self.messages) if at and message.role == "assistant"]
+        self.answers = answers_in(self.messages)
+        self.calls = [answer.start for answer in self.answers]
         self._window = window
         self._overhead = overhead_tokens
         self._recent = recent
@@ -147,7 +173,7 @@ class Transcript:
     @cached_property
     def spans(self) -> SpanIndex:
         """Where the twelve-character spans of the actions stand."""
-        return SpanIndex(self.texts, self.calls)
+        return SpanIndex(self.texts, chain.from_iterable(self.answers))
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -159,7 +185,7 @@ class Transcript:
     def needs(self) -> tuple[Needs, ...]:
         """What each call's recorded action took from its history, in the order of ``calls``."""
         occurrences = Occurrences(self.texts)
-        return tuple([self._needs(at, cut, occurrences) for at, cut in zip(self.calls, self._cuts(), strict=True)])
+        return tuple([self._needs(answer, cut, occurrences) for answer, cut in zip(self.answers, self._cuts(), strict=True)])
 
     def _cuts(self) -> Iterator[int]:
         """For each call, the ordinal from which the newest messages fit the window together with the system messages."""
@@ -171,16 +197,19 @@ class Transcript:
                 cut += 1
             yield cut
 
-    def _needs(self, at: int, cut: int, occurrences: Occurrences) -> Needs:
-        action = self.messages[at]
+    def _needs(self, answer: range, cut: int, occurrences: Occurrences) -> Needs:
+        at, action = answer.start, self.messages[answer.start]
+        if len(answer) > 1:
+            action = attrs.evolve(action, parts=tuple([part for place in answer for part in self.messages[place].parts]))
+        said = " ".join(self.texts[place] for place in answer)
         facts: list[Fact] = []
         for text, kind in atoms_of(action).items():
             places = occurrences.of(text)
             if (last := self._last_old(places, at)) is not None:
                 facts.append(Fact(kind, text, last, at - last, last < cut, places))
-        words = [(word, occurrences.of_word(word)) for word in sorted(rare_words_of(self.texts[at]))]
+        words = [(word, occurrences.of_word(word)) for word in sorted(rare_words_of(said))]
         words = [(word, places) for word, places in words if self._is_rare(places, at)]
-        spans = {span: self.spans.of(span) for span in spans_in(self.texts[at])}
+        spans = {span: self.spans.of(span) for place in answer for span in spans_in(self.texts[place])}
         copied = [(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]
         return Needs(
             ordinal=at,

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ import attrs
 
 from ..context import RunContext
 from ..errors import ConfigurationError
+from ..formats import MessageFormat, openai_chat
 from ..index import MessageIndex
 from ..run import run
 from ..strategies import StrategyLike, as_strategy
@@ -78,7 +80,8 @@ def benchmark_strategy(
     strategy: StrategyLike,
     sizes: Sequence[int] = (100, 1_000, 10_000),
     *,
-    conversation: Callable[[int], Sequence[Any]] = agent_session,
+    conversation: Callable[[int], Sequence[Any]] | None = None,
+    format: MessageFormat | str | None = None,
     counter: TokenCounter | str = "chars/4",
     context: RunContext | None = None,
     repeats: int = 3,
@@ -91,7 +94,8 @@ def benchmark_strategy(
     Args:
         strategy: A strategy, a pipeline or a plain function.
         sizes: Numbers of messages, each > 0.
-        conversation: Makes a conversation of so many messages.
+        conversation: Makes a conversation of so many messages; ``None`` for `agent_session`.
+        format: The wire format of what it makes, or in which the session is written; ``None`` to look.
         counter: A token counter or the name of one; the default costs next to nothing.
         context: What the strategy may know besides.
         repeats: Runs for each size, >= 1, each on a fresh index.
@@ -107,10 +111,11 @@ def benchmark_strategy(
     """
     if repeats < 1 or any(size < 1 for size in sizes):
         raise ConfigurationError(f"benchmark_strategy(sizes={list(sizes)}, repeats={repeats}): whole numbers above 0")
+    read = partial(MessageIndex, counter=counter, format=format, context=context)
     rows: list[BenchmarkRow] = []
     for size in sizes:
-        messages = conversation(size)
-        timed = [anyio.run(_timed, strategy, messages, counter, context, clock) for _ in range(repeats)]
+        messages = agent_session(size, format=format or openai_chat) if conversation is None else conversation(size)
+        timed = [anyio.run(_timed, strategy, messages, read, clock) for _ in range(repeats)]
         best = min(timed, key=_run_seconds)
         rows.append(attrs.evolve(best, growth=_growth(rows[-1], best) if rows else None))
     return Benchmark(as_strategy(strategy).name, tuple(rows))
@@ -123,14 +128,13 @@ def _run_seconds(row: BenchmarkRow) -> float:
 async def _timed(
     strategy: StrategyLike,
     messages: Sequence[Any],
-    counter: TokenCounter | str,
-    context: RunContext | None,
+    read: Callable[[Sequence[Any]], MessageIndex],
     clock: Callable[[], float],
 ) -> BenchmarkRow:
     with _uncollected():
         start = clock()
-        index = MessageIndex(messages, counter=counter, context=context)
-        read = clock()
+        index = read(messages)
+        known = clock()
         result = await run(index, strategy)
         end = clock()
     return BenchmarkRow(
@@ -138,8 +142,8 @@ async def _timed(
         tokens_before=result.before.tokens,
         tokens_after=result.after.tokens,
         edits=len(result.edits),
-        read_seconds=read - start,
-        run_seconds=end - read,
+        read_seconds=known - start,
+        run_seconds=end - known,
         growth=None,
     )
 

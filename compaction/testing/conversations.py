@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompactionError, ConfigurationError
+from ..formats import MessageFormat, convert, openai_chat, resolve
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -16,8 +17,10 @@ class MissingHypothesis(CompactionError, ImportError):
     """Hypothesis is not installed; ``pip install hypothesis``, or use `sample_conversations`."""
 
 
-def conversations(*, valid: bool = True, pending: bool = False, max_size: int = 12) -> SearchStrategy[list[dict[str, Any]]]:
-    """Conversations in OpenAI's chat format, of every shape the format has, small ones first.
+def conversations(
+    *, valid: bool = True, pending: bool = False, max_size: int = 12, format: MessageFormat | str = openai_chat
+) -> SearchStrategy[list[dict[str, Any]]]:
+    """Conversations in OpenAI's chat format, of every shape the format has, small ones first; or these in another format.
 
     Among them: developer messages and several system messages, an assistant that begins, several messages of one role in a
     row, string and list contents with images, sounds, files and refusals, parallel and custom calls, the legacy
@@ -29,9 +32,12 @@ def conversations(*, valid: bool = True, pending: bool = False, max_size: int = 
             repeated or without an id, ids used twice at once, messages moved, or without content, or of a role nobody knows.
         pending: Whether some end with calls that wait for results, which `validate` calls ``pending-call`` and nothing else.
         max_size: At most so many exchanges, >= 1; a call with its results is one.
+        format: The wire format they are written in. In another than chat completions they are what `convert` makes of these:
+            nothing in them is signed or known to a provider by an id.
 
     Raises:
         ConfigurationError: If ``max_size`` is below 1.
+        UnknownFormat: If the format is none of this package's.
         MissingHypothesis: If Hypothesis is not installed.
 
     >>> from hypothesis import find
@@ -46,5 +52,15 @@ def conversations(*, valid: bool = True, pending: bool = False, max_size: int = 
         raise MissingHypothesis(
             "conversations: hypothesis is not installed; pip install hypothesis, or use sample_conversations"
         ) from error
-    whole = conversation(pending=pending, max_size=max_size)
-    return whole if valid else damaged(whole)
+    whole, target = conversation(pending=pending, max_size=max_size), resolve(format)
+    drawn = whole if valid else damaged(whole)
+    if target is openai_chat:
+        return drawn
+    convert([], to=target, format=openai_chat)  # an unknown format is an error now, not when something is drawn
+    written = drawn.map(lambda messages: convert(messages, to=target, format=openai_chat).messages)
+    return written.filter(lambda messages: _fits(target, messages, pending)) if valid else written
+
+
+def _fits(format: MessageFormat, messages: list[Any], pending: bool) -> bool:
+    """Whether it is valid here too: the first call may be misplaced where a conversation has to begin with the user."""
+    return all(pending and problem.rule == "pending-call" for problem in format.validate(messages))

@@ -9,6 +9,7 @@ import copy
 from typing import Any, Final
 
 from ..errors import ConfigurationError
+from ..formats import MessageFormat, convert, openai_chat
 from ..marks import marked
 
 __all__ = ["agent_session", "sample_conversations"]
@@ -19,15 +20,17 @@ _SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "for
 _FILE: Final = {"type": "file", "file": {"file_id": "file_1"}}
 
 
-def agent_session(messages: int, *, lines: int = 12) -> list[dict[str, Any]]:
+def agent_session(messages: int, *, lines: int = 12, format: MessageFormat | str = openai_chat) -> list[dict[str, Any]]:
     """A coding agent's session: a system message, then turns of a question, four tool calls with their results, and an answer.
 
     Args:
         messages: How many messages, >= 0; the session is cut there, so it may end with a call that waits for its result.
         lines: Lines of each tool result, >= 0, about 17 tokens each; every fifth result repeats an earlier one.
+        format: The wire format it is written in: chat completions, or what `convert` makes of them.
 
     Raises:
         ConfigurationError: If a number is below 0.
+        UnknownFormat: If it is none of this package's.
 
     >>> [message["role"] for message in agent_session(5)]
     ['system', 'user', 'assistant', 'tool', 'assistant']
@@ -37,7 +40,7 @@ def agent_session(messages: int, *, lines: int = 12) -> list[dict[str, Any]]:
     session: list[dict[str, Any]] = [_says("system", "You fix bugs. Read before you write.")]
     while len(session) < messages:
         session += _turn(len(session), lines)
-    return session[:messages]
+    return convert(session[:messages], to=format, format=openai_chat).messages
 
 
 def _turn(place: int, lines: int) -> list[dict[str, Any]]:
@@ -51,15 +54,22 @@ def _turn(place: int, lines: int) -> list[dict[str, Any]]:
     return [*turn, _says("assistant", f"The handler of request {place} retries without a limit; I gave it one.")]
 
 
-def sample_conversations() -> list[list[dict[str, Any]]]:
+def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list[dict[str, Any]]]:
     """Conversations of every shape a strategy may meet: valid ones, then such as real logs hold and a provider would refuse.
+
+    Args:
+        format: The wire format they are written in: chat completions, or what `convert` makes of them.
+
+    Raises:
+        UnknownFormat: If it is none of this package's.
 
     >>> from compaction import validate
     >>> [len(validate(conversation)) for conversation in sample_conversations()]
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
     """
     valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _says_little(), _unicode()]
-    return copy.deepcopy([*valid, _waiting(), *_broken()])
+    samples = copy.deepcopy([*valid, _waiting(), *_broken()])
+    return [convert(each, to=format, format=openai_chat).messages for each in samples]
 
 
 def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import anyio
 
 from ..context import RunContext
 from ..errors import ConfigurationError
-from ..formats import MessageFormat
+from ..formats import MessageFormat, openai_chat
 from ..index import MessageIndex
 from ..messages import Message
 from ..outcome import CompactionResult
@@ -55,7 +55,7 @@ def check_strategy(
         messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure
             that the strategy fires on it: a law about nothing is easily kept.
         counter: A token counter or the name of one.
-        format: The wire format of ``messages``.
+        format: The wire format of ``messages``, or which one the samples are written in; ``None`` to look.
         context: What the strategy may know besides.
         pin: Says of a message whether its group must be kept.
         settles_in: After how many further runs nothing may change any more, >= 1. One asks most; parts that work against each
@@ -76,7 +76,7 @@ def check_strategy(
     def broken(given: list[Any]) -> _Found | None:
         return anyio.run(_first_broken, strategy, read, given, settles_in, backend=backend)
 
-    for conversation in sample_conversations() if messages is None else [list(messages)]:
+    for conversation in sample_conversations(format or openai_chat) if messages is None else [list(messages)]:
         if found := broken(conversation):
             raise _smallest(conversation, found, broken)
 
@@ -90,10 +90,11 @@ async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]
     """The first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
     original = copy.deepcopy(messages)
     index = read(messages)
+    said = _said(index, original)
     before = index.included_groups
     result = await run(index, strategy)
     outcome = Outcome(list(messages), before, index, result, read)
-    if messages != original:
+    if _said(index, messages) != said:
         return 7, "it changed the caller's messages"
     return (
         broken_law(outcome)
@@ -101,6 +102,11 @@ async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any]
         or await _repeats(strategy, outcome, original)
         or _returns(outcome)
     )
+
+
+def _said(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
+    """What messages say, as data: objects of a framework need not be equal when that is."""
+    return [index.format.to_wire(message) for message in messages]
 
 
 async def _settles(strategy: StrategyLike, outcome: Outcome, settles_in: int) -> _Found | None:
@@ -137,7 +143,7 @@ async def _repeats(strategy: StrategyLike, outcome: Outcome, original: list[Any]
     other = await run(outcome.read(original), strategy)
     if described(other.edits) != described(outcome.result.edits):
         return 7, f"on equal messages it did {described(outcome.result.edits)}, then {described(other.edits)}"
-    if other.messages != outcome.result.messages:
+    if _said(outcome.index, other.messages) != _said(outcome.index, outcome.result.messages):
         return 7, f"on equal messages it gave {outcome.result.messages!r}, then {other.messages!r}"
     return None
 

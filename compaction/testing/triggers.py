@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..context import RunContext
-from ..formats import MessageFormat
+from ..formats import MessageFormat, openai_chat
 from ..index import MessageIndex
 from ..tokens import TokenCounter
 from ..triggers import Trigger, TriggerLike, as_trigger
@@ -38,7 +38,7 @@ def check_trigger(
         trigger: A trigger or a plain function.
         messages: One conversation; ``None`` for all of `sample_conversations` and the empty one.
         counter: A token counter or the name of one.
-        format: The wire format of ``messages``.
+        format: The wire format of ``messages``, or which one the samples are written in; ``None`` to look.
         context: What the trigger may know besides; by default a window of 8,000 tokens and a time.
 
     Raises:
@@ -46,7 +46,7 @@ def check_trigger(
         Exception: Whatever the trigger raises.
     """
     context = RunContext(window=8_000, now=0.0) if context is None else context
-    for conversation in [[], *sample_conversations()] if messages is None else [list(messages)]:
+    for conversation in [[], *sample_conversations(format or openai_chat)] if messages is None else [list(messages)]:
         index = MessageIndex(conversation, counter=counter, format=format, context=context)
         if what := _wrong_answer(trigger, index):
             raise LawBroken(0, f"{trigger!r} {what}", conversation)

@@ -1,13 +1,15 @@
 """Microsoft Agent Framework's messages as a wire format: every content type kept whole, and the same objects given back.
 
-A content that no rule here knows, and a hosted tool's call with its result in the same message, stays whole as `Other`. What
-is compared is who says what: ids and additional properties, which the framework itself adds on the way, are left out.
+A content that no rule here knows, and a hosted tool's call with its result in the same message, stays whole as `Other`. A
+picture within such a content, or a screenshot, counts no tokens of its own. What is compared is who says what: ids and
+additional properties, which the framework itself adds on the way, are left out.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,9 +21,13 @@ from ..pairing import FrameworkFormat
 
 __all__ = ["AgentFramework", "agent_framework", "without_annotations"]
 
-_CALLS: Final = frozenset({"function_call", "mcp_server_tool_call", "shell_tool_call", "code_interpreter_tool_call"})
-_RESULTS: Final = frozenset({"function_result", "mcp_server_tool_result", "shell_tool_result", "code_interpreter_tool_result"})
-_STAYS: Final = frozenset({"computer_tool_result", "image_generation_tool_result", "search_tool_result"})
+_TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
+_CALLS: Final = frozenset({"function_call", *(f"{tool}_call" for tool in _TOOLS)})
+_RESULTS: Final = frozenset({"function_result", *(f"{tool}_result" for tool in _TOOLS)})
+_APPROVALS: Final = ("function_approval_request", "function_approval_response")
+_NO_WORDS: Final = ("computer_tool_result", "function_approval_response")
+_STAYS: Final = frozenset({"image_generation_tool_result", "search_tool_result"})
+_DATA: Final = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=-]+")
 _ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
 
 
@@ -49,13 +55,13 @@ class AgentFramework(FrameworkFormat):
                 "pass agent_framework.Message objects",
             )
         within = _answered_within(items)
-        parts = tuple([_part(content, within) for content in items])
+        parts = tuple([part for content in items for part in _parts(content, within)])
         goes_on = role != "user" and bool(items) and getattr(items[0], "type", None) in _STAYS
         return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=goes_on)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
-        raw.contents = [_content(part, message.parts) for part in parts]
+        raw.contents = [_content(part, message.parts) for part in parts if not _is_beside(part)]
         raw.additional_properties = without_annotations(message.raw.additional_properties)
         raw.raw_representation = None
         return self.read(raw)
@@ -93,6 +99,16 @@ def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
     return frozenset(content.call_id for content in contents if content.type in _RESULTS and content.call_id in calls)
 
 
+def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
+    """One content; of a result that no words can stand for, what it holds is beside it."""
+    part = _part(content, within)
+    return (part, Other(_shown(content))) if isinstance(part, ToolResult) and content.type in _NO_WORDS else (part,)
+
+
+def _is_beside(part: Part) -> bool:
+    return isinstance(part, Other) and part.raw is None
+
+
 def _part(content: Any, within: frozenset[str]) -> Part:
     """One content; what is not understood stays whole as `Other`."""
     kind = getattr(content, "type", None)
@@ -106,6 +122,8 @@ def _part(content: Any, within: frozenset[str]) -> Part:
         return _call(content)
     if kind in _RESULTS and content.call_id and content.call_id not in within:
         return _result(content)
+    if kind in _APPROVALS and getattr(content.function_call, "hosted", False):
+        return _approval(content)
     return Other(_shown(content), raw=content)
 
 
@@ -121,10 +139,23 @@ def _call(content: Any) -> Part:
     arguments: Any = content.arguments
     if content.type == "shell_tool_call":
         arguments = {"commands": content.commands}
+    elif content.type == "computer_tool_call":
+        arguments = {"actions": content.actions}
     elif content.type == "code_interpreter_tool_call":
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
-    text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
-    return ToolCall(content.call_id, content.name or content.tool_name or content.type, text, raw=content)
+    return ToolCall(content.call_id, content.name or content.tool_name or content.type, _arguments_text(arguments), raw=content)
+
+
+def _arguments_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
+
+
+def _approval(content: Any) -> ToolCall | ToolResult:
+    """What a provider's own tool may not do unasked, and the answer: the provider takes neither without the other."""
+    asked = content.function_call
+    if content.type == "function_approval_response":
+        return ToolResult(content.id, "", raw=content)
+    return ToolCall(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
 
 
 def _result(content: Any) -> ToolResult:
@@ -135,6 +166,8 @@ def _result(content: Any) -> ToolResult:
 def _result_text(content: Any) -> str:
     if content.type == "mcp_server_tool_result":
         return _value_text(content.output)
+    if content.type == "computer_tool_result":
+        return ""
     if content.type in ("shell_tool_result", "code_interpreter_tool_result"):
         return _value_text(content.outputs)
     return _value_text(content.result)
@@ -155,9 +188,9 @@ def _words(content: Any) -> str:
 
 
 def _shown(content: Any) -> str:
-    """A content as JSON text, for counting."""
+    """A content as JSON text, for counting: of a picture or a file in it the type alone, as it is not read as text."""
     data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
-    return json.dumps(data, ensure_ascii=False, default=str)
+    return _DATA.sub(r"\1", json.dumps(data, ensure_ascii=False, default=str))
 
 
 def _content(part: Part, known: Sequence[Part]) -> Any:
@@ -179,6 +212,8 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
 
 def _result_anew(part: ToolResult) -> Any:
     items = [media.raw for media in part.media]
+    if part.raw.type in _NO_WORDS:
+        raise ConfigurationError(f"parts: {part.raw.type} stays as it is, or goes with its call (got {part!r})")
     if part.raw.type == "function_result":
         kept = [_new_text(part.text), *items] if items else None
         return _altered(part.raw, result=part.text, items=kept)

@@ -17,6 +17,7 @@ import attrs
 
 from ...errors import UnreadableFile
 from ...files import read_conversations
+from ...formats import openai_chat
 from ..recording import Recording
 from .atif import is_atif, read_atif
 from .claude_code import is_claude_code, read_claude_code
@@ -52,11 +53,11 @@ def recordings_of(source: Path) -> list[Recording]:
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data, where)
-            return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+            return [attrs.evolve(found, format=openai_chat, notes=(*found.notes, *notes)) for found in read(records, where)]
     document = _document(data)
     for fits, read_document in _DOCUMENTS:
         if fits(document):
-            return read_document(document, where)
+            return [attrs.evolve(found, format=openai_chat) for found in read_document(document, where)]
     return [Recording(id=each.id, messages=each.messages, where=each.where) for each in read_conversations(source)]
 
 

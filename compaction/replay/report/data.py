@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ...formats import resolve
 from ...messages import Media, Message, Reasoning, ToolCall, ToolResult
 from ..intervals import Estimate
 from ..recommending import recommend
@@ -92,7 +93,7 @@ def _causes(result: ReplayResult, contender: str, score: Score) -> list[tuple[st
 
 def conversation_data(result: ReplayResult, conversation: ConversationRecord) -> dict[str, Any]:
     """One conversation: its messages, what each call needed, and what each contender did; JSON-ready."""
-    read = result.setting.format.read
+    read = resolve(conversation.recording.format).read
     messages = [read(raw, place) for place, raw in enumerate(conversation.recording.messages)]
     return {
         "messages": [[message.role, message.name or "", _text(message)] for message in messages],
