@@ -128,8 +128,10 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
         ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, [openai_chat, openai_responses]),
         ({"role": "user", "content": [{"type": "image", "url": "x"}]}, [openai_chat, openai_responses, anthropic]),
         ({"role": "user", "content": [{"type": "x", "source": {}}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "x", "signature": "y"}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": ["bare"]}, [openai_chat, openai_responses, anthropic]),
     ],
-    ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a part nobody knows"],
+    ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a source", "a signature", "bare"],
 )
 def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
     """What two or three formats have leaves these, and no other."""
