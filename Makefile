@@ -4,6 +4,7 @@
 #   WORKERS=4           how many processes run the tests
 #   CORPUS=FOLDER       recorded conversations to measure on
 #   ARGS="-k trigger"   more arguments for pytest
+#   MUTATED=FILES       the modules that make mutation breaks
 #   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
 PYTHON  ?= python3
@@ -11,6 +12,8 @@ VENV    ?= .venv
 WORKERS ?= 2
 CORPUS  ?= ../shared/corpus/dev
 ARGS    ?=
+MUTATED ?= $(wildcard compaction/formats/*.py compaction/strategies/*.py) \
+	$(addprefix compaction/,groups.py index.py journal.py laws.py projection.py)
 
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
@@ -25,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity test-judges test-llm test-frameworks test-hermes test-ray test-report clean
+.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity mutation test-judges test-llm test-frameworks test-hermes test-ray test-report clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +79,9 @@ test-ray: .venv-ray/.made ## batches on a local Ray cluster, and the recipes for
 
 bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and others', into docs/validity.md
 	@.venv-rivals/bin/python -W ignore -m benchmarks.validity $(ARGS)
+
+mutation: $(VENV)/.test ## break the code at one place at a time; what no test notices goes into docs/validity.md; takes hours
+	@PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.mutation $(MUTATED) --write docs/validity.md $(ARGS)
 
 test-judges: .venv-judges/.made ## the tests that ask other packages whether what is left is valid
 	@.venv-judges/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)

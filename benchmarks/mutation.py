@@ -1,106 +1,125 @@
-"""Breaks the code, one place at a time, and asks the tests whether they notice: a small mutation run, sampled.
+"""Breaks the code, one place at a time, and asks the tests whether they notice; ``docs/validity.md`` shows what came of it.
 
-    python -m benchmarks.mutation compaction/formats/gemini_rules.py tests/test_gemini_rules.py tests/test_gemini.py --sample 40
+    python -m benchmarks.mutation compaction/groups.py compaction/formats/*_rules.py --write docs/validity.md
+    python -m benchmarks.mutation compaction/formats/detect.py --tests tests/test_detect.py --seconds 5
 
-A mutant turns a comparison or a condition round, swaps ``and`` and ``or``, moves a number by one, or drops what a function
-returns. Each runs in a copy of the tree; the working tree is not touched. What no test notices is printed with its line.
+What no test notices is printed with its line. Why it makes no difference stands in ``survivors.toml``, by the text of the line
+and the change, so that it stays true when lines move; what is not in there is called unexplained.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import copy
-import random
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
+import json
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["mutants"]
+from .mutant_runs import Verdict, run
+from .mutants import Mutant
+from .tables import Section, table, written
 
-ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 120
-_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-}
+__all__ = ["Explained", "lines_of", "merged", "read_explained"]
 
+EXPLAINED = Path(__file__).with_name("survivors.toml")
+SLOW = ("batch", "cli", "config", "digest", "docs", "hermes", "integrations", "layout", "mutation", "replay", "store", "*laws")
+TESTS = ("tests", "compaction", "-m", "not slow", *(f"--ignore-glob=tests/test_{part}*" for part in SLOW))
+SECTION = "mutation"
+HEADS = ("module", "mutants", "noticed", "by a time limit", "not noticed, explained", "unexplained", "run on")
+UNEXPLAINED = "**unexplained**"
 
-def mutants(source: str) -> Iterator[tuple[int, str, str]]:
-    """Every mutant of a module: its line, what was done there, and the whole text."""
-    tree = ast.parse(source)
-    for place, node in enumerate(ast.walk(tree)):
-        for what in _changes(node):
-            other = copy.deepcopy(tree)
-            changed = next(each for number, each in enumerate(ast.walk(other)) if number == place)
-            _change(changed, what)
-            yield getattr(node, "lineno", 0), what, ast.unparse(ast.fix_missing_locations(other))
+Explained = Mapping[tuple[str, str, str], str]
+"""Why a mutant makes no difference, by module, text of the line and change."""
 
 
-def _changes(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Compare):
-        return ["comparison turned"]
-    if isinstance(node, ast.BoolOp):
-        return ["and and or swapped"]
-    if isinstance(node, ast.If | ast.IfExp | ast.While):
-        return ["condition always", "condition never"]
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return ["number plus one"]
-    if isinstance(node, ast.Return) and node.value is not None:
-        return ["returns nothing"]
-    return []
+def read_explained(path: Path) -> Explained:
+    """The sentences kept by hand.
+
+    Raises:
+        SystemExit: A mutant is explained twice.
+    """
+    found: dict[tuple[str, str, str], str] = {}
+    for module, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        for entry in entries:
+            for text, change in entry["at"]:
+                if (module, text, change) in found:
+                    raise SystemExit(f"{path.name}: explained twice: {module}: {text}: {change}")
+                found[module, text, change] = entry["why"]
+    return found
 
 
-def _change(node: ast.AST, what: str) -> None:
-    if isinstance(node, ast.Compare):
-        node.ops[0] = _TURNED[type(node.ops[0])]()
-    elif isinstance(node, ast.BoolOp):
-        node.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
-    elif isinstance(node, ast.If | ast.IfExp | ast.While):
-        node.test = ast.Constant(what == "condition always")
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
-        node.value += 1
-    elif isinstance(node, ast.Return):
-        node.value = ast.Constant(None)
+def lines_of(module: str, verdicts: Sequence[Verdict], explained: Explained, date: str) -> tuple[str, ...]:
+    """A module's row, and a line for each reason why something in it was not noticed."""
+    reasons: dict[str, list[Mutant]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.outcome == "survived":
+            key = (module, verdict.mutant.text, verdict.mutant.change)
+            reasons[explained.get(key, UNEXPLAINED)].append(verdict.mutant)
+    counted = Counter(verdict.outcome for verdict in verdicts)
+    left = len(reasons.get(UNEXPLAINED, ()))
+    figures = len(verdicts), counted["noticed"], counted["timed out"], counted["survived"] - left, left
+    row = f"| `{module}` | {' | '.join(map(str, figures))} | {date} |"
+    return row, *(f"- `{module}`: {', '.join(map(_shown, found))}: {why}" for why, found in sorted(reasons.items()))
 
 
-def survives(tree: Path, module: Path, text: str, tests: list[str]) -> bool:
-    """Whether all tests pass with this text in place of the module."""
-    (tree / module).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:benchmark", "-p", "no:cacheprovider", *tests]
-    try:
-        return subprocess.run(command, cwd=tree, capture_output=True, timeout=SECONDS, check=False).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+def _shown(mutant: Mutant) -> str:
+    change = mutant.change.replace("`", "'")
+    return f"line {mutant.line} `{change if len(change) <= 72 else f'{change[:70]}...'}`"
+
+
+def merged(page: str, made: Iterable[str], by: str) -> str:
+    """The page with these lines in place of those of the same modules."""
+    section = page.partition(f"<!-- {SECTION} -->")[2].partition(f"<!-- /{SECTION} -->")[0]
+    made = list(made)
+    new = {_module(line) for line in made}
+    every = sorted([*made, *(line for line in section.splitlines() if _module(line) and _module(line) not in new)], key=_module)
+    heads = table(HEADS, ())
+    rows, reasons = ([line for line in every if line.startswith(mark)] for mark in "|-")
+    return written(page, [Section(SECTION, ("", by, "", *heads, *rows, "", *reasons, ""))])
+
+
+def _module(line: str) -> str:
+    return line.split("`")[1] if line.startswith(("| `", "- `")) else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("module", type=Path, help="the module to break, from the root of the tree")
-    parser.add_argument("tests", nargs="+", help="the tests that should notice")
-    parser.add_argument("--sample", type=int, default=30, help="how many mutants, chosen with a fixed seed")
+    parser.add_argument("modules", type=Path, nargs="+", help="the modules to break, from the root of the tree")
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        default=TESTS,
+        help="what may notice; if not said, the tests of the lower floors that are not slow",
+    )
+    parser.add_argument("--seconds", type=float, default=5, help="of processor time, for the tests of one mutant")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page whose table gets the rows of these modules")
+    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the table calls today")
     arguments = parser.parse_args()
-    source = (ROOT / arguments.module).read_text(encoding="utf-8")
-    every = list(mutants(source))
-    chosen = sorted(random.Random(7).sample(every, min(arguments.sample, len(every))))
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv*", "build", "__pycache__"), symlinks=True)
-        left = [(line, what) for line, what, text in chosen if survives(tree, arguments.module, text, arguments.tests)]
-    print(f"{arguments.module}: {len(chosen) - len(left)} of {len(chosen)} noticed, of {len(every)} there are")
-    for line, what in left:
-        print(f"  line {line}: {what}: {source.splitlines()[line - 1].strip()}")
+    explained = read_explained(EXPLAINED)
+    by = f"Made by `make mutation`: of the tests that execute the statement, the fastest {arguments.seconds:g} seconds."
+
+    def told(path: Path, verdicts: list[Verdict]) -> None:
+        module = path.relative_to("compaction").as_posix()
+        _print_news(module, verdicts, explained)
+        lines = lines_of(module, verdicts, explained, arguments.date)
+        print(lines[0], flush=True)
+        if arguments.write:
+            page = merged(arguments.write.read_text(encoding="utf-8"), lines, by)
+            arguments.write.write_text(page, encoding="utf-8")
+
+    run(arguments.modules, arguments.tests, arguments.seconds, told)
+
+
+def _print_news(module: str, verdicts: Sequence[Verdict], explained: Explained) -> None:
+    """Survivors without a sentence, and sentences about what a test notices by now; as ``survivors.toml`` writes them."""
+    for verdict in verdicts:
+        key = (verdict.mutant.text, verdict.mutant.change)
+        survived = verdict.outcome == "survived"
+        if survived != ((module, *key) in explained):
+            what = "not noticed" if survived else "noticed, though explained"
+            print(f"{module}:{verdict.mutant.line}: {what}, of {verdict.tests} tests: {json.dumps(key)}")
 
 
 if __name__ == "__main__":

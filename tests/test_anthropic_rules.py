@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat.chat_completion_message_function_tool_call import Function
 from rulebook import expect_problems_in_order, expect_repaired_once, places
 from wires import anthropic_conversations, junk, wrecked
 
@@ -71,6 +72,8 @@ PIECES = [TEXT, USER, THOUGHT, call(), result(), user(result()), answer(call()),
         pytest.param([answer(call()), user(result(content=""))], id="empty result"),
         pytest.param([answer({"type": "compaction", "content": "so far"}), USER], id="compaction block"),
         pytest.param([USER, answer(call(), {"type": "unheard_of"}), user(result())], id="unknown block after a call"),
+        pytest.param([answer(THOUGHT, TEXT), USER, answer(TEXT)], id="thoughts first, an answer last"),
+        pytest.param([USER, {"role": "assistant", "content": ""}], id="an answer to be written"),
         pytest.param([{**USER, "x_trace": 7}, {"role": "system", "content": "be kind"}], id="system at the end, unknown field"),
         pytest.param(
             [answer(*[call(str(n)) for n in range(9)]), user(*[result(str(n)) for n in reversed(range(9))])], id="any order"
@@ -109,6 +112,11 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
             id="result in a result",
         ),
         pytest.param(
+            [answer(call()), user(result(content=[TEXT, {"type": "image"}]))],
+            [("messages[1].content[0].content[1].source", "malformed-block")],
+            id="a result's block without its field",
+        ),
+        pytest.param(
             [user({"type": "text"}, None, {"type": "image"})],
             [
                 ("messages[0].content[0].text", "malformed-block"),
@@ -122,11 +130,87 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
             [("messages[0].content[0]", "block-not-allowed")],
             id="image in instructions",
         ),
+        pytest.param(
+            [answer(call()), None, user(result())],
+            [
+                ("messages[0].content[0]", "call-without-result"),
+                ("messages[1]", "unreadable-message"),
+                ("messages[2].content[0]", "result-without-call"),
+            ],
+            id="nothing readable between",
+        ),
+        pytest.param(
+            [answer(call()), {"role": "user", "content": 5}, {"role": "assistant", "content": 5}],
+            [
+                ("messages[0].content[0]", "call-without-result"),
+                ("messages[1].content", "malformed-content"),
+                ("messages[2].content", "malformed-content"),
+            ],
+            id="contents that are numbers",
+        ),
+        pytest.param(
+            [{"role": "assistant", "content": ""}, {"role": "user", "content": ""}],
+            [("messages[0].content", "empty-content"), ("messages[1].content", "empty-content")],
+            id="nothing is said, but in the last answer",
+        ),
+        pytest.param([{"role": "user", "content": " "}], [("messages[0].content", "empty-text")], id="blanks alone"),
+        pytest.param([answer(TEXT, THOUGHT)], [("messages[0].content[1]", "ends-with-thinking")], id="a thought at the end"),
+        pytest.param(
+            [user(), {"role": "host", "content": "x"}, answer(call()), {"role": "system", "content": "s"}],
+            [
+                ("messages[0].content", "empty-content"),
+                ("messages[1].role", "unknown-role"),
+                ("messages[2].content[0]", "call-without-result"),
+                ("messages[3]", "misplaced-system"),
+            ],
+            id="in order of place, whenever it is found",
+        ),
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
     """All faults of a list are found at once, each at its place."""
     assert places(anthropic, messages) == expected
+
+
+def test_a_call_is_told_whether_its_result_may_still_come() -> None:
+    """At the end of the list a result is not there yet; once another message came it is missing there."""
+    assert [problem.message for problem in anthropic.validate([answer(call())])] == ["the call 'a' has no result yet"]
+    missing = "the call 'a' has no result in the message after it"
+    assert [problem.message for problem in anthropic.validate([answer(call()), USER])] == [missing]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user(call()),
+        user(THOUGHT),
+        user({"type": "redacted_thinking", "data": "x"}),
+        user({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+        user({"type": "web_search_tool_result", "tool_use_id": "s", "content": []}),
+        answer(result()),
+        answer({"type": "image", "source": {}}),
+        answer({"type": "document", "source": {}}),
+        {"role": "system", "content": [call()]},
+    ],
+    ids=lambda message: f"{message['role']}: {message['content'][0]['type']}",
+)
+def test_who_says_what(message: Raw) -> None:
+    """Calls and thoughts are the assistant's, results and media the user's; instructions are texts."""
+    assert places(anthropic, [message])[0] == ("messages[0].content[0]", "block-not-allowed")
+
+
+def test_a_field_may_be_an_object_of_a_package_where_it_holds_fields() -> None:
+    """An ``input`` or a ``source`` is read as any object is; a text is a text."""
+    asked = answer(call(input=Function(name="x", arguments="")))
+    assert places(anthropic, [asked]) == [("messages[0].content[0]", "pending-call")]
+    assert places(anthropic, [user({"type": "text", "text": {}})]) == [("messages[0].content[0].text", "malformed-block")]
+
+
+@pytest.mark.parametrize("block", [{"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None], ids=repr)
+def test_a_block_has_a_type(block: Any) -> None:
+    """What is no object with a type is malformed, whoever says it."""
+    for message in (user(block), answer(block)):
+        assert places(anthropic, [message]) == [("messages[0].content[0]", "malformed-block")]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from wires import anthropic_conversations, gemini_conversations, junk, responses
 
 from compaction.errors import UnknownFormat
 from compaction.formats import MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses
-from compaction.formats.detect import candidates
+from compaction.formats.detect import candidates, fits, read_as
 
 Raw = dict[str, Any]
 
@@ -136,3 +136,48 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
 def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
     """An item, a bare reference or a block of a kind that one provider alone writes is enough."""
     assert detect([message]) is format
+
+
+@pytest.mark.parametrize(
+    ("message", "formats"),
+    [
+        ({"role": "assistant", "content": None}, [openai_chat, anthropic]),
+        ({"role": "assistant", "content": None, "stop_reason": "end_turn"}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, [openai_chat, openai_responses]),
+        ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, [openai_chat, openai_responses]),
+        ({"role": "user", "content": [{"type": "image", "url": "x"}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "x", "source": {}}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "x", "signature": "y"}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": ["bare"]}, [openai_chat, openai_responses, anthropic]),
+    ],
+    ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a source", "a signature", "bare"],
+)
+def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
+    """What two or three formats have leaves these, and no other."""
+    assert list(candidates([message])) == formats
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        (USER, gemini),
+        ({"type": "message", "role": "user", "content": "hi"}, openai_chat),
+        ({"role": "user", "content": "hi", "parts": [{"text": "hi"}]}, openai_chat),
+        ({"role": "model", "content": None}, openai_chat),
+        (
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}], "tool_calls": []},
+            openai_chat,
+        ),
+    ],
+    ids=["gemini has parts", "an item", "parts", "gemini's role", "a call of anthropic's"],
+)
+def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
+    """One such message is enough, however plain the others are."""
+    assert not fits([message], format)
+    assert not fits([message, message], format)
+
+
+def test_messages_of_no_format_say_nothing() -> None:
+    """They do not keep a conversation from being read in the format that the others show."""
+    assert read_as([None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
+    assert read_as([None, {"x": 1}]) is openai_chat

@@ -390,6 +390,16 @@ def test_what_names_no_groups(groups: object) -> None:
         Drop(groups)  # type: ignore[arg-type]
 
 
+def test_a_group_of_another_conversation() -> None:
+    """It stays nowhere, and nothing is done to it."""
+    index, other = indexed([system("s"), *turns(1), user("q")]), indexed(turns(5))
+    group = other.included_groups[8]
+    assert index.protection(group) == "there is no group 8"
+    assert not index.apply(Rewrite(group, [summary()]))
+    assert not index.apply(Drop([1, group]))
+    assert [refused.rule for refused in index.refused] == ["there is no group 8"] * 2
+
+
 class TestAskingAgain:
     def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
         """A strategy that does so would never end."""

@@ -63,10 +63,19 @@ PIECES = [USER, call(), response(), model(call()), user(response()), model({"tex
             ],
             id="snake case",
         ),
+        pytest.param([USER, model(call()), user({"text": "here"}, response())], id="words before a response"),
+        pytest.param([USER, model({**call(), "text": ""}), user(response())], id="an empty text beside a call"),
         pytest.param([USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})], id="code"),
         pytest.param(
             [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
             id="an earlier turn is not signed",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response()), model({"text": "so"})],
+            id="an earlier turn is not signed, and this one is answered",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call(**SIGNED)), user(response()), USER], id="the turn is over"
         ),
     ],
 )
@@ -96,6 +105,40 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
                 ("messages[3].parts[2]", "pending-call"),
             ],
             id="the signature on the second call",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call(**SIGNED)), user(response())],
+            [("messages[1].parts[0]", "unsigned-call")],
+            id="the first call of the turn",
+        ),
+        pytest.param(
+            [model(call()), user(response()), model(call(**SIGNED)), user(response())],
+            [("messages[0].parts[0]", "misplaced-call"), ("messages[0].parts[0]", "unsigned-call")],
+            id="a turn that nobody began",
+        ),
+        pytest.param(
+            [USER, model(call()), USER, model(call(**SIGNED)), user(response())],
+            [("messages[1].parts[0]", "call-without-result")],
+            id="the last call of an earlier turn",
+        ),
+        pytest.param(
+            [user({"text": ""}, {"text": 5}, {"inlineData": None}, {"functionResponse": {"response": {}}}), USER],
+            [
+                ("messages[0].parts[0]", "empty-part"),
+                ("messages[0].parts[1].text", "malformed-part"),
+                ("messages[0].parts[2]", "empty-part"),
+                ("messages[0].parts[3].functionResponse", "malformed-part"),
+                ("messages[0].parts[3]", "result-without-call"),
+            ],
+            id="parts without what they hold",
+        ),
+        pytest.param(
+            [USER, model(call(), call("date")), user(response("date"), {"text": "and now?"})],
+            [("messages[1].parts[0]", "call-without-result")],
+            id="the user went on",
+        ),
+        pytest.param(
+            [model({"text": "hi"}), user(call()), USER], [("messages[1].parts[0]", "part-not-allowed")], id="a call of the user"
         ),
     ],
 )

@@ -134,6 +134,31 @@ def test_thoughts_of_the_current_turn_stay() -> None:
     assert index.refused[-1].rule == "thoughts of the current turn stay as the provider signed them"
 
 
+SEARCHED: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+
+
+def test_a_turn_is_left_once() -> None:
+    """Words beside results move a group to the turn they start; a result that comes alone after it moves nothing."""
+    index = indexed([ASKED, call("a", "b"), results("a", words="and now?"), results("b")], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 2)]
+    assert index.total.turns == index.included.turns == 2
+
+
+def test_an_answer_goes_on_only_while_nobody_else_speaks() -> None:
+    """The result of a provider's own tool goes on with the answer before it, but not across words of the user."""
+    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
+    index = indexed([ASKED, call("a"), results("a", words="and now?"), goes_on], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
+
+
+def test_an_answer_that_goes_on_from_thoughts_is_no_thought() -> None:
+    """A call after it starts a group of its own: it does not follow mere thoughts."""
+    thought: Raw = {"role": "assistant", "content": [THOUGHT]}
+    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
+    index = indexed([ASKED, thought, goes_on, call("a"), results("a")], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (ASSISTANT, 2, 1), (TOOL_CALL, 2, 1)]
+
+
 CALLED: Raw = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
 OTHER: Raw = {**CALLED, "id": "fc_2", "call_id": "b"}
 OUTPUT: Raw = {"type": "function_call_output", "call_id": "a", "output": "found"}
@@ -163,6 +188,8 @@ def test_one_answer_is_one_group(items: list[Raw], sizes: list[int]) -> None:
     index = indexed(items, openai_responses)
     assert [len(group.messages) for group in index.included_groups] == sizes
     assert index.included.tool_calls == sum(item.get("type") == "function_call" for item in items)
+    for group in index.included_groups[1:]:
+        assert (group.kind is TOOL_CALL) == (group.tool_calls > 0)
 
 
 def test_parallel_calls_wait_together() -> None:

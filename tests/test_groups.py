@@ -37,6 +37,13 @@ def test_no_messages_no_groups() -> None:
     assert index.messages() == []
 
 
+def test_a_group_is_nothing_that_was_not_said() -> None:
+    """A group made by hand calls nothing, waits for nothing, is pinned by nobody and stands for nothing."""
+    group = MessageGroup(id=0, kind=GroupKind.USER, messages=(), turn=1, tokens=1, bytes=1)
+    assert (group.tool_calls, group.open, group.pending, group.orphan, group.pinned) == (0, False, False, False, False)
+    assert (group.made_by, group.replaces, group.is_collapsed, group.tool_names) == (None, (), False, ())
+
+
 @pytest.mark.parametrize(
     ("message", "kind"),
     [
@@ -354,3 +361,21 @@ class TestValues:
             "GroupKind.TOOL_CALL",
             "GroupKind.SUMMARY",
         ]
+
+
+def test_thoughts_before_a_call_are_no_part_of_the_next() -> None:
+    """Once thoughts have become part of a call's group, the call after it starts a group of its own."""
+    index = indexed([user(), thought(), call("1"), result("1"), call("2"), result("2")])
+    assert layout(index) == [("user", [0]), ("tool_call", [1, 2, 3]), ("tool_call", [4, 5])]
+
+
+def test_an_instruction_is_never_the_newest_group() -> None:
+    """The newest group, which stays, is the newest that is no instruction."""
+    index = indexed([user(), assistant(), system()])
+    assert [index.protection(group) for group in index.included_groups] == [
+        "the last user message stays",
+        "the newest group stays",
+        "system messages stay",
+    ]
+    assert not index.apply(Drop([1]))
+    assert index.apply(Drop([2], allow_system=True))

@@ -242,6 +242,11 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
         pytest.param(
             [{"role": "function", "content": "x"}], [("messages[0].name", "result-without-id")], id="nameless function"
         ),
+        pytest.param(
+            [USER, {"role": "host"}, asked(call()), USER],
+            [("messages[1].role", "unknown-role"), ("messages[2].tool_calls[0]", "call-without-result")],
+            id="a call without a result is found late, and told of in its place",
+        ),
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
@@ -256,6 +261,21 @@ def test_a_problem_says_what_is_wrong_and_what_to_do() -> None:
         "messages[1]: no assistant message directly before it makes the call 'gone' [result-without-call]; "
         "put it directly after the assistant message that makes the call, or leave it out"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (None, "a message is an object with a role (got null)"),
+        (7, "a message is an object with a role (got int)"),
+        ({"role": "assistant", "content": "", "tool_calls": {}}, "calls are a list (got dict)"),
+        ({"role": "assistant", "content": "", "tool_calls": []}, "the list of calls is empty"),
+    ],
+    ids=["null", "number", "no list", "empty list"],
+)
+def test_a_problem_names_what_it_got(message: Any, text: str) -> None:
+    """Who reads of a fault learns what stands there, by its type, or that nothing does."""
+    assert [problem.message for problem in openai_chat.validate([message])] == [text]
 
 
 def test_objects_are_read_at_every_level() -> None:
@@ -614,3 +634,4 @@ def test_what_broken_code_would_miss() -> None:
     lost[1]["role"] = "function"
     assert [problem.where for problem in openai_chat.validate(lost)] == ["messages[1].name"]
     assert openai_chat.validate([{"role": "user", "content": "q", "tool_calls": "none of its business"}]) == []
+    assert openai_chat.validate([{"role": "user", "content": "q", "tool_calls": [call()]}, USER]) == []

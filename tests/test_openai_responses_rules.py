@@ -80,6 +80,16 @@ PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"typ
             ],
             id="an output that names its call by id",
         ),
+        pytest.param(
+            [
+                {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+                {"type": "local_shell_call", "id": "k", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+            ],
+            id="an id that names a call is not the output's own",
+        ),
+        pytest.param([{**REASONING, "summary": ()}, SAID], id="a tuple for a list"),
         pytest.param([{"type": "web_search_call", "id": "ws_1", "status": "completed"}, SAID], id="hosted tool"),
     ],
 )
@@ -105,11 +115,57 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
             [("messages[0]", "call-without-result"), ("messages[3]", "unreadable-message")],
             id="no item at the end",
         ),
+        pytest.param(
+            [call(), REASONING, output(), SAID],
+            [("messages[1]", "reasoning-without-item")],
+            id="an output where an item was due",
+        ),
+        pytest.param(
+            [REASONING, USER, SAID], [("messages[0]", "reasoning-without-item")], id="the user speaks where its item was due"
+        ),
+        pytest.param(
+            [REASONING, None, SAID, output("gone")],
+            [
+                ("messages[0]", "reasoning-without-item"),
+                ("messages[1]", "unreadable-message"),
+                ("messages[3]", "result-without-call"),
+            ],
+            id="nothing readable where its item was due",
+        ),
+        pytest.param(
+            [{**call("a"), "id": "one"}, {**output("a"), "id": "one"}],
+            [("messages[1].id", "duplicate-item-id")],
+            id="an output has an id of its own",
+        ),
+        pytest.param(
+            [call("a"), output("a", output=5), {"type": "custom_tool_call_output", "call_id": "b", "output": 5}],
+            [
+                ("messages[1].output", "malformed-content"),
+                ("messages[2].output", "malformed-content"),
+                ("messages[2]", "result-without-call"),
+            ],
+            id="an output that is a number",
+        ),
+        pytest.param(
+            [{**REASONING, "summary": "thought"}, call(arguments=[]), USER],
+            [
+                ("messages[0].summary", "malformed-item"),
+                ("messages[1].arguments", "malformed-item"),
+                ("messages[1]", "call-without-result"),
+            ],
+            id="a text for a list, a list for a text",
+        ),
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
     """All faults of a list are found at once, each at its place."""
     assert places(openai_responses, messages) == expected
+
+
+def test_a_call_is_told_whether_its_output_may_still_come() -> None:
+    """At the end of the list an output is not there yet; once somebody else spoke it is missing."""
+    assert [problem.message for problem in openai_responses.validate([call()])] == ["the call 'a' has no output yet"]
+    assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no output"]
 
 
 @pytest.mark.parametrize(

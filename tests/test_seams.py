@@ -49,10 +49,60 @@ def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
     assert done == steps
 
 
+def test_a_step_that_was_refused_is_not_asked_for_again() -> None:
+    """What can go beside it is asked for once more, and each group once."""
+    index = index_of("usa")
+    assert list(steps_to_seams(index, chosen(index, [0, 1]))) == [[0], [1]]
+
+
+def test_steps_to_the_end_of_the_list() -> None:
+    """What comes last is followed by nothing, which any message may be."""
+    assert list(steps_to_seams(index_of("uauau"), chosen(index_of("uauau"), [2, 3, 4]))) == [[2, 3], [4]]
+
+
+def test_what_stands_beside_a_group_of_several_messages() -> None:
+    """Its neighbours meet its first message or its last."""
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in "ab"]}
+    results: list[Raw] = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "ok"}]} for id in "ab"
+    ]
+    user: Raw = {"role": "user", "content": "x"}
+    said: Raw = {"role": "assistant", "content": "y"}
+    index = MessageIndex([user, call, *results, user, call, *results, user], counter="chars/4", format=anthropic)
+    found = neighbours(index, {4})
+    assert [None if message is None else message.raw for message in found] == [results[1], call]
+    index = MessageIndex([user, said, user, call, *results, user], counter="chars/4", format=anthropic)
+    assert list(steps_to_seams(index, chosen(index, [2]))) == []
+
+
+def test_where_any_message_may_follow_any_other() -> None:
+    """Nothing is parted, and one message may stand for any groups, as they are given."""
+    call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    user: Raw = {"role": "user", "content": "x"}
+    messages: list[Raw] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        user,
+        {"role": "tool", "tool_call_id": "t", "content": "ok"},
+        user,
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+    assert parted(index) == set()
+    assert [group.id for group in replaceable(index, index.included_groups)] == [0, 1, 3]
+
+
 def test_steps_where_a_turn_goes_at_once() -> None:
     """A step does not end within what goes together."""
     index = index_of("uauau")
     assert list(steps_to_seams(index, chosen(index, [0, 1, 2, 3]), lambda one, other: True)) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"), [("uusa", [1, 3], [[1, 3]]), ("uss", [0, 1, 2], [[0], [1, 2]])], ids=["a turn", "instructions"]
+)
+def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """What is of one turn goes in one step, also where something stays within; instructions are of one, that of nobody."""
+    index = index_of(roles)
+    assert list(steps_to_seams(index, chosen(index, free), lambda one, other: one.turn == other.turn)) == steps
 
 
 def test_steps_in_a_format_without_seams() -> None:
@@ -83,6 +133,8 @@ def test_neighbours(roles: str, gone: set[int], before: int | None, after: int |
         ("uauau", [1, 2, 4], [1, 2, 4]),
         ("usauaua", [0, 2, 4, 5], [0, 2, 4, 5]),
         ("usauaua", [2, 4, 5], [4, 5]),
+        ("usa", [0, 1], [0, 1]),
+        ("uas", [0], [0]),
     ],
 )
 def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
@@ -123,6 +175,14 @@ def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
     assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
     assert index.apply(Replace([0], [anthropic.new("user", "x")]))
     assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
+    assert index_of("uauau").apply(Replace([2], [anthropic.new("user", "x")]))
+
+
+def test_what_stands_for_others_does_not_end_with_an_answer() -> None:
+    """Wherever it stands: an answer that starts with thoughts may follow, and does not follow another."""
+    index = index_of("uauau")
+    assert not index.apply(Replace([2], [anthropic.new("assistant", "x")]))
+    assert index.refused[-1].rule.startswith("what stands for others is said by the user here")
 
 
 def test_a_summary_of_two_messages_is_read_as_one_group() -> None:

@@ -130,10 +130,8 @@ class _Walk:
             return
         if identifier in self.open:
             self.add(index, place, "duplicate-call-id", f"an open call has the id {identifier!r} already")
-        answered = CALLS[kind].answered
-        self.open.setdefault(identifier, []).append(index if answered else -1)
-        if answered:
-            self.waiting.add(index)
+        self.open.setdefault(identifier, []).append(index if CALLS[kind].answered else -1)
+        self.waiting.add(index)
 
     def called_by(self, index: int, program: str | None) -> None:
         if program is not None and program not in self.open and not self.references:
