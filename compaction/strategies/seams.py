@@ -34,14 +34,21 @@ def neighbours(index: MessageIndex, gone: set[int]) -> tuple[Message | None, Mes
 
 
 def parted(index: MessageIndex) -> set[int]:
-    """The ids of the groups with others between their messages, which do not close up as one; O(messages).
+    """The ids of the groups with others between their messages, which do not close up as one, and of those others; O(messages).
 
     None in a format where any message may follow any other.
     """
     if type(index.format).valid_seam is MessageFormat.valid_seam:
         return set()
     pieces = _pieces(index)
-    return {id for id, _, _ in pieces} - _whole(pieces)
+    apart = {id for id, _, _ in pieces} - _whole(pieces)
+    last = {id: place for place, (id, _, _) in enumerate(pieces) if id in apart}
+    end = -1
+    for place, (id, _, _) in enumerate(pieces):
+        end = max(end, last.get(id, -1))
+        if place < end:
+            apart.add(id)
+    return apart
 
 
 def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
