@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, MessageGroup, MessageIndex, Replace, last
+from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import anthropic, openai_chat
 from compaction.marks import marked
-from compaction.strategies import ToolResult
+from compaction.strategies import Summarization, ToolResult
 from compaction.strategies.seams import neighbours, parted, replaceable, steps_to_seams
 from compaction.testing import check_strategy
 
@@ -183,7 +183,10 @@ def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
     index = MessageIndex(messages, counter="chars/4", format=anthropic)
     assert [group.id for group in index.included_groups] == [0, 1, 2, 4, 5]
     assert parted(index) == {1, 2}
-    check_strategy(ToolResult(keep=last(groups=1)), messages=messages, format=anthropic)
+    assert replaceable(index, chosen(index, [2])) == []
+    assert [group.id for group in replaceable(index, chosen(index, [0, 2]))] == [0]
+    for strategy in (ToolResult(keep=last(groups=1)), Summarization(keep=last(groups=2) | kinds(GroupKind.ASSISTANT))):
+        check_strategy(strategy, messages=messages, format=anthropic)
 
 
 def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:

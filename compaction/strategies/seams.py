@@ -42,13 +42,7 @@ def parted(index: MessageIndex) -> set[int]:
         return set()
     pieces = _pieces(index)
     apart = {id for id, _, _ in pieces} - _whole(pieces)
-    last = {id: place for place, (id, _, _) in enumerate(pieces) if id in apart}
-    end = -1
-    for place, (id, _, _) in enumerate(pieces):
-        end = max(end, last.get(id, -1))
-        if place < end:
-            apart.add(id)
-    return apart
+    return apart | _within(pieces, apart)
 
 
 def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
@@ -67,8 +61,11 @@ def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[Mes
         if not closing:
             break
         gone |= closing
-    ends = {id: place for place, (id, _, _) in enumerate(_pieces(index))}
-    return sorted((group for group in groups if group.id in gone or group.id in last), key=lambda group: ends[group.id])
+    pieces = _pieces(index)
+    ends = {id: place for place, (id, _, _) in enumerate(pieces)}
+    chosen = gone | last
+    chosen -= _within(pieces, ends.keys() - chosen)  # nothing is written into the middle of what stays
+    return sorted((group for group in groups if group.id in chosen), key=lambda group: ends[group.id])
 
 
 def _gaps(index: MessageIndex, pieces: Sequence[_Piece], free: set[int]) -> tuple[set[int], set[int]]:
@@ -169,6 +166,18 @@ def _steps(
 def _whole(pieces: Sequence[_Piece]) -> set[int]:
     """The ids of the groups whose messages stand together."""
     return {id for id, count in Counter(id for id, _, _ in pieces).items() if count == 1}
+
+
+def _within(pieces: Sequence[_Piece], groups: Collection[int]) -> set[int]:
+    """The ids of the groups with a message between messages of one of these."""
+    last = {id: place for place, (id, _, _) in enumerate(pieces) if id in groups}
+    within: set[int] = set()
+    end = -1
+    for place, (id, _, _) in enumerate(pieces):
+        if place < end:
+            within.add(id)
+        end = max(end, last.get(id, -1))
+    return within
 
 
 def _pieces(index: MessageIndex, gone: Collection[int] = ()) -> list[_Piece]:
