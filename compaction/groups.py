@@ -160,6 +160,7 @@ class Grouping:
         self.left_turn: int | None = None
         self._previous: GroupRecord | None = None
         self._open: dict[str, list[GroupRecord]] = {}
+        self._begun: dict[str, GroupRecord] = {}
 
     def add(self, ordinal: int, message: Message) -> GroupRecord:
         """The group that the next message belongs to: a new one, or an earlier one it joins. O(parts of the message)."""
@@ -185,6 +186,8 @@ class Grouping:
         else:
             record = self._add_assistant(ordinal, message)
             record.answering = role == "assistant"
+            for id in message.begins:
+                self._begun[id] = record
         self._previous = record
         return record
 
@@ -199,6 +202,8 @@ class Grouping:
     def _add_assistant(self, ordinal: int, message: Message) -> GroupRecord:
         calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
         previous = self._previous
+        if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
+            return self._go_on(begun, ordinal, calls)
         if message.continues and previous is not None and previous.answering:
             return self._go_on(previous, ordinal, calls)
         if calls:
@@ -212,6 +217,10 @@ class Grouping:
         record = self._start(ordinal, GroupKind.ASSISTANT, self.turn)
         record.reasoning_only = True
         return record
+
+    def _begun_by(self, ids: tuple[str, ...]) -> GroupRecord | None:
+        """The group in which the provider began to run one of these, or may have, if only the provider knows."""
+        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
     def _go_on(self, record: GroupRecord, ordinal: int, calls: list[str]) -> GroupRecord:
         """The group of the answer that this message goes on with."""
@@ -257,7 +266,7 @@ class Grouping:
         return record
 
     def _add_result(self, ordinal: int, message: Message) -> GroupRecord:
-        """The group of the call that the result answers; a group of its own if there is none.
+        """The group of the call that the result answers, or may answer if only the provider knows it; else a group of its own.
 
         A message that answers calls of several groups belongs to the one directly before it, or else to that of its first
         result; the others' calls count as answered. Where a message holds several results, a provider wants them directly after
@@ -269,6 +278,9 @@ class Grouping:
                 answered = self._answered(part.call_id)
                 if record is None or answered is self._previous:
                     record = answered
+        if record is None and (record := self._begun.get("")) is not None:
+            record.kind = GroupKind.TOOL_CALL
+            record.reasoning_only = False
         if record is not None:
             record.ordinals.append(ordinal)
             return record

@@ -135,6 +135,8 @@ class Message:
         name: The participant, where the format has one.
         continues: Whether it goes on with the answer that the message before it began, and so has to stay with it: some formats
             write one answer as several messages. Of the user: whether it goes on with a summary of two messages.
+        begins: Ids of what the provider runs itself and has no result yet when the message ends; empty for what only it knows.
+        resumes: Ids of what the provider began to run in earlier messages and goes on with here.
 
     Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
     """
@@ -145,6 +147,8 @@ class Message:
     format: Writer = attrs.field(repr=False)
     name: str | None = None
     continues: bool = False
+    begins: tuple[str, ...] = ()
+    resumes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -298,3 +298,13 @@ def test_ten_levels_and_ten_thousand_parts() -> None:
     assert isinstance(anthropic.read(user({"type": "poll", "x": deeper})).parts[0], Other)
     assert len(anthropic.read(user(*[WORDS] * 10_000)).parts) == 10_000
     assert {problem.rule for problem in anthropic.validate([user(*[WORDS] * 10_000)])} == {"too-many-breakpoints"}
+
+
+def test_results_within_results_are_kept_however_deep() -> None:
+    """A result within a result is no block the API knows: it is kept as it is, at any depth."""
+    nested: Any = {"type": "text", "text": "x"}
+    for _ in range(2_000):
+        nested = {"type": "tool_result", "tool_use_id": "a", "content": [nested]}
+    raw = {"role": "user", "content": [nested]}
+    assert [part.call_id for part in anthropic.read(raw).tool_results()] == ["a"]
+    assert anthropic.repair([raw, {"role": "user", "content": "hi"}]).messages == [{"role": "user", "content": "hi"}]

@@ -8,7 +8,7 @@ from wires import Brief, Shelf, indexed
 from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.marks import marked
-from compaction.selectors import last
+from compaction.selectors import first, last
 from compaction.strategies import Offload, Strategy, StubGroups, Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import turns_exceed
@@ -75,3 +75,15 @@ def test_what_comes_to_follow_an_instruction_answers_it() -> None:
     assert anthropic.validate(index.messages()) == []
     first_words = Truncation(target=turns_exceed(2), keep=last(groups=4))
     check_strategy(first_words >> ToolResult(keep=last(groups=2)), messages=messages, format=anthropic, settles_in=4)
+
+
+def test_what_stood_before_an_instruction_is_summed_up_in_one_run() -> None:
+    """The user's words before an instruction stay where nothing else may stand there; what was before them goes, at once."""
+    asked = {"role": "user", "content": "and what then? " * 9}
+    said = {"role": "assistant", "content": "this, and that, and more. " * 9}
+    messages = [said, asked, said, asked, {"role": "system", "content": "be kind"}, said, asked, said, asked]
+    strategy = Summarization(Brief(), keep=first(messages=1) | last(messages=1))
+    once = compact_sync(messages, strategy, format=anthropic, counter="chars/4").messages
+    assert [message["role"] for message in once] == ["assistant", "user", "system", "assistant", "user", "user"]
+    assert once[1] is messages[3]
+    assert compact_sync(once, strategy, format=anthropic, counter="chars/4").messages == once

@@ -303,3 +303,46 @@ SEARCHED = [
 def test_what_broken_code_would_miss(messages: list[Any], expected: list[str]) -> None:
     """Each was found by breaking a rule in the code: no test had noticed."""
     assert [problem.rule for problem in anthropic.validate(messages)] == expected
+
+
+def test_an_id_the_api_refuses_is_replaced_with_that_of_its_result() -> None:
+    """A call whose id holds other characters gets one of its own, and its result names it."""
+    call = {"type": "tool_use", "id": "functions.now:0", "name": "now", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "functions.now:0", "content": "noon"}
+    repaired = anthropic.repair([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}])
+    [answer, results] = repaired.messages
+    assert answer["content"][0]["id"] == results["content"][0]["tool_use_id"] == "toolu_0_0"
+    assert [change.rule for change in repaired.changes] == ["malformed-id", "malformed-id"]
+    assert repaired.remaining == ()
+
+
+def test_what_the_provider_never_answered_goes_and_its_calls_stay() -> None:
+    """A call of the provider's without a result is removed once the user goes on; a call that it made is then made by none."""
+    run = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+    made = {
+        "type": "tool_use",
+        "id": "a",
+        "name": "now",
+        "input": {},
+        "caller": {"type": "code_execution_20250825", "tool_id": "run"},
+    }
+    results = [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}, {"type": "text", "text": "stop"}]
+    given = [{"role": "assistant", "content": [run, made]}, {"role": "user", "content": results}]
+    repaired = anthropic.repair(given)
+    assert [problem.rule for problem in anthropic.validate(given)] == ["server-call-without-result"]
+    assert repaired.messages[0]["content"] == [{"type": "tool_use", "id": "a", "name": "now", "input": {}}]
+    assert (repaired.messages[1], repaired.remaining) == (given[1], ())
+    assert [change.rule for change in repaired.changes] == ["server-call-without-result", "call-without-caller"]
+
+
+def test_a_call_of_the_providers_may_wait() -> None:
+    """Until the user speaks, what the provider runs may still come: at the end, after a pause, after results alone."""
+    fetch = {"type": "server_tool_use", "id": "f", "name": "web_fetch", "input": {}}
+    call = {"type": "tool_use", "id": "a", "name": "now", "input": {}}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}]}
+    assert anthropic.validate([{"role": "assistant", "content": [fetch]}]) == []
+    assert anthropic.validate([{"role": "assistant", "content": [fetch, call]}, result]) == []
+    assert [
+        problem.rule
+        for problem in anthropic.validate([{"role": "assistant", "content": [fetch]}, {"role": "user", "content": "well?"}])
+    ] == ["server-call-without-result"]

@@ -181,7 +181,7 @@ def test_from_gemini_calls_get_ids() -> None:
             ],
             "openai-chat",
             "gemini",
-            [("messages[0]", "arguments")],
+            [("messages[0]", "arguments"), ("messages[0]", "first-call")],
             id="plain text as arguments",
         ),
         pytest.param(
@@ -368,3 +368,50 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
             assert {problem.rule for problem in target.validate(done.messages)} <= WAITING | MODELS_START
             back = convert(done.messages, to=openai_chat, format=target)
             assert links(openai_chat, back.messages)[0] == links(openai_chat, messages)[0]
+
+
+def test_an_id_that_anthropic_refuses_is_replaced() -> None:
+    """What other providers call a call may hold characters that Anthropic refuses; call and result get another id there."""
+    call = {"id": "functions.now:0", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "functions.now:0", "content": "noon"},
+    ]
+    made = convert(chat, to=anthropic).messages
+    assert anthropic.validate(made) == []
+    assert made[1]["content"][0]["id"] == made[2]["content"][0]["tool_use_id"]
+    assert convert(chat, to=openai_responses).messages[1]["call_id"] == "functions.now:0"
+
+
+@pytest.mark.parametrize("target", [openai_chat, anthropic, gemini], ids=lambda format: format.name)
+def test_a_result_that_came_late_follows_its_call(target: MessageFormat) -> None:
+    """Only Responses take an output anywhere after its call; elsewhere it is put directly after, and that is said."""
+    items: list[Any] = [
+        {"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"},
+        {"type": "function_call", "call_id": "b", "name": "now", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "b", "output": "noon"},
+        {"role": "user", "content": "well?"},
+        {"type": "function_call_output", "call_id": "a", "output": "one"},
+        {"type": "function_call", "call_id": "c", "name": "now", "arguments": "{}"},
+        {"role": "user", "content": "and?"},
+        {"type": "function_call_output", "call_id": "c", "output": "two"},
+    ]
+    assert openai_responses.validate(items) == []
+    done = convert(items, to=target)
+    assert target.validate(done.messages) == []
+    assert [(problem.where, problem.rule) for problem in done.lost] == [
+        ("messages[5]", "moved-result"),
+        ("messages[8]", "moved-result"),
+    ]
+    assert links(target, done.messages) == (["now"] * 3, ["noon", "one", "two"])
+
+
+def test_blanks_that_end_the_last_answer_go() -> None:
+    """Anthropic refuses a list that ends with an answer that ends with blanks: they go, and that is said."""
+    done = convert(
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "well: \n"}], to=anthropic, format=openai_chat
+    )
+    assert done.messages[1] == {"role": "assistant", "content": "well:"}
+    assert [(problem.where, problem.rule) for problem in done.lost] == [("messages[1]", "blanks")]

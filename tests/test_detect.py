@@ -120,6 +120,25 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
 
 
 @pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        ({"type": "additional_tools", "role": "developer", "tools": []}, openai_responses),
+        ({"type": "configuration_update", "reasoning": {"effort": "low"}}, openai_responses),
+        ({"id": "msg_1"}, openai_responses),
+        ({"id": "msg_1", "type": None}, openai_responses),
+        *(
+            ({"role": "assistant", "content": [{"type": kind}]}, anthropic)
+            for kind in ("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal")
+        ),
+    ],
+    ids=str,
+)
+def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
+    """An item, a bare reference or a block of a kind that one provider alone writes is enough."""
+    assert detect([message]) is format
+
+
+@pytest.mark.parametrize(
     ("message", "formats"),
     [
         ({"role": "assistant", "content": None}, [openai_chat, anthropic]),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from chats import edits_of
 from wires import STRATEGIES, indexed
 
+from compaction import compact_sync
 from compaction.formats import gemini
 from compaction.marks import marked
 from compaction.selectors import last
-from compaction.strategies import ToolResult, Truncation
+from compaction.strategies import Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
 
 CALLED = [
@@ -47,3 +48,14 @@ def test_responses_go_with_the_call_directly_before_them() -> None:
     assert [group.messages[-1].raw for group in indexed(messages, gemini).included_groups][1:3] == [calls[0], messages[3]]
     for strategy in STRATEGIES:
         check_strategy(strategy, messages=messages, format=gemini)
+
+
+def test_dropping_without_a_summary_leaves_somebody_to_answer() -> None:
+    """Of several user messages before a call that stays, the last stays too where no summary could take their place."""
+    asked = [{"role": "user", "parts": [{"text": f"question {number}"}]} for number in range(3)]
+    call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+    found = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "found"}}}]}
+    strategy = Summarization(keep=last(groups=2), on_failure="drop")
+    result = compact_sync([*asked[:2], call, found, asked[2]], strategy, format=gemini, counter="chars/4")
+    assert result.messages == [asked[1], call, found, asked[2]]
+    assert len(result.failures) == 1

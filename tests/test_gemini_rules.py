@@ -196,3 +196,31 @@ def test_nothing_raises(messages: list[Any]) -> None:
 def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     """``remaining`` is all that is wrong with the new list; pairs are always mended; the input stays; once is enough."""
     expect_repaired_once(gemini, messages, ALWAYS_MENDED)
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        ({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}}, ""),
+        ({"functionCall": {"name": "now", "args": "{}"}}, ".functionCall.args"),
+    ],
+    ids=["two things", "arguments that are no object"],
+)
+def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) -> None:
+    """Fields of data exclude each other, and arguments are an object."""
+    hi = {"role": "user", "parts": [{"text": "hi"}]}
+    problems = gemini.validate([hi, {"role": "model", "parts": [part]}])
+    assert [(each.where, each.rule) for each in problems if each.rule != "pending-call"] == [
+        (f"messages[1].parts[0]{place}", "malformed-part")
+    ]
+
+
+def test_a_call_after_several_words_of_the_model_is_one_content_with_all() -> None:
+    """Words of the model in several contents, and the call after them, become one: else the call still follows the model."""
+    hi = {"role": "user", "parts": [{"text": "hi"}]}
+    said = [{"role": "model", "parts": [{"text": str(number)}]} for number in range(2)]
+    call = {"functionCall": {"name": "now", "args": {}}}
+    repaired = gemini.repair([hi, *said, {"role": "model", "parts": [call]}])
+    assert repaired.messages == [hi, {"role": "model", "parts": [{"text": "0"}, {"text": "1"}, call]}]
+    assert [change.rule for change in repaired.changes] == ["misplaced-call"]
+    assert [problem.rule for problem in repaired.remaining] == ["pending-call"]

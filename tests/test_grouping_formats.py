@@ -315,3 +315,144 @@ def test_results_of_two_groups_in_one_message_of_gemini() -> None:
     messages: list[Raw] = [asked, *calls, {"role": "user", "parts": parts}, {"role": "model", "parts": [{"text": "x"}]}, asked]
     for strategy in STRATEGIES:
         check_strategy(strategy, messages=messages, format=gemini)
+
+
+RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
+BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
+BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
+
+
+def answer(*blocks: Raw) -> Raw:
+    """An Anthropic answer."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(id: str, **fields: Any) -> Raw:
+    """An Anthropic call."""
+    return {"type": "tool_use", "id": id, "name": "look", "input": {}, **fields}
+
+
+@pytest.mark.parametrize(
+    "resumed",
+    [
+        [answer(RUN, use("a")), results("a"), answer(RAN, {"type": "text", "text": "done"})],
+        [answer(RUN, use("a")), results("a"), answer(THOUGHT, RAN, {"type": "text", "text": "done"})],
+        [
+            answer(RUN, use("a", **BY_RUN)),
+            results("a"),
+            answer(use("b", **BY_RUN)),
+            results("b"),
+            answer(RAN, use("c")),
+            results("c"),
+        ],
+    ],
+    ids=["deferred", "deferred, thoughts first", "called by code"],
+)
+def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) -> None:
+    """The result of a tool that Anthropic runs stays with its call, and a call that it made with what made it."""
+    index = indexed([ASKED, *resumed, ASKED], anthropic)
+    assert anthropic.validate([ASKED, *resumed, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(resumed), 1), (USER, 1, 2)]
+
+
+def item(kind: str, **fields: Any) -> Raw:
+    """An item of the Responses API."""
+    return {"type": kind, **fields}
+
+
+def called(id: str, **fields: Any) -> list[Raw]:
+    """A call of a function, and its output."""
+    made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
+    return [made, item("function_call_output", call_id=id, output="found", **fields)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [
+            item("program", id="1", call_id="p"),
+            *called("a", **BY_PROGRAM),
+            *called("b", **BY_PROGRAM),
+            item("program_output", call_id="p"),
+        ],
+        [
+            item("mcp_approval_request", id="q"),
+            item("mcp_approval_response", approval_request_id="q"),
+            item("mcp_call", approval_request_id="q"),
+        ],
+        [item("tool_search_call", call_id=None), item("tool_search_output", call_id=None), *called("a")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="c")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="2", call_id="c")],
+        [item("shell_call", call_id="c"), item("shell_call_output", call_id="c")],
+        [item("apply_patch_call", call_id="c"), item("apply_patch_call_output", call_id="c")],
+        [item("computer_call", call_id="c"), item("computer_call_output", call_id="c")],
+        [item("custom_tool_call", call_id="c", name="look", input=""), item("custom_tool_call_output", call_id="c", output="")],
+    ],
+    ids=lambda answer: answer[0]["type"],
+)
+def test_every_kind_of_call_is_one_group_with_its_output(answer: list[Raw]) -> None:
+    """What the Responses API pairs is one group, whoever runs it, also where a program goes on after its calls' outputs."""
+    index = indexed([ASKED, *answer, ASKED], openai_responses)
+    assert openai_responses.validate([ASKED, *answer, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(answer), 1), (USER, 1, 2)]
+
+
+def test_what_the_provider_searched_needs_no_call_id() -> None:
+    """A tool search that the provider ran names no call: it is part of the answer, and its reasoning is followed."""
+    thought = item("reasoning", id="rs", summary=[])
+    assert openai_responses.validate([ASKED, thought, item("tool_search_output", tools=[], execution="server")]) == []
+    assert openai_responses.repair([ASKED, item("tool_search_output", tools=[])]).changes == ()
+
+
+SEARCH: Raw = {"toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}}
+FOUND: Raw = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+CODE: Raw = {"executableCode": {"language": "PYTHON", "code": "1"}}
+OUTCOME: Raw = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+LOOK: Raw = {"functionCall": {"name": "look", "args": {}}}
+LOOKED: Raw = {"functionResponse": {"name": "look", "response": {"result": "found"}}}
+
+
+def content(role: str, *parts: Raw) -> Raw:
+    """A Gemini content."""
+    return {"role": role, "parts": list(parts)}
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind"),
+    [
+        ([content("model", CODE), content("model", OUTCOME, {"text": "one"})], ASSISTANT),
+        ([content("model", SEARCH, LOOK), content("user", LOOKED), content("model", FOUND, {"text": "one"})], TOOL_CALL),
+    ],
+    ids=["code", "search"],
+)
+def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
+    """The result of code or of a tool that Gemini runs stays with its call, also in a content of its own."""
+    asked = content("user", {"text": "hi"})
+    index = indexed([asked, *contents, asked], gemini)
+    assert gemini.validate([asked, *contents, asked]) == []
+    assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]
+
+
+def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() -> None:
+    """A reference may stand for the call: outputs that answer no other call belong to the latest reference before them."""
+    reference = item("item_reference", id="fc_1")
+    outputs = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
+    items = [ASKED, reference, *outputs, *called("c"), SAID, ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
+
+
+def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
+    """So do calls that a program made which stands nowhere, and their outputs."""
+    items = [ASKED, item("item_reference", id="prog_1"), ASKED, *called("a", **BY_PROGRAM), ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (USER, 1, 2), (USER, 1, 3)]
+
+
+def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
+    """A result of the provider's that came after other messages belongs to the group of its call."""
+    index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]

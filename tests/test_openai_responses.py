@@ -214,7 +214,7 @@ def test_changed_parts(raw: Raw, changes: Raw, changed: Raw) -> None:
         pytest.param(message("user", "hi"), [Media("image")], id="new image"),
         pytest.param(OUTPUT, [Text("noon")], id="words for an output"),
         pytest.param(
-            {"type": "shell_call_output", "call_id": "c", "output": []},
+            {"type": "computer_call_output", "call_id": "c", "output": {}},
             [ToolResult("c", "new")],
             id="an output that is no text",
         ),
@@ -256,3 +256,20 @@ def test_the_same_parts_are_the_same_item(messages: list[Any]) -> None:
         copied = read.evolve(parts=read.parts)
         assert repr(copied.raw) == repr(raw)
         assert repr(copied.parts) == repr(read.parts)
+
+
+def test_what_a_shell_wrote_is_read_and_can_be_shortened() -> None:
+    """The output of a shell is what it wrote to both streams; shortened, it is one chunk with the last one's outcome."""
+    done = {"type": "exit", "exit_code": 1}
+    chunks = [{"stdout": "one", "stderr": "", "outcome": done}, {"stdout": "two", "stderr": "oh", "outcome": done}]
+    message = openai_responses.read({"type": "shell_call_output", "call_id": "a", "output": chunks})
+    assert message.text == "one\ntwo\noh"
+    assert message.evolve(text="o...").raw["output"] == [{"stdout": "o...", "stderr": "", "outcome": done}]
+
+
+def test_what_a_server_answered_counts() -> None:
+    """The output of a tool of a server is text the model reads; an image is not."""
+    call = {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}", "output": "found " * 50}
+    image = {"type": "image_generation_call", "id": "i", "status": "completed", "result": "AAAA" * 50}
+    assert "found found" in openai_responses.read(call).parts[0].text  # type: ignore[union-attr]
+    assert "AAAA" not in openai_responses.read(image).parts[0].text  # type: ignore[union-attr]

@@ -222,3 +222,14 @@ def test_parts_without_type_or_text(part: Any) -> None:
     """Each alone is malformed."""
     problems = openai_responses.validate([{"type": "message", "role": "user", "content": [part]}])
     assert [problem.rule for problem in problems] == ["malformed-part"]
+
+
+def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
+    """A call whose program does not stand before it, and its output, lose the caller, and nothing else."""
+    by = {"caller": {"type": "program", "caller_id": "gone"}}
+    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "noon"}
+    repaired = openai_responses.repair([{"role": "user", "content": "hi"}, {**call, **by}, {**output, **by}])
+    assert repaired.messages[1:] == [call, output]
+    assert [change.rule for change in repaired.changes] == ["call-without-program"] * 2
+    assert repaired.remaining == ()

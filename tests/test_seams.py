@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, MessageGroup, MessageIndex, Replace, last
+from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import anthropic, openai_chat
 from compaction.marks import marked
-from compaction.strategies import ToolResult
+from compaction.strategies import Summarization, ToolResult
 from compaction.strategies.seams import neighbours, parted, replaceable, steps_to_seams
 from compaction.testing import check_strategy
 
@@ -163,8 +163,29 @@ def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
         {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]},
     ]
-    assert parted(MessageIndex(messages, counter="chars/4", format=anthropic)) == {0}
+    assert parted(MessageIndex(messages, counter="chars/4", format=anthropic)) == {0, 1}
     check_strategy(ToolResult(keep=last(groups=1)), messages=messages, format=anthropic)
+
+
+def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
+    """What stands between the parts of an answer that the provider goes on with gives way to no words: they would end it."""
+    search: Raw = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    found: Raw = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    stray: Raw = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "word " * 90}
+    messages: list[Raw] = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [search]},
+        {"role": "user", "content": [stray]},
+        {"role": "assistant", "content": [found, {"type": "text", "text": "done"}]},
+        {"role": "user", "content": "and?"},
+        {"role": "assistant", "content": "so"},
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=anthropic)
+    assert [group.id for group in index.included_groups] == [0, 1, 2, 4, 5]
+    assert parted(index) == {1, 2}
+    assert replaceable(index, chosen(index, [2])) == []
+    for strategy in (ToolResult(keep=last(groups=1)), Summarization(keep=last(groups=2) | kinds(GroupKind.ASSISTANT))):
+        check_strategy(strategy, messages=messages, format=anthropic)
 
 
 def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:

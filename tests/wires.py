@@ -199,7 +199,8 @@ def anthropic_conversations(draw: st.DrawFn) -> list[Raw]:
         if draw(st.integers(0, 9)) == 9 and messages[0]["role"] == "user":
             messages.append({"role": "system", "content": "now be kind"})
         for _ in range(draw(st.integers(0, 3))):
-            messages += _anthropic_calls(draw, thinks, lambda: f"toolu_{next(numbers)}")
+            write = _anthropic_program if draw(st.integers(0, 9)) == 9 else _anthropic_calls
+            messages += write(draw, thinks, lambda: f"toolu_{next(numbers)}")
         messages.append({"role": "assistant", "content": [*_thoughts(draw, thinks), {"type": "text", "text": draw(WORDS)}]})
     if draw(st.booleans()):
         messages.append({"role": "user", "content": draw(WORDS)})
@@ -237,6 +238,30 @@ def _anthropic_calls(draw: st.DrawFn, thinks: bool, ids: Ids, words: bool = True
         results.append({"type": "text", "text": draw(WORDS)})
     answer = [*_thoughts(draw, thinks), *hosted, *said, *calls]
     return [{"role": "assistant", "content": answer}, {"role": "user", "content": results}]
+
+
+def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
+    """An answer that runs code which calls a tool, and the answer that goes on with what the code returned."""
+    name = ids()
+    run = {"type": "server_tool_use", "id": f"srv{name}", "name": "code_execution", "input": {"code": draw(WORDS)}}
+    made = {"caller": {"type": "code_execution_20250825", "tool_id": f"srv{name}"}}
+    error = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
+    ran = {"type": "code_execution_tool_result", "tool_use_id": f"srv{name}", "content": error}
+    calls: list[Raw] = [
+        {"type": "tool_use", "id": each, "name": "look", "input": {}, **made}
+        for each in (name, *[ids()] * draw(st.integers(0, 1)))
+    ]
+    steps = [([*_thoughts(draw, thinks), run, calls[0]], name), *[([call], str(call["id"])) for call in calls[1:]]]
+    last = ids()
+    steps.append(([ran, {"type": "tool_use", "id": last, "name": "look", "input": {}}], last))
+    return [
+        message
+        for blocks, answered in steps
+        for message in (
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": [_anthropic_result(draw, answered)]},
+        )
+    ]
 
 
 def _anthropic_result(draw: st.DrawFn, name: str) -> Raw:
@@ -307,7 +332,35 @@ class _Answer:
             {"type": f"{kind}_output", "call_id": id, "output": draw(st.sampled_from([draw(LONG), "", [part]]))}
             for id in answered
         ]
+        if results == "whole" and draw(st.integers(0, 7)) == 7:
+            return [*self.reasoning(), *before, *self.program(calls, outputs)]
         return [*self.reasoning(), *before, *calls, *after, *outputs]
+
+    def program(self, calls: list[Raw], outputs: list[Raw]) -> list[Raw]:
+        """A program that makes these calls one after the other; or, for a tool of a server, one that was approved of."""
+        number = next(self.numbers)
+        asked = {"type": "mcp_approval_request", "id": f"ask_{number}", "name": "look", "arguments": "{}", "server_label": "s"}
+        if self.draw(st.booleans()):
+            fields = {name: asked[name] for name in ("name", "arguments", "server_label")}
+            ran = {"type": "mcp_call", "id": f"mcp_{number}", "approval_request_id": asked["id"], **fields, "output": "ok"}
+            return [asked, {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}, ran]
+        by = {"caller": {"type": "program", "caller_id": f"p_{number}"}}
+        begun = {
+            "type": "program",
+            "id": f"prog_{number}",
+            "call_id": f"p_{number}",
+            "code": "await look()",
+            "fingerprint": "x",
+        }
+        ended = {
+            "type": "program_output",
+            "id": f"out_{number}",
+            "call_id": f"p_{number}",
+            "result": "ok",
+            "status": "completed",
+        }
+        by_id = {output["call_id"]: {**output, **by} for output in outputs}
+        return [begun, *[item for call in calls for item in ({**call, **by}, by_id[call["call_id"]])], ended]
 
 
 @st.composite

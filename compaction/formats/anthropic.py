@@ -16,7 +16,8 @@ import attrs
 
 from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from .anthropic_fields import MEDIA_BLOCKS, is_server_result
+from .anthropic_fields import MEDIA_BLOCKS
+from .anthropic_hosted import links_of
 from .anthropic_repair import repair
 from .anthropic_rules import validate
 from .base import Problem, Repair
@@ -68,8 +69,8 @@ class Anthropic(WireFormat):
         parts = tuple([_part(block) for block in blocks])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
-        goes_on = role == "assistant" and bool(blocks) and is_server_result(kind_of(blocks[0]))
-        return Message(role, parts, raw, self, continues=goes_on)
+        begins, resumes = links_of(blocks) if role == "assistant" else ((), ())
+        return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))
@@ -169,9 +170,14 @@ def _result(fields: Mapping[str, Any], block: Any) -> ToolResult:
     if content is None or isinstance(content, str):
         return ToolResult(call, content or "", raw=block)
     elements = items_of(content)
-    parts = [_part(element) for element in ([content] if elements is None else elements)]
+    parts = [_nested(element) for element in ([content] if elements is None else elements)]
     text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
     return ToolResult(call, text, tuple([part for part in parts if isinstance(part, Media)]), raw=block)
+
+
+def _nested(element: Any) -> Part:
+    """One block of a result; a result within it is none that the API knows."""
+    return Other(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:

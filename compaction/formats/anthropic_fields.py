@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ __all__ = [
     "blocks_of",
     "call_id",
     "has_thinking",
+    "is_id",
     "is_server_call",
     "is_server_result",
     "result_id",
@@ -20,6 +22,7 @@ __all__ = [
 
 MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
 """Types of blocks that hold media, and the kind of media."""
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -39,6 +42,11 @@ def call_id(block: Any) -> str | None:
 def result_id(block: Any) -> str | None:
     """The id that a ``tool_result`` block answers, empty if it has none; ``None`` if the block is another."""
     return string((fields_of(block) or {}).get("tool_use_id")) if kind_of(block) == "tool_result" else None
+
+
+def is_id(identifier: str) -> bool:
+    """Whether the API takes it for the id of a call."""
+    return _ID.fullmatch(identifier) is not None
 
 
 def is_server_call(kind: str) -> bool:

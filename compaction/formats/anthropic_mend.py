@@ -104,7 +104,10 @@ def _with_input(index: int, place: str, block: Any, fields: Mapping[str, Any], c
 
 def _with_nested(index: int, place: str, block: Any, fields: Mapping[str, Any], changes: Changes) -> Any:
     nested = items_of(fields.get("content")) or ()
-    kept = [each for n, block in enumerate(nested) for each in _mended(index, n, block, _Within(changes, place))]
+    within = _Within(changes, place)
+    kept: list[Any] = []
+    for position, each in enumerate(nested):
+        kept.extend([each] if result_id(each) is not None else _mended(index, position, each, within))
     return block if same(kept, nested) else {**fields, "content": kept}
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from .anthropic_fields import blocks_of, call_id, result_id
+from .anthropic_fields import blocks_of, call_id, is_id, result_id
+from .anthropic_hosted import mend_hosted
 from .anthropic_mend import mend_message, mend_neighbours
 from .anthropic_rules import BREAKPOINTS, validate
 from .base import Repair
@@ -43,7 +44,7 @@ def repair(raws: Sequence[Any]) -> Repair:
     [('messages[0].content[0]', 'result-without-call', 'the result was removed')]
     """
     changes = Changes()
-    messages = _Pairing(changes).run(_mended(raws, changes))
+    messages = _Pairing(changes).run(_mended(mend_hosted(raws, changes), changes))
     messages = _few_breakpoints(mend_neighbours(messages, changes), changes)
     return Repair([raw for _, raw in messages], changes.in_order(), tuple(validate([raw for _, raw in messages])))
 
@@ -168,12 +169,13 @@ class _Pairing:
             elif identifier and first.get(identifier) == block:
                 text = f"it repeats the call {identifier!r}"
                 self.changes.add(index, f".content[{position}]", "duplicate-call-id", text, "the call was removed")
-            elif identifier and identifier not in self.ids:
+            elif is_id(identifier) and identifier not in self.ids:
                 first[identifier] = block
                 self.ids.add(identifier)
                 slots.append(_Slot(identifier, identifier))
                 kept.append(block)
             else:
+                first.setdefault(identifier, block)
                 given = self.fresh(index, position, identifier)
                 slots.append(_Slot(identifier, given))
                 kept.append({**(fields_of(block) or {}), "id": given})
@@ -185,7 +187,7 @@ class _Pairing:
         while given in self.ids:
             given += "_"
         self.ids.add(given)
-        rule, text = ("duplicate-call-id", "its id is another call's") if identifier else ("call-without-id", "it has no id")
+        rule, text = _why_renamed(identifier) if identifier else ("call-without-id", "it has no id")
         self.changes.add(index, f".content[{position}].id", rule, text, f"it was given the id {given!r}")
         return given
 
@@ -231,9 +233,7 @@ class _Pairing:
         """The result with the id its call has now; the same object if it has that already."""
         if slot.key == slot.id:
             return block
-        rule, text = (
-            ("duplicate-call-id", "its call had the id of another") if slot.key else ("result-without-id", "it has no id")
-        )
+        rule, text = _why_renamed(slot.key) if slot.key else ("result-without-id", "it has no id")
         self.changes.add(index, f".content[{position}].tool_use_id", rule, text, f"it was given the id {slot.id!r}")
         return {**(fields_of(block) or {}), "tool_use_id": slot.id}
 
@@ -259,3 +259,10 @@ class _Pairing:
         if same(blocks, items_of(fields.get("content")) or ()):
             return [(item.index, item.raw)]
         return [(item.index, {**fields, "content": blocks})] if blocks else []
+
+
+def _why_renamed(identifier: str) -> tuple[str, str]:
+    """Why a call and its result cannot keep this id: the rule it breaks, and how."""
+    if not is_id(identifier):
+        return "malformed-id", "the id has characters that the API refuses"
+    return "duplicate-call-id", "the id is another call's"

@@ -16,10 +16,12 @@ from .anthropic_fields import (
     blocks_of,
     call_id,
     has_thinking,
+    is_id,
     is_server_call,
     is_server_result,
     result_id,
 )
+from .anthropic_hosted import unpaired
 from .base import Problem
 from .wire import fields_of, items_of, kind_of, string, type_name
 
@@ -43,6 +45,7 @@ RULES: Final[Mapping[str, str]] = {
     "ends-with-thinking": "leave the thoughts out, or the whole message",
     "thinking-after-answer": "leave the thoughts out, or put the user's words between the two answers",
     "call-without-id": "give the call an id, and its result the same",
+    "malformed-id": "give it an id of letters, digits, '_' and '-', and its result the same",
     "duplicate-call-id": "give each call an id of its own",
     "call-without-result": "put its result into the user message directly after it, or leave the call out",
     "pending-call": "store it as it is; add the result before sending",
@@ -50,7 +53,9 @@ RULES: Final[Mapping[str, str]] = {
     "result-without-call": "put it into the user message directly after the call, or leave it out",
     "duplicate-result": "keep one result for each call",
     "result-after-text": "put the results first",
+    "server-call-without-result": "put its result into the answer, or leave the call out",
     "server-result-without-call": "keep it with the call before it, or leave it out",
+    "call-without-caller": "keep the answer that holds the caller before it, or leave the call and its result out",
     "too-many-breakpoints": "keep 'cache_control' on four blocks at most",
     "trailing-space": "cut the blanks at the end",
 }
@@ -98,7 +103,6 @@ class _Walk:
         self.open: dict[str, str] = {}
         self.owner = 0
         self.calls: set[str] = set()
-        self.server_calls: set[str] = set()
         self.breakpoints = 0
 
     def add(self, index: int, place: str, rule: str, text: str) -> None:
@@ -180,14 +184,12 @@ class _Walk:
                 self.call(index, place, identifier)
             elif kind == "text" and self.open:
                 self.add(index, place, "text-after-call", "nothing is said after the calls of an answer")
-            elif is_server_call(kind):
-                self.server_calls.add(string((fields_of(block) or {}).get("id")))
-            elif is_server_result(kind) and string((fields_of(block) or {}).get("tool_use_id")) not in self.server_calls:
-                self.add(index, place, "server-result-without-call", "the call it answers does not stand before it")
 
     def call(self, index: int, place: str, identifier: str) -> None:
         if not identifier:
             self.add(index, f"{place}.id", "call-without-id", "the call has no id")
+        elif not is_id(identifier):
+            self.add(index, f"{place}.id", "malformed-id", f"the id {identifier!r} has other characters")
         elif identifier in self.calls:
             self.add(index, f"{place}.id", "duplicate-call-id", f"the id {identifier!r} is that of an earlier call")
         self.calls.add(identifier)
@@ -226,6 +228,8 @@ class _Walk:
 
     def end(self) -> None:
         self.end_run("pending-call")
+        for each in unpaired(self.fields):
+            self.add(each.index, f".content[{each.position}]", each.rule, each.message)
 
 
 def _problem(where: str, rule: str, message: str) -> Problem:

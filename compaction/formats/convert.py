@@ -1,7 +1,7 @@
 """From one wire format to another: what both can say is said again, what the other cannot carry is named.
 
 Nothing is dropped in silence: thoughts signed for one provider, a name, an item of a hosted tool are in ``lost``, each with its
-place. Ids of calls stay, unless a call has none or one that another call has.
+place. Ids of calls stay, unless a call has none, one that another call has, or one that the other format refuses.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import attrs
 
+from .anthropic import anthropic
+from .anthropic_fields import is_id
 from .base import MessageFormat, Problem
 from .convert_steps import steps_of
 from .convert_write import written
@@ -62,7 +64,7 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
     if target in possible:
         return Conversion(given, ())
     read = [possible[0].read(raw, position) for position, raw in enumerate(given)]
-    steps = steps_of(read)
+    steps = steps_of(read, allowed=is_id if target is anthropic else bool)
     made, lost = written(steps, target)
     names = [
         Problem(

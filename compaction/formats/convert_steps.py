@@ -6,7 +6,7 @@ What one format writes as several messages is one step here, and what it mixes i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -15,7 +15,7 @@ from ..messages import Message, Part, Text, ToolCall, ToolResult
 from .gemini_fields import result_body
 from .wire import fields_of, kind_of, string
 
-__all__ = ["Piece", "Step", "Who", "steps_of"]
+__all__ = ["Piece", "Step", "Who", "gathered", "steps_of"]
 
 Who: TypeAlias = Literal["system", "user", "assistant", "results"]
 
@@ -60,13 +60,14 @@ class Step:
 class _Ids:
     """Gives every call an id of its own, and every result that of its call. Holds state: the ids so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Callable[[str], bool]) -> None:
+        self._allowed = allowed
         self._taken: set[str] = set()
         self._open: dict[str, list[tuple[int, deque[tuple[str, bool]]]]] = {}
 
     def call(self, index: int, part: ToolCall) -> Piece:
         given = part.id
-        if not given or given in self._taken or given.startswith("function:"):
+        if not given or given in self._taken or given.startswith("function:") or not self._allowed(given):
             given = f"call_{index}_{len(self._taken)}"
         self._taken.add(given)
         custom = kind_of(part.raw) == "custom"
@@ -87,9 +88,14 @@ class _Ids:
         return Piece(index, attrs.evolve(part, call_id=given), custom, failed)
 
 
-def steps_of(messages: Iterable[Message]) -> list[Step]:
-    """The steps of a conversation; O(parts)."""
-    ids = _Ids()
+def steps_of(messages: Iterable[Message], *, allowed: Callable[[str], bool]) -> list[Step]:
+    """The steps of a conversation; O(parts).
+
+    Args:
+        messages: The conversation, read.
+        allowed: Whether a call may keep its id in the format that the steps are written in.
+    """
+    ids = _Ids(allowed)
     steps: list[Step] = []
     for index, message in enumerate(messages):
         for who, pieces in _taken_apart(index, message, ids):
@@ -99,6 +105,34 @@ def steps_of(messages: Iterable[Message]) -> list[Step]:
             else:
                 steps.append(Step(who, message.role, pieces))
     return steps
+
+
+def gathered(steps: Sequence[Step]) -> tuple[list[Step], list[Piece]]:
+    """The steps with every result directly after the answer that made its call, and the results that came later; O(parts)."""
+    places = {
+        piece.part.id: place for place, step in enumerate(steps) for piece in step.pieces if isinstance(piece.part, ToolCall)
+    }
+    early: dict[int, list[Piece]] = {}
+    kept: list[list[Piece]] = []
+    for place, step in enumerate(steps):
+        kept.append([])
+        for piece in step.pieces:
+            made = places.get(piece.part.call_id, place - 1) if isinstance(piece.part, ToolResult) else place - 1
+            if made < place - 1:
+                early.setdefault(made, []).append(piece)
+            else:
+                kept[-1].append(piece)
+    if not early:
+        return list(steps), []
+    made_steps: list[Step] = []
+    for place, (step, pieces) in enumerate(zip(steps, kept, strict=True)):
+        late = early.get(place - 1, []) if step.who == "results" else []
+        if pieces or late:
+            made_steps.append(attrs.evolve(step, pieces=[*pieces, *late]))
+        after = steps[place + 1].who if place + 1 < len(steps) else ""
+        if place in early and after != "results":
+            made_steps.append(Step("results", "tool", early[place]))
+    return made_steps, [piece for pieces in early.values() for piece in pieces]
 
 
 def _taken_apart(index: int, message: Message, ids: _Ids) -> Iterator[tuple[Who, list[Piece]]]:

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from ..errors import UnknownFormat
 from ..messages import Media, Other, Reasoning, Text, ToolCall, ToolResult
+from .anthropic_mend import mend_neighbours
 from .base import MessageFormat, Problem
 from .convert_media import read_media, write_media
-from .convert_steps import Piece, Step
-from .wire import json_object
+from .convert_steps import Piece, Step, gathered
+from .wire import Changes, json_object
 
 __all__ = ["written"]
 
@@ -29,6 +30,9 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "empty": "nothing has to be done: it said nothing",
     "orphan": "keep the call with its result",
     "unanswered": "add its result",
+    "blanks": "nothing has to be done: they said nothing",
+    "first-call": "put what the user said before it",
+    "moved-result": "nothing has to be done: it says what it said",
 }
 
 
@@ -40,10 +44,15 @@ def written(steps: Sequence[Step], target: MessageFormat) -> tuple[list[Any], li
     """
     if target.name not in _WRITERS:
         raise UnknownFormat(f"convert: nothing here writes {target.name!r}; use one of {', '.join(sorted(_WRITERS))}")
+    moved: list[Piece] = []
+    if target.name != "openai-responses":
+        steps, moved = gathered(steps)
     writer = _WRITERS[target.name](target, steps)
+    for piece in moved:
+        writer.lose(piece.index, "moved-result", "a result that came later than the next message; it follows its call now")
     for place, step in enumerate(steps):
         writer.step(place, step)
-    writer.lose_unanswered()
+    writer.end()
     return writer.messages, writer.lost
 
 
@@ -61,7 +70,7 @@ class _Writer(abc.ABC):
         """Note that something of the message at that place is not in the new list."""
         self.lost.append(Problem(f"messages[{index}]", rule, text, _REMEDIES[rule]))
 
-    def lose_unanswered(self) -> None:
+    def end(self) -> None:
         """Note the calls without a result that nothing can answer any more: chat completions take one of the older kind."""
         answered = {result.call_id for step in self.steps for _, result in _results(step)}
         last = next((place for place in range(len(self.steps), 0, -1) if self.steps[place - 1].who != "results"), 0)
@@ -222,7 +231,17 @@ def _is_said(piece: Piece) -> bool:
 
 
 class _Anthropic(_Writer):
-    """Anthropic Messages."""
+    """Anthropic Messages. Holds state: besides what it wrote, where the last message that says something was."""
+
+    said = 0
+
+    def end(self) -> None:
+        super().end()
+        given = self.messages[-1:]
+        without_trailing_space = mend_neighbours([(self.said, message) for message in given], Changes())
+        if without_trailing_space and without_trailing_space[0][1] is not given[0]:
+            self.messages[-1] = without_trailing_space[0][1]
+            self.lose(self.said, "blanks", "the blanks that end the last answer")
 
     def text(self, text: str, *, said: bool) -> dict[str, Any]:
         return {"type": "text", "text": text}
@@ -234,6 +253,7 @@ class _Anthropic(_Writer):
         if not blocks:
             self.lose(step.index, "empty", "a message that says nothing, which has no place")
             return
+        self.said = step.index
         alone = len(blocks) == 1 and blocks[0]["type"] == "text"
         self.messages.append({"role": role, "content": blocks[0]["text"] if alone else blocks})
 
@@ -295,6 +315,8 @@ class _Gemini(_Writer):
 
     def answer(self, step: Step) -> None:
         parts = self.parts(step.pieces, said=True)
+        if not self.messages and _calls(step):
+            self.lose(step.index, "first-call", "that nobody said anything before the first call: somebody has to here")
         for piece, call in _calls(step):
             self.names[call.id] = call.name
             parts.append({"functionCall": {"id": call.id, "name": call.name, "args": self.arguments(piece, call)}})

@@ -17,7 +17,7 @@ from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_chat_fields import is_empty
 from .openai_responses import openai_responses
-from .openai_responses_fields import CALLS, RESULTS
+from .openai_responses_fields import CALLS, RESULTS, item_type
 from .wire import fields_of, items_of, string, type_name
 
 __all__ = ["candidates", "detect", "fits", "read_as"]
@@ -41,6 +41,8 @@ _ITEMS: Final = frozenset(
         "image_generation_call",
         "mcp_call",
         "mcp_list_tools",
+        "additional_tools",
+        "configuration_update",
         *CALLS,
         *RESULTS,
     }
@@ -61,6 +63,11 @@ _PARTS: Final[Mapping[str, _Some]] = {
     "document": _ANTHROPIC,
     "search_result": _ANTHROPIC,
     "container_upload": _ANTHROPIC,
+    "compaction": _ANTHROPIC,
+    "fallback": _ANTHROPIC,
+    "mcp_tool_listing": _ANTHROPIC,
+    "tool_addition": _ANTHROPIC,
+    "tool_removal": _ANTHROPIC,
 }
 
 
@@ -174,9 +181,9 @@ def _mixed(index: int, fitting: _Some, where: Mapping[_Some, int]) -> str:
 def _fitting(fields: Mapping[str, Any]) -> _Some:
     """The formats that a message can be in: what each sign in it leaves."""
     kind, role = string(fields.get("type")), fields.get("role")
-    if kind in _ITEMS:
-        return _RESPONSES
     said = not fields.keys().isdisjoint(_SAID)
+    if kind in _ITEMS or (not said and item_type(fields) == "item_reference"):
+        return _RESPONSES
     if role == "model" or fields.get("parts") is not None or ("parts" in fields and not said):
         return _GEMINI
     some = _CHAT | _RESPONSES | _ANTHROPIC if said else _NONE

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..errors import ConfigurationError
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .gemini_fields import call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of, spelled
+from .gemini_fields import call_body, call_of, field, is_signed, links_of, name_of, parts_of, result_body, role_of, spelled
 from .gemini_repair import repair
 from .gemini_rules import validate
 from .wire import WireFormat, arguments_object, fields_of, items_of, json_text, kept_media, same, string, without_role
@@ -53,7 +53,8 @@ class Gemini(WireFormat):
         parts = tuple([_part(part) for part in ((given,) if elements is None else elements)])
         if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
             role = "tool"
-        return Message(_ROLES.get(role, role), parts, raw, self)
+        begins, resumes = links_of(elements or ()) if role == "model" else ((), ())
+        return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

@@ -11,7 +11,21 @@ from typing import Any, Final
 
 from .wire import fields_of, items_of, string
 
-__all__ = ["DATA", "call_body", "call_of", "field", "is_signed", "name_of", "parts_of", "result_body", "role_of", "spelled"]
+__all__ = [
+    "DATA",
+    "call_body",
+    "call_of",
+    "field",
+    "hosted_call",
+    "hosted_result",
+    "is_signed",
+    "links_of",
+    "name_of",
+    "parts_of",
+    "result_body",
+    "role_of",
+    "spelled",
+]
 
 DATA: Final = (
     "text",
@@ -68,6 +82,40 @@ def call_body(part: Any) -> Mapping[str, Any] | None:
 def result_body(part: Any) -> Mapping[str, Any] | None:
     """What a ``functionResponse`` part holds; ``None`` if it is another."""
     return fields_of(field(fields_of(part) or {}, "functionResponse"))
+
+
+def hosted_call(part: Any) -> str | None:
+    """What the result of a tool that the provider runs has in common with this part, its call; ``None`` if it is another."""
+    return _hosted(part, "executableCode", "toolCall")
+
+
+def hosted_result(part: Any) -> str | None:
+    """What this part, the result of a tool that the provider runs, has in common with its call; ``None`` if it is another."""
+    return _hosted(part, "codeExecutionResult", "toolResponse")
+
+
+def links_of(parts: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the provider began in a content and has no result of there, and what it began earlier and has one of; O(parts)."""
+    made: dict[str, bool] = {}
+    earlier: list[str] = []
+    for part in parts:
+        if (call := hosted_call(part)) is not None:
+            made[call] = True
+        elif (result := hosted_result(part)) is not None:
+            if result not in made:
+                earlier.append(result)
+            made[result] = False
+    return tuple([call for call, waits in made.items() if waits]), tuple(earlier)
+
+
+def _hosted(part: Any, code: str, tool: str) -> str | None:
+    fields = fields_of(part)
+    if fields is None or "text" in fields:
+        return None
+    for name in (code, tool):
+        if (body := fields_of(field(fields, name))) is not None:
+            return f"{name is code}:{string(body.get('id'))}"
+    return None
 
 
 def name_of(body: Mapping[str, Any]) -> str:

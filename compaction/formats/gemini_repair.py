@@ -94,16 +94,23 @@ def _calls(raw: Any) -> list[Mapping[str, Any]]:
 
 
 def _joined(contents: Sequence[tuple[int, Any]], changes: Changes) -> list[tuple[int, Any]]:
-    """The contents, where calls that follow words of the model are one content with these."""
+    """The contents, where calls that follow words of the model are one content with all of these."""
     joined: list[tuple[int, Any]] = []
     for index, raw in contents:
-        before = fields_of(joined[-1][1]) if joined else None
-        if _calls(raw) and before is not None and role_of(before) == "model" and not _calls(before):
-            changes.add(index, "", "misplaced-call", "it follows the model's words", "it was put into one content with these")
-            joined[-1] = (joined[-1][0], {**before, "parts": [*parts_of(before), *parts_of(fields_of(raw) or {})]})
-        else:
-            joined.append((index, raw))
+        joined.append((index, raw))
+        if not _calls(raw) or not _are_words(joined[-2:-1]):
+            continue
+        changes.add(index, "", "misplaced-call", "it follows the model's words", "it was put into one content with these")
+        while _are_words(joined[-2:-1]):
+            (first, before), (_, after) = joined[-2:]
+            said = fields_of(before) or {}
+            joined[-2:] = [(first, {**said, "parts": [*parts_of(said), *parts_of(fields_of(after) or {})]})]
     return joined
+
+
+def _are_words(contents: Sequence[tuple[int, Any]]) -> bool:
+    """Whether these are contents of the model, one at least, that make no calls."""
+    return bool(contents) and all(role_of(fields_of(raw) or {}) == "model" and not _calls(raw) for _, raw in contents)
 
 
 # ------------------------------------------------------------------------ pairs

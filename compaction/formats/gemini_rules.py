@@ -10,7 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .base import Problem
-from .gemini_fields import DATA, call_body, call_of, field, is_signed, name_of, parts_of, result_body, role_of
+from .gemini_fields import (
+    DATA,
+    call_body,
+    call_of,
+    field,
+    hosted_call,
+    hosted_result,
+    is_signed,
+    name_of,
+    parts_of,
+    result_body,
+    role_of,
+)
 from .wire import fields_of, items_of, type_name
 
 __all__ = ["RULES", "is_empty_part", "validate"]
@@ -28,10 +40,12 @@ RULES: Final[Mapping[str, str]] = {
     "call-without-result": "put its response into the content directly after it, or leave the call out",
     "pending-call": "store it as it is; add the response before sending",
     "result-without-call": "put it into the content directly after the call, or leave it out",
+    "server-result-without-call": "keep it with the call before it, or leave it out",
     "unsigned-call": "send the part as the model wrote it, with its 'thoughtSignature'",
 }
 """Every rule, and what to do where it is broken."""
 
+_BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse": "response"}
 _ROLES: Final = frozenset({"user", "model", "function"})
 
 
@@ -62,6 +76,7 @@ class _Walk:
         self.open: dict[str, list[str]] = {}
         self.owner = 0
         self.before = ""
+        self.hosted_calls: set[str] = set()
         signs = any(is_signed(part) for content in contents for part in parts_of(content or {}))
         self.turn = _current_turn(contents) if signs else len(contents)
 
@@ -85,7 +100,16 @@ class _Walk:
             self.end_run("call-without-result", "has no response in the content after it")
         if role == "model":
             self.calls(index, parts)
+            self.hosted(index, parts)
         self.before = role
+
+    def hosted(self, index: int, parts: Sequence[Any]) -> None:
+        """Judge the results of tools that the provider runs."""
+        for position, part in enumerate(parts):
+            if (call := hosted_call(part)) is not None:
+                self.hosted_calls.add(call)
+            elif (result := hosted_result(part)) is not None and result not in self.hosted_calls:
+                self.add(index, f".parts[{position}]", "server-result-without-call", "its call does not stand before it")
 
     def calls(self, index: int, parts: Sequence[Any]) -> None:
         bodies = [(position, body) for position, part in enumerate(parts) if (body := call_body(part)) is not None]
@@ -164,6 +188,8 @@ def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
         return
     if is_empty_part(fields):
         yield _problem(where, "empty-part", "a part holds text, data, a call or a response")
+    if len(held := [name for name in DATA if field(fields, name) is not None]) > 1:
+        yield _problem(where, "malformed-part", f"it holds one thing, not {' and '.join(held)}")
     if fields.get("text") is not None and not isinstance(fields["text"], str):
         yield _problem(f"{where}.text", "malformed-part", f"its 'text' is no string (got {type_name(fields['text'])})")
     for name, body in (("functionCall", call_body(part)), ("functionResponse", result_body(part))):
@@ -171,5 +197,8 @@ def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
             continue
         if body is None or not name_of(body):
             yield _problem(f"{where}.{name}", "malformed-part", "it names no function")
+        elif (given := body.get(_BODIES[name])) is not None and fields_of(given) is None:
+            text = f"its {_BODIES[name]!r} is no object (got {type_name(given)})"
+            yield _problem(f"{where}.{name}.{_BODIES[name]}", "malformed-part", text)
         if (name == "functionCall") != (role == "model"):
             yield _problem(where, "part-not-allowed", f"a {name} does not belong into a content of role {role!r}")

@@ -9,7 +9,7 @@ nobody says, such as a compaction item, has its type for a role.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -17,7 +17,7 @@ import attrs
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from .base import Problem, Repair
-from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type
+from .openai_responses_fields import CALLS, RESULTS, Result, call_of, is_answer, item_type, links_of, result_key, result_of
 from .openai_responses_repair import repair
 from .openai_responses_rules import validate
 from .wire import WireFormat, fields_of, items_of, json_text, kind_of, result_elements, same, string, without_role
@@ -33,7 +33,9 @@ _TEXTS: Final[Mapping[str, str]] = {
     "summary_text": "text",
     "reasoning_text": "text",
 }
-_DATA: Final = frozenset({"result", "output", "encrypted_content"})
+_INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
+_DATA: Final[Mapping[str, str]] = {"image_generation_call": "result", "computer_call_output": "output"}
+"""Kinds of items with data that the model is not shown as text, and the field that holds it."""
 _BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
 
 
@@ -62,10 +64,12 @@ class OpenAIResponses(WireFormat):
                 f"an item needs a type that is a non-empty string, or a role (got {fields.get('type')!r})",
                 "give it the type the API documents",
             )
-        if kind in RESULTS:
-            return Message("tool", _result_parts(fields, RESULTS[kind]), raw, self)
-        role = "assistant" if is_answer(fields) else "developer" if kind == "additional_tools" else kind
-        return Message(role, _item_parts(fields, kind), raw, self, continues=is_answer(fields))
+        if (call := result_of(fields)) is not None:
+            return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
+        if not is_answer(fields):
+            return Message("developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind), raw, self)
+        begins, resumes = links_of(fields)
+        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 
     def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
         role = fields.get("role")
@@ -80,7 +84,7 @@ class OpenAIResponses(WireFormat):
         kind = item_type(fields)
         if kind == "message":
             fields["content"] = _content(message.parts, parts, fields)
-        elif kind in RESULTS:
+        elif result_of(fields) is not None:
             _write_result(fields, RESULTS[kind], message.parts, parts)
         else:
             _write_item(fields, kind, message.parts, parts)
@@ -156,21 +160,35 @@ def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
     return (ToolCall(identifier, name, "" if arguments is None else json_text(arguments)),)
 
 
-def _shown(fields: Mapping[str, Any]) -> str:
-    """An item as JSON text, without data that the model is not shown as text."""
-    return json_text({name: value for name, value in fields.items() if name not in _DATA})
+def _shown(fields: Mapping[str, Any], *without: str) -> str:
+    """An item as JSON text, without these fields and data that the model is not shown as text; empty if nothing is left."""
+    hidden = {*without, "encrypted_content", _DATA.get(item_type(fields))}
+    left = {name: value for name, value in fields.items() if name not in hidden}
+    return json_text(left) if left else ""
 
 
-def _result_parts(fields: Mapping[str, Any], kind: Result) -> tuple[Part, ...]:
+def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
     """The result; beside it, whatever cannot be shortened as text."""
-    call = string(fields.get(kind.key))
     output = fields.get(kind.text) if kind.text else None
     if output is None:
-        left = {name: value for name, value in fields.items() if name not in ("type", "id", "status", kind.key)}
-        return (ToolResult(call, ""), Other(_shown(left))) if left else (ToolResult(call, ""),)
+        left = _shown(fields, "type", "id", "status", "call_id", kind.key)
+        return (ToolResult(call, ""), Other(left)) if left else (ToolResult(call, ""),)
+    if kind.chunked:
+        return (ToolResult(call, "\n".join(_streams(output))),)
     parts = _content_parts(output)
     text = "\n".join([part.text for part in parts if isinstance(part, Text | Reasoning | Other)])
     return (ToolResult(call, text, tuple([part for part in parts if isinstance(part, Media)])),)
+
+
+def _streams(chunks: Any) -> Iterator[str]:
+    """What a tool wrote, chunk by chunk; a chunk that is none is shown as JSON."""
+    elements = items_of(chunks)
+    for chunk in [chunks] if elements is None else elements:
+        fields = fields_of(chunk)
+        if fields is None:
+            yield json_text(chunk)
+            continue
+        yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
@@ -216,7 +234,7 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     if not isinstance(before, ToolResult) or not isinstance(after, ToolResult) or not same(old[1:], parts[1:]):
         raise ConfigurationError(f"parts: an output is one ToolResult, and what was read beside it (got {parts!r})")
     if after.call_id != before.call_id:
-        fields[kind.key] = after.call_id
+        fields[result_key(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
     if len(old) > 1 or not kind.text:
@@ -224,6 +242,11 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
     elements = items_of(fields.get(kind.text))
     if elements is None:
         fields[kind.text] = after.text
+        return
+    if kind.chunked:
+        last = fields_of(elements[-1]) if elements else None
+        ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
+        fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
     words = None if after.text == before.text else after.text
     fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""

@@ -7,9 +7,22 @@ from typing import Any, Final
 
 import attrs
 
-from .wire import string
+from .wire import fields_of, string
 
-__all__ = ["CALLS", "RESULTS", "ROLES", "Call", "Result", "call_of", "is_answer", "item_type", "result_of"]
+__all__ = [
+    "CALLS",
+    "RESULTS",
+    "ROLES",
+    "Call",
+    "Result",
+    "call_of",
+    "caller_of",
+    "is_answer",
+    "item_type",
+    "links_of",
+    "result_key",
+    "result_of",
+]
 
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 
@@ -35,11 +48,15 @@ class Result:
 
     Args:
         text: The field with what the tool said, if that is text that can be shortened.
-        key: The field that names the call.
+        key: The field that names the call, where there is no ``call_id``.
+        chunked: Whether that field is a list of what the tool wrote to ``stdout`` and ``stderr``.
+        hosted: Whether the provider may have written it beside its own call; then it names none.
     """
 
     text: str = ""
     key: str = "call_id"
+    chunked: bool = False
+    hosted: bool = False
 
 
 CALLS: Final[Mapping[str, Call]] = {
@@ -58,20 +75,22 @@ RESULTS: Final[Mapping[str, Result]] = {
     "custom_tool_call_output": Result("output"),
     "computer_call_output": Result(),
     "local_shell_call_output": Result("output", key="id"),
-    "shell_call_output": Result(),
+    "shell_call_output": Result("output", chunked=True),
     "apply_patch_call_output": Result("output"),
     "program_output": Result("result"),
-    "tool_search_output": Result(),
+    "tool_search_output": Result(hosted=True),
     "mcp_approval_response": Result(key="approval_request_id"),
 }
 _OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
 
 
 def item_type(fields: Mapping[str, Any]) -> str:
-    """The type of an item; one with a role and no type is a message. Empty if it is neither."""
+    """The type of an item; without one, a role makes it a message, an id alone a reference. Empty if it is neither."""
     kind = fields.get("type")
     if kind is None and "role" in fields:
         return "message"
+    if kind is None and "id" in fields and fields.keys() <= {"id", "type"}:
+        return "item_reference"
     return string(kind)
 
 
@@ -80,7 +99,24 @@ def is_answer(fields: Mapping[str, Any]) -> bool:
     kind = item_type(fields)
     if kind == "message":
         return fields.get("role") == "assistant"
-    return kind not in RESULTS and kind not in _OF_THE_CALLER
+    return kind not in _OF_THE_CALLER and result_of(fields) is None
+
+
+def links_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What an item of an answer begins for later items, a program, a request for approval, something unknown; and resumes."""
+    kind = item_type(fields)
+    if kind == "item_reference":
+        return ("",), ()
+    if kind == "program" or kind == "mcp_approval_request":
+        return (string(fields.get(CALLS[kind].key)),), ()
+    earlier = caller_of(fields) or string(fields.get("approval_request_id"))
+    return (), (earlier,) if earlier else ()
+
+
+def caller_of(fields: Mapping[str, Any]) -> str | None:
+    """The ``call_id`` of the program that made this call; ``None`` if the model made it itself."""
+    caller = fields_of(fields.get("caller"))
+    return string(caller.get("caller_id")) if caller is not None and caller.get("type") == "program" else None
 
 
 def call_of(fields: Mapping[str, Any]) -> str | None:
@@ -95,4 +131,12 @@ def call_of(fields: Mapping[str, Any]) -> str | None:
 def result_of(fields: Mapping[str, Any]) -> str | None:
     """The id of the call that this result answers, empty if it names none; ``None`` if the item is no result."""
     kind = RESULTS.get(item_type(fields))
-    return None if kind is None else string(fields.get(kind.key))
+    if kind is None:
+        return None
+    identifier = string(fields.get(result_key(fields)))
+    return None if kind.hosted and not identifier else identifier
+
+
+def result_key(fields: Mapping[str, Any]) -> str:
+    """The field in which this result names its call."""
+    return "call_id" if fields.get("call_id") is not None else RESULTS[item_type(fields)].key

@@ -14,7 +14,7 @@ import attrs
 
 from .base import Repair
 from .openai_chat_repair import NOT_RECORDED
-from .openai_responses_fields import CALLS, RESULTS, call_of, is_answer, item_type, result_of
+from .openai_responses_fields import CALLS, RESULTS, call_of, caller_of, is_answer, item_type, result_key, result_of
 from .openai_responses_rules import validate
 from .wire import Changes, fields_of, items_of, json_text, kind_of, same, string
 
@@ -57,7 +57,7 @@ def repair(raws: Sequence[Any]) -> Repair:
     """
     changes = Changes()
     items = _paired([_mended(index, raw, changes) for index, raw in enumerate(raws)], changes)
-    messages = _with_followed_reasoning(items, changes)
+    messages = _with_followed_reasoning(_called(items, changes), changes)
     return Repair(messages, changes.in_order(), tuple(validate(messages)))
 
 
@@ -174,7 +174,7 @@ class _Pairing:
     def identified(self, index: int, raw: Any, fields: Mapping[str, Any]) -> list[Any]:
         """The item with an id of its own, or with none; nothing if it repeats another."""
         identifier, kind = string(fields.get("id")), item_type(fields)
-        if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
+        if not identifier or (kind in RESULTS and result_key(fields) == "id"):
             return [raw]
         if identifier not in self.ids:
             self.ids[identifier] = raw
@@ -227,7 +227,7 @@ class _Pairing:
         rule, text = (
             ("duplicate-call-id", "its call had the id of another") if identifier else ("result-without-id", "it has no id")
         )
-        key = RESULTS[item_type(fields)].key
+        key = result_key(fields)
         self.changes.add(index, f".{key}", rule, text, f"it was given the id {call.id!r}")
         return [{**fields, key: call.id}]
 
@@ -267,6 +267,31 @@ def _answer_ends(items: Sequence[_Placed]) -> list[int]:
         if is_answer(fields_of(items[place + 1][1]) or _NOBODY):
             ends[place] = ends[place + 1]
     return ends
+
+
+def _called(items: Sequence[_Placed], changes: Changes) -> list[_Placed]:
+    """The items, where a call whose program does not run before it has no caller, and neither has its output."""
+    running: set[str] = set()
+    alone: set[str] = set()
+    kept: list[_Placed] = []
+    for place, (index, raw) in enumerate(items):
+        fields = fields_of(raw) or _NOBODY
+        kind, program = item_type(fields), caller_of(fields)
+        if kind == "item_reference":
+            return [*kept, *items[place:]]
+        if kind == "program":
+            running.add(call_of(fields) or "")
+        call, result = call_of(fields), result_of(fields)
+        if kind == "program_output":
+            running.discard(result or "")
+        elif result in alone or (call is not None and program is not None and program not in running):
+            alone.add(call or "")
+            text = f"no program {program!r} runs before it"
+            changes.add(index, ".caller", "call-without-program", text, "the caller was left out")
+            kept.append((index, {name: value for name, value in fields.items() if name != "caller"}))
+            continue
+        kept.append((index, raw))
+    return kept
 
 
 def _with_followed_reasoning(items: Sequence[_Placed], changes: Changes) -> list[Any]:

@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .base import Problem
-from .openai_responses_fields import CALLS, RESULTS, ROLES, call_of, is_answer, item_type, result_of
+from .openai_responses_fields import (
+    CALLS,
+    RESULTS,
+    ROLES,
+    call_of,
+    caller_of,
+    is_answer,
+    item_type,
+    result_key,
+    result_of,
+)
 from .wire import fields_of, items_of, kind_of, string, type_name
 
 __all__ = ["RULES", "validate"]
@@ -29,6 +39,7 @@ RULES: Final[Mapping[str, str]] = {
     "reasoning-without-item": "keep the item that came after it in the answer, or leave the reasoning out",
     "call-without-id": "give the call a 'call_id', and its output the same",
     "duplicate-call-id": "give each call a 'call_id' of its own",
+    "call-without-program": "keep the program before it, or leave the call and its output out",
     "call-without-result": "add its output after it, or leave the call out",
     "pending-call": "store it as it is; add the output before sending",
     "result-without-id": "set 'call_id' to that of the call it answers",
@@ -92,9 +103,10 @@ class _Walk:
         self.identify(index, fields, kind)
         if (call := call_of(fields)) is not None:
             self.call(index, fields, kind, call)
+            self.called_by(index, caller_of(fields))
         if (result := result_of(fields)) is not None:
             self.end_reasoning()
-            self.result(index, kind, result)
+            self.result(index, result_key(fields), result)
         elif not is_answer(fields):
             self.interrupt()
         elif kind == "reasoning":
@@ -105,7 +117,7 @@ class _Walk:
 
     def identify(self, index: int, fields: Mapping[str, Any], kind: str) -> None:
         identifier = string(fields.get("id"))
-        if not identifier or (kind in RESULTS and RESULTS[kind].key == "id"):
+        if not identifier or (kind in RESULTS and result_key(fields) == "id"):
             return
         if identifier in self.ids:
             self.add(index, ".id", "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
@@ -121,9 +133,13 @@ class _Walk:
         self.open.setdefault(identifier, []).append(index if CALLS[kind].answered else -1)
         self.waiting.add(index)
 
-    def result(self, index: int, kind: str, identifier: str) -> None:
+    def called_by(self, index: int, program: str | None) -> None:
+        if program is not None and program not in self.open and not self.references:
+            self.add(index, ".caller", "call-without-program", f"no program {program!r} runs before it")
+
+    def result(self, index: int, key: str, identifier: str) -> None:
         if not identifier:
-            self.add(index, f".{RESULTS[kind].key}", "result-without-id", "the output does not say what it answers")
+            self.add(index, f".{key}", "result-without-id", "the output does not say what it answers")
         elif identifier in self.open:
             self.waiting.discard(self.open[identifier].pop())
             if not self.open[identifier]:

@@ -34,14 +34,15 @@ def neighbours(index: MessageIndex, gone: set[int]) -> tuple[Message | None, Mes
 
 
 def parted(index: MessageIndex) -> set[int]:
-    """The ids of the groups with others between their messages, which do not close up as one; O(messages).
+    """The ids of the groups with others between their messages, which do not close up as one, and of those others; O(messages).
 
     None in a format where any message may follow any other.
     """
     if type(index.format).valid_seam is MessageFormat.valid_seam:
         return set()
     pieces = _pieces(index)
-    return {id for id, _, _ in pieces} - _whole(pieces)
+    apart = {id for id, _, _ in pieces} - _whole(pieces)
+    return apart | _within(pieces, apart)
 
 
 def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
@@ -60,27 +61,35 @@ def replaceable(index: MessageIndex, groups: Sequence[MessageGroup]) -> list[Mes
         if not closing:
             break
         gone |= closing
-    ends = {id: place for place, (id, _, _) in enumerate(_pieces(index))}
-    return sorted((group for group in groups if group.id in gone or group.id in last), key=lambda group: ends[group.id])
+    pieces = _pieces(index)
+    ends = {id: place for place, (id, _, _) in enumerate(pieces)}
+    chosen = gone | last
+    chosen -= _within(pieces, ends.keys() - chosen)  # nothing is written into the middle of what stays
+    return sorted((group for group in groups if group.id in chosen), key=lambda group: ends[group.id])
 
 
 def _gaps(index: MessageIndex, pieces: Sequence[_Piece], free: set[int]) -> tuple[set[int], set[int]]:
-    """The groups whose gaps close by themselves, and those of the last gap."""
-    gaps: list[tuple[set[int], bool]] = []
+    """The groups whose gaps close by themselves, as far as they do, and those of the last gap."""
+    gaps: list[tuple[list[_Piece], int]] = []
     before: Message | None = None
-    ids: set[int] = set()
-    for id, first, last in pieces:
-        if id in free:
-            ids.add(id)
+    run: list[_Piece] = []
+    for piece in pieces:
+        if piece[0] in free:
+            run.append(piece)
             continue
-        closes = not ids or _joins(index, before, first)
-        if ids:
-            gaps.append((ids, closes))
-        before, ids = None if before is None and first.is_system and closes else last, set()
-    if ids:
-        gaps.append((ids, True))
-    closing = {id for ids, closes in gaps[:-1] if closes for id in ids}
-    return closing, gaps[-1][0] if gaps else set()
+        closes = _closing(index, before, [*run, piece])
+        if run:
+            gaps.append((run, closes))
+        before, run = None if before is None and piece[1].is_system and closes == len(run) else piece[2], []
+    if run:
+        gaps.append((run, len(run)))
+    closing = {id for run, closes in gaps[:-1] for id, _, _ in run[:closes]}
+    return closing, {id for id, _, _ in gaps[-1][0]} if gaps else set()
+
+
+def _closing(index: MessageIndex, before: Message | None, run: Sequence[_Piece]) -> int:
+    """How many of these pieces may go after a message, at most, the last of them staying."""
+    return next((place for place in range(len(run) - 1, 0, -1) if _joins(index, before, run[place][1])), 0)
 
 
 def _joins(index: MessageIndex, before: Message | None, after: Message | None) -> bool:
@@ -157,6 +166,18 @@ def _steps(
 def _whole(pieces: Sequence[_Piece]) -> set[int]:
     """The ids of the groups whose messages stand together."""
     return {id for id, count in Counter(id for id, _, _ in pieces).items() if count == 1}
+
+
+def _within(pieces: Sequence[_Piece], groups: Collection[int]) -> set[int]:
+    """The ids of the groups with a message between messages of one of these."""
+    last = {id: place for place, (id, _, _) in enumerate(pieces) if id in groups}
+    within: set[int] = set()
+    end = -1
+    for place, (id, _, _) in enumerate(pieces):
+        if place < end:
+            within.add(id)
+        end = max(end, last.get(id, -1))
+    return within
 
 
 def _pieces(index: MessageIndex, gone: Collection[int] = ()) -> list[_Piece]:

@@ -173,10 +173,11 @@ class Summarization(CompactionStrategy):
         if self.on_failure == "keep":
             yield Failed(self.name, error, "nothing was summarized; the conversation stays as it is")
         elif self.on_failure == "drop":
-            ids = [id for step in steps_to_seams(index, groups) for id in step]
-            yield Failed(self.name, error, f"{len(ids)} groups were dropped without a summary")
-            if ids:
-                yield Drop(ids, "dropped: no summary was to be had")
+            dropped = 0
+            for step in steps_to_seams(index, groups):
+                if (yield Drop(step, "dropped: no summary was to be had")):
+                    dropped += len(step)
+            yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
         else:
             yield from self._digest(index, request, error)
 
