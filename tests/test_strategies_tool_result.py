@@ -75,7 +75,7 @@ class TestStrategy:
         """The newest tool group and what follows it."""
         index = indexed(tool_turns(2))
         assert [edit.group for edit in edits_of(ToolResult(Clear()), index) if isinstance(edit, Rewrite)] == [1]
-        assert ToolResult().style == Collapse()
+        assert (ToolResult().style, ToolResult().keep, ToolResult().at_least) == (Collapse(), last(groups=2), 0)
 
     def test_what_was_said_is_not_touched(self) -> None:
         """However long it is."""
@@ -142,6 +142,14 @@ class TestStrategy:
 
         messages = around(call("1"), result("1", "x" * 400))
         assert (left(messages, style) != messages) is taken
+
+    def test_a_group_that_gains_nothing_is_passed_over(self) -> None:
+        """Those after it may gain."""
+        messages = around(call("1"), result("1", "x" * 400), call("2"), result("2", "x" * 4_000))
+        assert [message["content"] for message in left(messages, Clear(placeholder="y" * 400)) if message["role"] == "tool"] == [
+            "x" * 400,
+            "y" * 400,
+        ]
 
     def test_gains_less_than_nothing_are_not_taken(self) -> None:
         """Whatever a style says."""
@@ -377,18 +385,18 @@ class TestCollapse:
         assert left(newest, Collapse()) == newest
 
     def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
-        """Whatever the length of a result: there is a line just where it is shorter."""
+        """Around the length where both are as long: there is a line just where it is shorter."""
         style = Collapse()
         compared: set[int] = set()
-        for chars in range(1, 140):
+        for chars in range(170, 200):
             index = indexed(around(call("1"), result("1", "y" * chars)))
             group = index.group(1)
             edit = style(index)(group)
             line = index.format.stand_in(marked(style.describe(group), by="ToolResult"))
-            shorter = index.measure(line)[0] - group.tokens
-            compared.add(shorter)
-            assert (edit is not None) is (shorter < 0), chars
-        assert 0 in compared or min(compared) > 0
+            longer = index.measure(line)[0] - group.tokens
+            compared.add(longer)
+            assert (edit is not None) is (longer < 0), chars
+        assert {-1, 0, 1} <= compared
 
     def test_each_group_gets_its_own_line_in_place(self) -> None:
         """Order stays, and what was dropped before does not come back."""
