@@ -179,6 +179,8 @@ class TestWithoutMessages:
         assert shown(other.messages()) == ["s", "q2", "a2", "q3", "a3", "q4"]
         assert all(any(message is each for each in again) for message in other.messages())
         assert other.group(3).pinned
+        other.append([assistant("a4")])
+        assert shown(other.messages())[-1] == "a4"
 
     def test_messages_that_are_not_those(self) -> None:
         """From the first that differs on, the list is read anew; edits before that stay."""

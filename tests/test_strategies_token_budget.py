@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -262,7 +263,7 @@ class TestTheStrategyThatRuns:
 
         index = indexed(turns(4, words=20))
         list(edits_of(TokenBudgetComposed([Holds()], budget=index.tokens - 1), index))
-        assert [steps.gi_frame for steps in held] == [None]
+        assert [inspect.getgeneratorstate(steps) for steps in held] == [inspect.GEN_CLOSED]
 
 
 class TestBadArguments:

@@ -77,6 +77,11 @@ class TestStrategy:
         assert [edit.group for edit in edits_of(ToolResult(Clear()), index) if isinstance(edit, Rewrite)] == [1]
         assert (ToolResult().style, ToolResult().keep, ToolResult().at_least) == (Collapse(), last(groups=2), 0)
 
+    def test_when_it_is_asked_for_it_takes_every_gain(self) -> None:
+        """Trigger, target and the least gain do not count then; the style and what is kept do."""
+        strategy = ToolResult(Clear(), trigger=never, target=always, keep=nothing, at_least=9_000)
+        assert strategy.forced() == ToolResult(Clear(), keep=nothing)
+
     def test_what_was_said_is_not_touched(self) -> None:
         """However long it is."""
         messages = [system("s " * 500), user("q " * 500), assistant("a " * 500), user("r")]
@@ -146,7 +151,9 @@ class TestStrategy:
     def test_a_group_that_gains_nothing_is_passed_over(self) -> None:
         """Those after it may gain."""
         messages = around(call("1"), result("1", "x" * 400), call("2"), result("2", "x" * 4_000))
-        assert [message["content"] for message in left(messages, Clear(placeholder="y" * 400)) if message["role"] == "tool"] == [
+        assert [
+            message["content"] for message in left(messages, Clear(placeholder="y" * 400)) if message["role"] == "tool"
+        ] == [
             "x" * 400,
             "y" * 400,
         ]

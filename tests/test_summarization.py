@@ -396,7 +396,9 @@ def test_a_digest_that_would_not_do_either_is_told() -> None:
 def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
     """It would fail each time: the caller learns of it, whatever the policy."""
     with pytest.raises(ConfigurationError, match="no model"):
-        summarized(turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure))
+        summarized(
+            turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
+        )
 
 
 def test_a_digest_may_take_over() -> None:
