@@ -99,7 +99,7 @@ def test_withdrawing_the_newest_leaves_what_stands_beside_it() -> None:
     assert [record.id for record in projection.records()] == [0, one, 1]
     projection.withdraw(projection.by_id[one])
     assert [record.id for record in projection.records()] == [0, 1]
-    assert projection.included.metrics() == before
+    assert (list(projection.by_id), projection.included.metrics()) == ([0, 1], before)
 
 
 def test_sums_follow_what_is_shown() -> None:
@@ -136,3 +136,4 @@ def test_a_group_as_a_value_is_made_once() -> None:
     projection.show(2, (None, 0, 0))
     assert projection.snapshot(record).messages == value.messages[:1]
     assert len(value.messages) == 2
+    assert projection.snapshot(projection.by_id[inserted(projection, 1)]).messages == SUMMARY
