@@ -289,6 +289,15 @@ class TestPinning:
             (5, True),
         ]
 
+    def test_rolling_back_forgets_pins_of_what_is_gone(self) -> None:
+        """A summary that gets the id of one that was pinned is another; a group of the source stays pinned."""
+        index = indexed([user(LONG), assistant("a"), user("q"), assistant("b")])
+        summary = openai_chat.new("user", marked("so far", by="Tests"))
+        assert index.apply(Replace([0], [summary]))
+        index.pin([-1, 1])
+        index.rollback()
+        assert index.to_dict()["pinned"] == [1]
+
     def test_a_late_result_pins_its_group(self) -> None:
         """Also one that was out of the view: it comes back, pinned."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
