@@ -277,4 +277,3 @@ class MessageIndex(EditedIndex):
         for record in self._projection.by_id.values():
             if any(wanted(read[ordinal]) for ordinal in record.ordinals):
                 record.pinned, record.snapshot = True, None
-        self._groups = None

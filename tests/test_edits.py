@@ -109,6 +109,21 @@ class TestReplace:
         (made,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
         assert (made.id, made.replaces, made.made_by, made.turn) == (-1, (1, 3), "Tests", None)
 
+    @pytest.mark.parametrize(
+        ("message", "by", "made_by"),
+        [
+            (openai_chat.new("user", marked("so far", by="Tests")), "Others", "Tests"),
+            (openai_chat.new("user", "so far"), "Others", "Others"),
+            (openai_chat.new("user", "so far"), "", None),
+        ],
+        ids=["marked", "unmarked", "by nobody"],
+    )
+    def test_who_made_a_summary(self, message: Message, by: str, made_by: str | None) -> None:
+        """Its own mark says so, as it does when the view is read anew; without one it is who asked for the edit."""
+        index = indexed([user(LONG), assistant("b"), user("c")])
+        assert index.apply(Replace([0], [message]), by=by)
+        assert index.group(-1).made_by == made_by
+
     def test_two_messages_may_stand_for_a_group(self) -> None:
         """A summary and a short acknowledgement are one group."""
         index = indexed([user(LONG), assistant("b"), user("c"), assistant("d")])
@@ -154,6 +169,7 @@ class TestRewrite:
         _, asked, found = index.group(1).messages
         assert index.apply(Rewrite(1, [None, asked, found]))
         assert texts(index) == ["q", "1", LONG, "a"]
+        assert index.included == indexed(index.messages()).included
         assert index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
         assert texts(index) == ["q", "1", "cut", "a"]
         index.rollback()
@@ -314,6 +330,13 @@ class TestRefusals:
         grown = index.measure(summary("much longer than what it stands for"))[0] - index.group(0).tokens
         assert index.refused[0].rule == f"the view does not grow (this adds {grown} tokens)"
         assert (index.included, index.messages()) == before
+
+    def test_an_edit_may_leave_the_view_as_long_as_it_was(self) -> None:
+        """Not to grow is enough: whoever corrects a word saves nothing, and may."""
+        index = indexed([user("teh"), assistant("b"), user("c")])
+        before = index.included.tokens
+        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="the")]))
+        assert (shown(index.messages())[0], index.included.tokens) == ("the", before)
 
     def test_what_is_no_edit_is_an_error(self) -> None:
         """Not a refusal: whoever wrote that made a mistake."""

@@ -193,7 +193,7 @@ def test_an_engine_takes_it() -> None:
 class TestGrowing:
     """A conversation often shows its format only after some turns."""
 
-    @pytest.mark.parametrize("way", ["append", "sync"])
+    @pytest.mark.parametrize("way", ["append", "sync", "view"])
     def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
         """The groups are those of an index that knew from the start; the edits stay."""
         index = MessageIndex(turns(3), counter="chars/4")
@@ -203,7 +203,10 @@ class TestGrowing:
         for edit in edited:
             index.apply(edit)
         more = [ASKED, *OF_ANTHROPIC]
-        getattr(index, way)(more if way == "append" else [*index.source, *more])
+        if way == "append":
+            index.append(more)
+        else:
+            index.sync([*(index.source if way == "sync" else index.messages()), *more])
         assert index.format is anthropic
         known = MessageIndex(turns(3), counter="chars/4", format=anthropic)
         for edit in edited:

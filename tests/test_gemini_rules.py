@@ -64,7 +64,6 @@ PIECES = [USER, call(), response(), model(call()), user(response()), model({"tex
             id="snake case",
         ),
         pytest.param([USER, model(call()), user({"text": "here"}, response())], id="words before a response"),
-        pytest.param([USER, model({**call(), "text": ""}), user(response())], id="an empty text beside a call"),
         pytest.param([USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})], id="code"),
         pytest.param(
             [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
@@ -82,6 +81,12 @@ PIECES = [USER, call(), response(), model(call()), user(response()), model({"tex
 def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
     """However odd: what the provider does not refuse breaks no rule."""
     assert places(gemini, messages) == []
+
+
+def test_an_empty_text_beside_a_call_is_two_things() -> None:
+    """The part is not empty, for it calls; but the API's part is one thing or another, and an empty text is one."""
+    found = places(gemini, [USER, model({**call(), "text": ""}), user(response())])
+    assert found == [("messages[1].parts[0]", "malformed-part")]
 
 
 @pytest.mark.parametrize(

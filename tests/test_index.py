@@ -156,6 +156,12 @@ class TestAppend:
         assert caught.value.where == "messages[3].role"
         assert (index.total, index.messages()) == before
 
+    def test_the_first_messages_are_counted_from_the_start(self) -> None:
+        """One that cannot be read is named by its place in the list."""
+        with pytest.raises(InvalidMessage) as caught:
+            indexed([user("fine"), {"content": "no role"}])
+        assert caught.value.where == "messages[1].role"
+
     def test_a_late_result_brings_its_group_back(self) -> None:
         """A call that was given up and dropped returns whole when its answer comes, by an entry in the journal."""
         index = indexed([user("q"), call("1"), user("never mind"), assistant("fine"), user("r")])
@@ -283,6 +289,15 @@ class TestPinning:
             (5, True),
         ]
 
+    def test_rolling_back_forgets_pins_of_what_is_gone(self) -> None:
+        """A summary that gets the id of one that was pinned is another; a group of the source stays pinned."""
+        index = indexed([user(LONG), assistant("a"), user("q"), assistant("b")])
+        summary = openai_chat.new("user", marked("so far", by="Tests"))
+        assert index.apply(Replace([0], [summary]))
+        index.pin([-1, 1])
+        index.rollback()
+        assert index.to_dict()["pinned"] == [1]
+
     def test_a_late_result_pins_its_group(self) -> None:
         """Also one that was out of the view: it comes back, pinned."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
@@ -323,6 +338,14 @@ class TestTime:
         assert index.idle_seconds == 5
         index.context = RunContext(now=265.0)
         assert index.idle_seconds == 100
+
+    def test_nothing_new_is_no_sign_of_life(self) -> None:
+        """Appending nothing leaves the conversation as idle as it was."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        index.context = RunContext(now=160.0)
+        index.append([])
+        index.context = RunContext(now=170.0)
+        assert index.idle_seconds == 70
 
     def test_a_clock_that_goes_back(self) -> None:
         """Time that was never idle is not negative."""

@@ -137,6 +137,7 @@ FUNCTION_CALL: Raw = {"role": "assistant", "content": None, "function_call": {"n
         pytest.param([{"role": "user", "content": ({"type": "text", "text": "hi"},)}], id="tuples are lists"),
         pytest.param([{**asked(), "tool_calls": (call(),)}, answer()], id="tuple of calls"),
         pytest.param([FUNCTION_CALL, USER], id="legacy call without a result"),
+        pytest.param([{**USER, "tool_calls": [call(""), call("a"), call("a")]}, USER], id="calls that are not the assistant's"),
         pytest.param([{**asked(call()), **FUNCTION_CALL, "tool_calls": [call()]}, answer()], id="both kinds of calls"),
         pytest.param([{"role": "user", "content": [{"type": "image", "source": {"data": "AAAA"}}]}], id="source for a body"),
         pytest.param([ChatCompletionMessage(role="assistant", content="hi")], id="object of the openai package"),
@@ -332,6 +333,22 @@ STUB = answer(content=NOT_RECORDED)
             [asked(call()), STUB, USER, asked(call()), answer()],
             [("messages[0]", "call-without-result"), ("messages[4]", "duplicate-result")],
             id="a second result is no late one",
+        ),
+        pytest.param(
+            [asked(call()), answer(), USER, answer(content="again")],
+            [asked(call()), answer(), USER],
+            [("messages[3]", "result-without-call")],
+            id="nor is one that comes later",
+        ),
+        pytest.param(
+            [asked(call(), call(None)), answer(), USER, BUT_NO_IDENTIFIER],
+            [asked(call(), call("call_0_1")), answer(), answer("call_0_1", NOT_RECORDED), USER],
+            [
+                ("messages[0].tool_calls[1]", "call-without-id"),
+                ("messages[0]", "call-without-result"),
+                ("messages[3]", "result-without-id"),
+            ],
+            id="a late result without an id answers nothing",
         ),
         pytest.param(
             [answer(), asked(call())], [asked(call())], [("messages[0]", "result-without-call")], id="result before call"

@@ -10,6 +10,7 @@ import pytest
 from chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
 
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together, run_sync
+from compaction.edits import Restore
 from compaction.errors import StateError
 from compaction.formats import openai_chat
 from compaction.marks import marked
@@ -150,6 +151,14 @@ class TestWithoutMessages:
         again.sync([*chat, user("back")])
         assert again.idle_seconds == 3_600.0
 
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_a_strategy_that_failed_rests_on(self, messages: bool) -> None:
+        """A restart is no reason to ask a summarizer that failed a moment ago."""
+        index = MessageIndex(turns(2), counter="chars/4", context=RunContext(now=1_000.0))
+        index.note_failure("Tests")
+        again = loaded(stored(index, messages=messages), context=RunContext(now=1_000.0))
+        assert (again.is_cooling("Tests"), again.is_cooling("Others")) == (True, False)
+
     def test_only_fingerprints_are_kept(self) -> None:
         """No word of the source, if one asks for that; what was written in its place is there."""
         index = indexed([user("a secret"), assistant("another" + LONG), user("q")])
@@ -170,6 +179,8 @@ class TestWithoutMessages:
         assert shown(other.messages()) == ["s", "q2", "a2", "q3", "a3", "q4"]
         assert all(any(message is each for each in again) for message in other.messages())
         assert other.group(3).pinned
+        other.append([assistant("a4")])
+        assert shown(other.messages())[-1] == "a4"
 
     def test_messages_that_are_not_those(self) -> None:
         """From the first that differs on, the list is read anew; edits before that stay."""
@@ -184,6 +195,26 @@ class TestWithoutMessages:
         stranger = loaded(data)
         stranger.sync([user("hello")])
         assert (stranger.messages(), stranger.edits) == ([user("hello")], ())
+
+    def test_edits_are_done_again_before_what_is_new_comes(self) -> None:
+        """A result that comes with the messages brings back the call that was dropped, by an entry in the journal."""
+        messages = [user("q"), call("1"), user("r"), assistant("a"), user("s")]
+        index = indexed(messages)
+        index.apply(Drop([1], "no answer"))
+        other = loaded(stored(index, messages=False))
+        other.sync([*messages, result("1")])
+        index.sync([*messages, result("1")])
+        assert (other.messages(), other.edits) == (index.messages(), index.edits)
+        assert [type(edit) for edit in other.edits] == [Drop, Restore]
+
+    def test_edits_are_judged_by_the_messages_that_are_there(self) -> None:
+        """Where the list departs right after a group that was dropped, that group is not the newest, and stays dropped."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([2], "old"))
+        other = loaded(stored(index, messages=False))
+        other.sync([*messages[:3], user("another q2"), assistant("another a2")])
+        assert shown(other.messages()) == ["s", "q1", "another q2", "another a2"]
 
     def test_it_is_no_conversation_before_that(self) -> None:
         """Appending to it, or asking for its messages, is an error that says what to do."""
@@ -257,6 +288,13 @@ class TestCorrupt:
         data = stored(edited())
         damage(data)
         with pytest.raises(StateError):
+            loaded(data)
+
+    def test_messages_that_cannot_be_read(self) -> None:
+        """Said so at once, with the place, although no edit needs them."""
+        data = stored(indexed(turns(1)))
+        data["messages"].append({"content": "no role"})
+        with pytest.raises(StateError, match=r"saved messages\[2\]"):
             loaded(data)
 
     @pytest.mark.parametrize("data", [{}, [], "state", None])

@@ -102,6 +102,19 @@ def test_a_note_longer_than_what_it_replaces_is_not_written() -> None:
     assert (done.messages, done.refused) == (messages, ())
 
 
+@pytest.mark.parametrize("words_before", ["", "word " * 600], ids=["alone", "beside many words"])
+def test_a_note_as_long_as_what_it_replaces_is_written(words_before: str) -> None:
+    """The picture is gone then, although its tokens are not: they are counted by table, bytes are sent."""
+    low = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}}
+    messages = [showing(words(words_before), low), assistant("a"), user("b")]
+    sizes = [indexed(cleared(messages, placeholder="x" * 4 * n)).tokens for n in (10, 60)]
+    per_token = (sizes[1] - sizes[0]) / 50
+    as_long = 10 + int((indexed(messages).tokens - sizes[0]) / per_token)
+    left = cleared(messages, placeholder="x" * 4 * as_long)
+    assert indexed(left).tokens == indexed(messages).tokens
+    assert left[0] == showing(words(words_before), words("x" * 4 * as_long))
+
+
 def test_again_changes_nothing() -> None:
     """A note is text."""
     once = cleared([showing(IMAGE, AUDIO), assistant("a"), user("b")])

@@ -166,6 +166,13 @@ class TestAlgebra:
         assert len({pipeline, pickle.loads(pickle.dumps(pipeline))}) == 1
         assert pipeline.name == "Pipeline"
 
+    def test_repr_says_what_was_said(self) -> None:
+        """A trigger that always fires and a target that follows from the trigger go without saying."""
+        assert repr(Pipeline()) == "Pipeline()"
+        assert repr(Pipeline(trigger=turns_exceed(2))) == "Pipeline(trigger=turns_exceed(2))"
+        assert repr(Pipeline(target=turns_exceed(2))) == "Pipeline(target=turns_exceed(2))"
+        assert compact_sync(turns(1), Pipeline(trigger=turns_exceed(2)), counter="chars/4").outcome == "unchanged"
+
     @pytest.mark.parametrize("wrong", [None, 7, "Truncation"])
     def test_what_is_no_strategy(self, wrong: Any) -> None:
         """Fails where it is written."""

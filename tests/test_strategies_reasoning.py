@@ -68,6 +68,14 @@ def test_a_tool_group_keeps_calls_and_results() -> None:
     assert validate(index.messages()) == []
 
 
+def test_what_holds_no_thought_is_the_same_object() -> None:
+    """Also beside one that does, in a group that changes."""
+    messages = [user("q"), thinking(call("1")), result("1"), assistant("a"), user("r")]
+    left = cleared(messages)
+    assert "reasoning" not in left[1]
+    assert left[2] is messages[2]
+
+
 def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
     """There is nothing left of it."""
     messages = [user("q"), thought("a"), thought("b"), assistant("a"), user("r")]

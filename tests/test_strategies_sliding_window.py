@@ -92,6 +92,18 @@ class TestWhatStays:
         run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
         assert [text.split("\n")[-1][:6] for text in shown(index.messages())] == ["q3", "look()", "a3", "q"]
 
+    def test_a_collapsed_tool_call_is_of_the_turn_it_stands_in(self) -> None:
+        """It goes with the question before it and the answer after it, and the next question begins another step."""
+        index = indexed([*tool_turns(2), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        assert list(edits_of(SlidingWindow(), index)) == [Drop([0, -1, 3], REASON), Drop([4, -2, 7], REASON)]
+
+    def test_answers_of_two_turns_are_two_steps(self) -> None:
+        """Also where the question between them stays."""
+        index = indexed(turns(3))
+        index.pin([2])
+        assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
+
     def test_a_kept_group_within_an_old_turn(self) -> None:
         """The rest of its turn goes."""
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from compaction.strategies import (
     StepBegan,
     StepEnded,
     Steps,
+    Strategy,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
@@ -51,6 +53,15 @@ class TestOrder:
         edits = list(edits_of(strategy, index))
         assert [type(edit).__name__ for edit in edits] == ["Rewrite", "Rewrite"]
         assert index.tokens <= strategy.budget
+
+    def test_the_budget_to_the_token_is_enough(self) -> None:
+        """No edit more is asked for than brings the request down to it."""
+        index = indexed(tool_turns(4))
+        next(edits_of(CLEAR, index))
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens)
+        index = indexed(tool_turns(4))
+        assert len(list(edits_of(strategy, index))) == 1
+        assert index.tokens == strategy.budget
 
     def test_or_each_runs_to_its_own_target(self) -> None:
         """With ``early_stop=False``, all of them; the fallback still only if they do not suffice."""
@@ -237,6 +248,22 @@ class TestTheStrategyThatRuns:
         else:
             steps.close()
         assert tidied == [True]
+
+    def test_the_end_does_not_wait_for_the_collector(self) -> None:
+        """Although somebody else still holds on to it."""
+        held: list[Steps] = []
+
+        class Holds(Strategy):
+            def __call__(self, index: MessageIndex) -> Steps:
+                held.append(self.steps())
+                return held[0]
+
+            def steps(self) -> Steps:
+                yield Drop(0)
+
+        index = indexed(turns(4, words=20))
+        list(edits_of(TokenBudgetComposed([Holds()], budget=index.tokens - 1), index))
+        assert [inspect.getgeneratorstate(steps) for steps in held] == [inspect.GEN_CLOSED]
 
 
 class TestBadArguments:

@@ -25,6 +25,7 @@ from compaction import (
 )
 from compaction.errors import ConfigurationError
 from compaction.marks import marked
+from compaction.messages import ToolCall
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
 from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
@@ -74,7 +75,12 @@ class TestStrategy:
         """The newest tool group and what follows it."""
         index = indexed(tool_turns(2))
         assert [edit.group for edit in edits_of(ToolResult(Clear()), index) if isinstance(edit, Rewrite)] == [1]
-        assert ToolResult().style == Collapse()
+        assert (ToolResult().style, ToolResult().keep, ToolResult().at_least) == (Collapse(), last(groups=2), 0)
+
+    def test_when_it_is_asked_for_it_takes_every_gain(self) -> None:
+        """Trigger, target and the least gain do not count then; the style and what is kept do."""
+        strategy = ToolResult(Clear(), trigger=never, target=always, keep=nothing, at_least=9_000)
+        assert strategy.forced() == ToolResult(Clear(), keep=nothing)
 
     def test_what_was_said_is_not_touched(self) -> None:
         """However long it is."""
@@ -121,6 +127,36 @@ class TestStrategy:
 
         messages = around(call("1"), result("1", LONG), call("2", name="secret"), result("2", LONG))
         assert [message["content"] for message in left(messages, style) if message["role"] == "tool"] == [LONG, "(gone)"]
+
+    def test_a_style_is_asked_about_tool_calls_alone(self) -> None:
+        """Whatever else might be shortened is not its business."""
+        asked: list[GroupKind] = []
+
+        def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
+            return lambda group: asked.append(group.kind)
+
+        assert left([*around(call("1"), result("1")), assistant("b")], style)
+        assert asked == [GroupKind.TOOL_CALL]
+
+    @pytest.mark.parametrize(("saved", "taken"), [(0, False), (1, True)])
+    def test_a_gain_is_a_token_at_least(self, saved: int, taken: bool) -> None:
+        """To change a message costs a prompt cache; for nothing it stays as it is."""
+
+        def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
+            return Clear(placeholder="y" * (400 - 4 * saved))(index)
+
+        messages = around(call("1"), result("1", "x" * 400))
+        assert (left(messages, style) != messages) is taken
+
+    def test_a_group_that_gains_nothing_is_passed_over(self) -> None:
+        """Those after it may gain."""
+        messages = around(call("1"), result("1", "x" * 400), call("2"), result("2", "x" * 4_000))
+        assert [
+            message["content"] for message in left(messages, Clear(placeholder="y" * 400)) if message["role"] == "tool"
+        ] == [
+            "x" * 400,
+            "y" * 400,
+        ]
 
     def test_gains_less_than_nothing_are_not_taken(self) -> None:
         """Whatever a style says."""
@@ -238,6 +274,20 @@ class TestHeadTail:
         text = "x" * (300 + 31 + 16 + extra)
         assert (self.cut(text, 300) == text) is (extra == 0)
 
+    @pytest.mark.parametrize(("chars", "at", "cut"), [(60, 30, 30), (60, 29, 40), (2_400, 1_400, 1_400), (2_400, 1_399, 1_600)])
+    def test_how_close_by_a_line_must_end(self, chars: int, at: int, cut: int) -> None:
+        """A sixth of what stays, and 200 characters at most."""
+        assert self.cut("x" * at + "\n" + "y" * 5_000, chars).index("\n[...") == cut
+
+    def test_a_line_end_goes_with_the_line_before_it(self) -> None:
+        """The end of the text begins with the next line."""
+        assert self.cut("x" * 500 + "\n" + "z", 6).endswith("cut ...]\nz")
+
+    def test_nothing_to_cut_is_no_edit(self) -> None:
+        """A style says so, for it costs nothing to leave a group alone."""
+        index = indexed(around(call("1"), result("1", "short")))
+        assert HeadTail()(index)(index.group(1)) is None
+
     def test_even_one_character(self) -> None:
         """The smallest size leaves the note."""
         assert self.cut("x" * 999, 1) == "\n[... 999 characters cut ...]\n"
@@ -341,6 +391,20 @@ class TestCollapse:
         newest = [user("q"), call("1"), result("1", LONG)]
         assert left(newest, Collapse()) == newest
 
+    def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
+        """Around the length where both are as long: there is a line just where it is shorter."""
+        style = Collapse()
+        compared: set[int] = set()
+        for chars in range(170, 200):
+            index = indexed(around(call("1"), result("1", "y" * chars)))
+            group = index.group(1)
+            edit = style(index)(group)
+            line = index.format.stand_in(marked(style.describe(group), by="ToolResult"))
+            longer = index.measure(line)[0] - group.tokens
+            compared.add(longer)
+            assert (edit is not None) is (longer < 0), chars
+        assert {-1, 0, 1} <= compared
+
     def test_each_group_gets_its_own_line_in_place(self) -> None:
         """Order stays, and what was dropped before does not come back."""
         index = indexed([*tool_turns(3), user("q")])
@@ -364,5 +428,7 @@ def test_a_call_in_few_words() -> None:
     """Long or deep arguments are no trouble."""
     read = indexed([call("1", arguments='{"a": {"b": null}, "c": "d\\ne"}')]).group(0).messages[0]
     assert brief_call(next(read.tool_calls())) == 'look(a={"b": null}, c=d e)'
+    assert brief_call(ToolCall("1", "look", json.dumps({"a": ["é"]}))) == 'look(a=["é"])'
+    assert brief_call(ToolCall("1", "look", "x" * 80)) == f"look({'x' * 80})"
     deep = indexed([call("1", arguments="[" * 100_000)]).group(0).messages[0]
     assert len(brief_call(next(deep.tool_calls()))) == len("look()") + 80 + len(" ... ")

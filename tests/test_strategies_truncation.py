@@ -121,6 +121,14 @@ class TestWhatStays:
             assert [group.is_collapsed for group in each.included_groups] == [False, False, True, False, False]
             assert shown(each.messages())[0] == "a3"
 
+    def test_a_collapsed_tool_call_is_no_summary(self) -> None:
+        """What is older than it goes before it, and nothing is asked for twice."""
+        index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        done = run_sync(index, Truncation(keep=nothing))
+        assert [edit.groups for edit in done.edits if isinstance(edit, Drop)] == [(1,), (-1,), (4,), (5,), (-2,), (8,), (0,)]
+        assert done.refused == ()
+
     def test_nothing_to_do(self) -> None:
         """A trigger that rests, an empty conversation, a conversation of instructions alone."""
         for messages in ([], [system("s")], [system("s"), system("t")]):
@@ -174,6 +182,17 @@ class TestSystem:
             ((2,), True),
         ]
         assert done.outcome == "compacted"
+
+    def test_what_is_kept_is_kept_then_too(self) -> None:
+        """Only instructions go in that pass, and none that is to stay."""
+        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
+        assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
+
+    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
+        """An answer that only an instruction led up to could not go before that."""
+        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
+        strategy = Truncation(keep=nothing, drop_system=True)
+        assert left(strategy, messages, format="anthropic") == ["q", "b"]
 
     def test_not_while_a_conversation_can_still_go(self) -> None:
         """They are the very last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 from scripted import Awaited, Scripted
 
@@ -21,7 +22,7 @@ from compaction import (
     validate,
 )
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
-from compaction.marks import read_mark
+from compaction.marks import marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
@@ -201,7 +202,87 @@ def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
     assert outcome.outcome == "compacted"
 
 
+def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> None:
+    """The note goes with the summary, and the summary without it if need be; asked for once, it is not asked for again."""
+    chat = [SYSTEM, *turns(5)]
+    long = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="A note. " * 900)
+    outcome = summarized(chat, long)
+    assert (outcome.messages[0] is SYSTEM, outcome.outcome, len(outcome.refused)) == (True, "compacted", 1)
+    short = attrs.evolve(long, summarizer=Scripted("Middle."), system_note="A note.")
+    assert summarized(chat, short).refused == ()
+    pinned = summarized(chat, short, pin=lambda message: message.is_system)
+    assert (pinned.outcome, pinned.refused) == ("compacted", ())
+    nowhere = summarized(turns(5), short)
+    assert (nowhere.outcome, len(nowhere.messages)) == ("compacted", 3)
+
+
+def test_a_collapsed_tool_call_is_no_earlier_summary() -> None:
+    """There is nothing to update yet; its text is among what is new."""
+    scripted = Scripted("All of it.")
+    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
+    compact_sync(chat, ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2)), counter="chars/4")
+    assert (scripted.requests[0].previous, scripted.requests[0].originals) == (None, ())
+
+
+def test_the_summary_of_another_strategy_stays() -> None:
+    """Who wrote it updates it."""
+    scripted = Scripted("Ours.")
+    theirs = said("user", marked("Theirs. " * 20, by="Others"))
+    outcome = summarized([theirs, *turns(5)], Summarization(scripted, keep=last(messages=2)))
+    assert outcome.messages[0] is theirs
+    assert scripted.requests[0].previous is None
+
+
+def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
+    """It is there to stand before an answer, where a format wants something to."""
+    scripted = Scripted("Ours.")
+    theirs = said("user", marked("Theirs. " * 20, by="Others"))
+    asked, answered = turns(1)
+    chat = [theirs, asked, answered, *turns(1, start=2)[:1], said("user", "now?")]
+    summarized(chat, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)), format="anthropic")
+    assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
+
+
+def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
+    """However little is new."""
+    scripted = Scripted("First. " * 60, "Second.")
+    budget = SummaryBudget(ratio=0.01, floor=1)
+    index = MessageIndex(turns(5), counter="chars/4")
+    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
+    index.append(turns(2, start=6))
+    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
+    assert scripted.requests[1].previous is not None
+    assert scripted.requests[1].budget == index.counter.count_text(scripted.requests[1].previous)
+
+
+def test_places_of_originals_are_ranges() -> None:
+    """One message by its number, more in a row by the first and the last."""
+    chat = turns(5)
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2)))
+    assert "messages 1, 3, 5, 7" in "".join(texts(outcome.messages))
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=last(messages=2)))
+    assert "messages 0-7" in "".join(texts(outcome.messages))
+
+
 # ---------------------------------------------------------------- when it asks
+
+
+def test_when_it_is_asked_for_it_summarizes_whatever_is_new() -> None:
+    """Trigger, target and share do not count then; a focus takes the place of the configured one, none leaves that."""
+    strategy = Summarization(Scripted("x"), trigger=never, keep=last(messages=2), focus="prices", least_share=0.9)
+    for focus, wanted in (("dates", "dates"), (None, "prices")):
+        forced = strategy.forced(focus)
+        assert forced == attrs.evolve(strategy, trigger=always, target=never, least_share=0.0, focus=wanted)
+        assert summarized(turns(5), forced).outcome == "compacted"
+
+
+@pytest.mark.parametrize(("share", "asked"), [(0.5, 1), (0.51, 0)])
+def test_the_share_itself_is_enough(share: float, asked: int) -> None:
+    """Half of the view is new, and half is asked for."""
+    scripted = Scripted("x")
+    said_alike = [said("user", "word " * 90), said("user", "word " * 90)]
+    summarized(said_alike, Summarization(scripted, keep=last(messages=1), least_share=share))
+    assert len(scripted.requests) == asked
 
 
 def test_nothing_is_asked_when_there_is_nothing_new() -> None:
@@ -250,6 +331,20 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
     assert not index.is_cooling(strategy.name)
 
 
+def test_a_success_forgets_earlier_failures() -> None:
+    """The next failure is a first one again, and rests as long as that."""
+    scripted = Scripted(SummaryFailed("down"), "Up again.", SummaryFailed("down"))
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(turns(5), counter="chars/4")
+    for now in (0.0, 60.0, 120.0):
+        index.context = RunContext(now=now)
+        index.append(turns(5, start=int(now)))
+        run_sync(index, strategy)
+    assert (len(scripted.requests), index.is_cooling(strategy.name)) == (3, True)
+    index.context = RunContext(now=180.0)
+    assert not index.is_cooling(strategy.name)
+
+
 def test_without_a_clock_there_is_no_rest() -> None:
     """No clock is ever looked up: without one passed in, each run tries."""
     scripted = Scripted(SummaryFailed("down"))
@@ -277,6 +372,35 @@ def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -
     assert (failure.strategy, "stays as it is" in failure.policy) == ("Summarization", True)
 
 
+def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
+    """By a token at least: at each length of the answer it is taken just if that is so."""
+    chat = [said("user", "word " * 90), said("user", "now?")]
+    frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
+    room = MessageIndex(chat, counter="chars/4").tokens - frame
+    for more in (-1, 0, 1):
+        outcome = summarized(chat, Summarization(Scripted("x" * 4 * (1 + room + more)), keep=last(messages=1)))
+        assert outcome.outcome == ("compacted" if more < 0 else "degraded")
+
+
+def test_a_digest_that_would_not_do_either_is_told() -> None:
+    """Then nothing changes, and the failure says both."""
+    chat = [said("user", "word " * 9), said("user", "now?")]
+    outcome = summarized(
+        chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=1), on_failure="digest", least_share=0.0)
+    )
+    assert (outcome.messages, outcome.outcome) == (chat, "degraded")
+    assert "a digest would not do either" in outcome.failures[0].policy
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "digest", "drop"])
+def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
+    """It would fail each time: the caller learns of it, whatever the policy."""
+    with pytest.raises(ConfigurationError, match="no model"):
+        summarized(
+            turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
+        )
+
+
 def test_a_digest_may_take_over() -> None:
     """on_failure="digest": a summary made without a model, and the failure is still told."""
     outcome = summarized(
@@ -289,12 +413,21 @@ def test_a_digest_may_take_over() -> None:
 
 def test_dropping_is_only_done_when_told_so() -> None:
     """on_failure="drop" is Hermes' documented behaviour, and no default."""
-    assert Summarization(Scripted("x")).on_failure == "keep"
+    assert (Summarization(Scripted("x")).on_failure, Summarization(Scripted("x")).keep) == ("keep", last(groups=4))
     chat = [SYSTEM, *turns(5)]
     outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop"))
     assert outcome.messages == [SYSTEM, *chat[-2:]]
     assert outcome.outcome == "degraded"
-    assert "8 groups were dropped" in outcome.failures[0].policy
+    assert outcome.failures[0].policy.startswith("8 groups were dropped")
+
+
+def test_what_the_format_needs_is_not_dropped_either() -> None:
+    """A summary could stand first, an answer cannot: the question before it stays, and nothing is asked for in vain."""
+    chat = [said("user", "word " * 90), said("assistant", "yes"), said("user", "now?")]
+    strategy = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop")
+    outcome = summarized(chat, strategy, format="anthropic")
+    assert (outcome.messages, outcome.refused) == (chat, ())
+    assert "0 groups were dropped" in outcome.failures[0].policy
 
 
 def test_raising_changes_nothing() -> None:

@@ -162,6 +162,14 @@ class TestFedBack:
         assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
         assert index.to_dict()["pinned"] == []
 
+    def test_a_view_cut_where_its_edits_cannot_stand_with_something_new(self) -> None:
+        """The same where the list goes on: it is all there is, and what the view left out does not come back."""
+        index = indexed([system("s"), *turns(2), user("q3")])
+        index.apply(Drop([1, 3]))
+        given = [*index.messages()[:2], assistant("another a2")]
+        index.sync(given)
+        assert (index.messages(), index.edits) == (given, ())
+
     def test_a_late_result_after_a_cut(self) -> None:
         """It brings its call back, although the view that was fed back did not show it."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
@@ -210,6 +218,23 @@ class TestDivergence:
         assert [edit.reason for edit in index.edits] == ["early", "late but not touched"]
         assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
 
+    def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
+        """A call was dropped with its result; without the result it is another call, and comes back."""
+        messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.apply(Drop([1], "answered"))
+        index.sync([*messages[:2], user("never mind"), assistant("fine"), user("r")])
+        assert (shown(index.messages()), index.edits) == (["q", "1", "never mind", "fine", "r"], ())
+
+    def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
+        """What was asked for after it stands, if it may."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([3], "the last question now"))
+        index.apply(Drop([1], "still an old one"))
+        index.sync([*messages[:4], assistant("another a2")])
+        assert [edit.reason for edit in index.edits] == ["still an old one"]
+
     def test_a_summary_of_what_was_cut_is_undone(self) -> None:
         """With every edit that names it; a summary of what stays keeps its originals, under a new id if need be."""
         messages = [system("s"), *turns(4, words=40)]
@@ -245,10 +270,10 @@ class TestDivergence:
         """What was pinned by id stays pinned as far as it is still there."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
-        index.pin([1, 5])
+        index.pin([0, 1, 5])
         index.sync(messages[:3])
-        assert [group.pinned for group in index.included_groups] == [False, True, False]
-        assert index.to_dict()["pinned"] == [1]
+        assert [group.pinned for group in index.included_groups] == [True, True, False]
+        assert index.to_dict()["pinned"] == [0, 1]
 
     def test_a_pinned_summary_outlives_a_cut(self) -> None:
         """Under the id it has then."""

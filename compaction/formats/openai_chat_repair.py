@@ -146,7 +146,6 @@ class _Pairing:
         given = f"call_{index}_{position}"
         while given in taken:
             given += "_"
-        taken.add(given)
         rule, text = ("duplicate-call-id", "its id is another call's") if identifier else ("call-without-id", "it has no id")
         self.changes.add(index, f".tool_calls[{position}]", rule, text, f"it was given the id {given!r}")
         return given

@@ -61,8 +61,7 @@ class TokenBudgetComposed(Strategy):
             yield from self._part(strategy(index), index)
             if self.early_stop and not over(index):
                 break
-        if over(index):
-            yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
+        yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
         yield StepEnded(self, ~over, not over(index))
 
     def _part(self, steps: Steps, index: MessageIndex) -> Generator[Any, Any, None]:

@@ -49,13 +49,15 @@ class ToolResult(CompactionStrategy):
         saved = 0
         shorten = self.style(index)
         for group in self.rewritable(index):
-            if group.kind is not GroupKind.TOOL_CALL or group.pending:
+            if group.kind is not GroupKind.TOOL_CALL:
                 continue
             if not held and self.target(index):
                 return
             edit = shorten(group)
-            gain = 0 if edit is None else group.tokens - sum(index.measure(message)[0] for message in edit.messages if message)
-            if edit is None or gain <= 0:
+            if edit is None:
+                continue
+            gain = group.tokens - sum(index.measure(message)[0] for message in edit.messages if message)
+            if gain <= 0:
                 continue
             held.append(edit)
             saved += gain
