@@ -218,3 +218,15 @@ def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
     assert again.included.tokens == index.included.tokens
     alone = MessageIndex([answer[1].raw], counter="chars/4", format=anthropic)
     assert alone.included_groups[0].kind.value == "user"
+
+
+def test_a_gap_closes_as_far_as_it_can() -> None:
+    """Before the last gap so much may go that what stays follows what is before; a call counts by its first message."""
+    index = index_of("uauauaua")
+    assert [group.id for group in replaceable(index, chosen(index, [2, 3, 4, 6]))] == [2, 3, 6]
+    said: list[Raw] = [{"role": ROLES[role], "content": f"{role} " * 20 + "."} for role in "uauau"]
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    index = MessageIndex([*said, call, result, said[1], said[0], said[1]], counter="chars/4", format=anthropic)
+    assert [group.id for group in index.included_groups] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
+    assert [group.id for group in replaceable(index, chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]
