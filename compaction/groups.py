@@ -280,7 +280,6 @@ class Grouping:
                     record = answered
         if record is None and (record := self._begun.get("")) is not None:
             record.kind = GroupKind.TOOL_CALL
-            record.reasoning_only = False
         if record is not None:
             record.ordinals.append(ordinal)
             return record
