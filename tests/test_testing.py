@@ -15,7 +15,19 @@ import pytest
 from chats import assistant, call, result, user
 from hypothesis import Phase, find, given, settings
 
-from compaction import Drop, GroupKind, MessageIndex, Problem, Request, Rewrite, RunContext, Together, validate
+from compaction import (
+    Drop,
+    GroupKind,
+    MessageIndex,
+    Problem,
+    Request,
+    Rewrite,
+    RunContext,
+    Together,
+    compact_sync,
+    last,
+    validate,
+)
 from compaction.errors import CompactionError, ConfigurationError
 from compaction.formats import OpenAIChat
 from compaction.marks import read_mark
@@ -204,6 +216,17 @@ def test_new_faults_are_told_from_old_ones() -> None:
     check_strategy(shorten, messages=[{"role": "user", "content": "short"}, stays], format=Strict())
     with pytest.raises(LawBroken, match="too-short in group"):
         check_strategy(shorten, messages=[{"role": "user", "content": "short"}, changes, stays], format=Strict())
+
+
+def test_a_second_result_is_the_same_fault_without_its_call() -> None:
+    """It answers nothing, whether the call it repeats an answer to is there or gone; so does that of a legacy function."""
+    asked = {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}}
+    said = {"role": "function", "name": "now", "content": "noon"}
+    strategy = Truncation(keep=last(groups=2))
+    for messages in ([asked, said, result("9"), said, user()], [call("1"), result("1"), result("9"), result("1"), user()]):
+        assert [problem.rule for problem in validate(messages)] == ["result-without-call", "duplicate-result"]
+        assert compact_sync(messages, strategy, counter="chars/4").edits
+        check_strategy(strategy, messages=messages)
 
 
 def test_what_a_strategy_raises_comes_out() -> None:

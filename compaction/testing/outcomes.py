@@ -18,7 +18,11 @@ from ..outcome import CompactionResult
 __all__ = ["Outcome", "broken_law", "described"]
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
-_SAME_FAULT: Final = {"pending-call": "call-without-result", "duplicate-result": "result-without-call"}
+_SAME_FAULT: Final = {
+    "pending-call": "call-without-result",
+    "duplicate-result": "result-without-call",
+    "function-without-call": "result-without-call",
+}
 """Rules whose name depends on what stands around the message; the fault is the same."""
 _INSERTED: Final = -1
 """What all inserted groups count as."""
