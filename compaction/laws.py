@@ -19,7 +19,7 @@ __all__ = ["protection", "refusal", "rewritable"]
 
 
 def refusal(projection: Projection, edit: Edit) -> str | None:
-    """The rule an edit would break, or ``None`` if it may happen. O(the groups it names).
+    """The rule an edit would break, or ``None`` if it may happen. O(the groups it names, what is gone before them).
 
     That included tokens do not grow is judged after the edit is done, by the sums; a `Together` is judged part by part as it is
     done. Both are the index's business.
