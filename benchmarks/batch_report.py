@@ -28,9 +28,9 @@ from langchain_core.messages import convert_to_messages, convert_to_openai_messa
 from langchain_core.messages.utils import trim_messages
 
 from compaction import compact_sync, last
-from compaction.batch.job import Job, handle
-from compaction.batch.lines import Line
-from compaction.batch.tally import Tally
+from compaction.batch.counts import BatchCounts
+from compaction.batch.job import Job, compact_row
+from compaction.batch.json_lines import JsonLine
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken
 from compaction.triggers import tokens_exceed
@@ -104,7 +104,7 @@ def floor(chat: Chat) -> bytes:
 
 
 def ours(chat: Chat) -> bytes:
-    done: bytes = handle(chat.job, Line(chat.line), Tally())
+    done: bytes = compact_row(chat.job, JsonLine(chat.line), BatchCounts())
     return done
 
 
@@ -185,17 +185,17 @@ def shares_section(sets: dict[str, list[Chat]]) -> Section:
     return Section("batch-shares", table(heads, rows), tuple(claims))
 
 
-def compacted_lines(chats: Sequence[Chat]) -> list[tuple[Line, list[Any]]]:
+def compacted_lines(chats: Sequence[Chat]) -> list[tuple[JsonLine, list[Any]]]:
     """Each line, read, and the messages of it that stay."""
-    found: list[tuple[Line, list[Any]]] = []
+    found: list[tuple[JsonLine, list[Any]]] = []
     for chat in chats:
-        line = Line(chat.line)
+        line = JsonLine(chat.line)
         result = compact_sync(line.read(), chat.job.strategy, **chat.job.options)
         found.append((line, result.messages))
     return found
 
 
-def write_all(lines: Sequence[tuple[Line, list[Any]]]) -> None:
+def write_all(lines: Sequence[tuple[JsonLine, list[Any]]]) -> None:
     for line, messages in lines:
         line.write(messages)
 

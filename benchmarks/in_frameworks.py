@@ -70,16 +70,16 @@ def machine(date: str) -> str:
 def agent_framework_rows() -> list[tuple[str, str, float, float]]:
     from agent_framework import ContextWindowCompactionStrategy
 
-    from compaction.integrations.agent_framework import as_strategy
+    from compaction.integrations.agent_framework import as_framework_strategy
 
     theirs = ContextWindowCompactionStrategy(max_context_window_tokens=WINDOW, max_output_tokens=1_000)
-    ours = as_strategy(presets.context_window(WINDOW), counter="chars/4")
+    ours = as_framework_strategy(presets.context_window(WINDOW), counter="chars/4")
     their_first, their_later = strategy_times(theirs)
     our_first, our_later = strategy_times(ours)
     provider_first, provider_later = provider_times()
     return [
-        ("Agent Framework, `as_strategy`", "in the tool loop", their_later, our_later),
-        ("Agent Framework, `as_strategy`", "first of a run", their_first, our_first),
+        ("Agent Framework, `as_framework_strategy`", "in the tool loop", their_later, our_later),
+        ("Agent Framework, `as_framework_strategy`", "first of a run", their_first, our_first),
         ("Agent Framework, `CompactionProvider`", "in the tool loop", their_later, provider_later),
         ("Agent Framework, `CompactionProvider`", "first of a run", their_first, provider_first),
     ]
@@ -113,13 +113,14 @@ def provider_times() -> tuple[float, float]:
 
 
 async def _provider_times() -> tuple[float, float]:
+    from compaction.integrations import IntegrationOptions
     from compaction.integrations.agent_framework import agent_framework
     from compaction.integrations.agent_framework.run_view import RunView
-    from compaction.integrations.following import Conversation, Following
+    from compaction.integrations.conversation import FrameworkConversation
 
     history = peer_messages(conversation(MESSAGES))
-    following = Following(strategy=presets.context_window(WINDOW), counter="chars/4")
-    known = Conversation(following, agent_framework)
+    options = IntegrationOptions(strategy=presets.context_window(WINDOW), counter="chars/4")
+    known = FrameworkConversation(options, agent_framework)
     await known.view(history)
     run_view, run = RunView(known, "in_memory", "Shop"), _copies(history)
 

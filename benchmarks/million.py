@@ -34,7 +34,7 @@ from compaction.batch import compact_files
 if __name__ == "__main__":
     workers = int(sys.argv[4])
     if sys.argv[5] == "ray":
-        from compaction.batch.ray import ray_workers
+        from compaction.batch import ray_workers
         workers = ray_workers(workers)
     done = compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=workers)
     tally = done.tally

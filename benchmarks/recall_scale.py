@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from compaction.recall import compaction_expand, compaction_grep
-from compaction.stores import Record, SQLiteStore
+from compaction.stores import SQLiteStore, StoredRecord
+from compaction.stores.recall import compaction_expand, compaction_grep
 
 from .tables import Section, table, written
 
@@ -30,7 +30,7 @@ VOCABULARY = 50_000
 FREQUENCIES = (0.9, 0.1, 0.01, 0.001, 0.00001)
 
 
-def records(count: int, start: int = 0) -> Iterator[Record]:
+def records(count: int, start: int = 0) -> Iterator[StoredRecord]:
     """Messages of 60 words each, drawn as words are in text (the k-th about 1/k as often), and a word of each frequency."""
     draw = random.Random(start)
     vocabulary = [f"w{rank}" for rank in range(1, VOCABULARY + 1)]
@@ -40,7 +40,7 @@ def records(count: int, start: int = 0) -> Iterator[Record]:
         told = [word_of(share) for share in FREQUENCIES if draw.random() < share]
         text = " ".join([f"line{place}", *(next(words) for _ in range(WORDS)), *told])
         about = {"by": "Offload", "reason": "scale", "tokens": 80}
-        yield Record.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+        yield StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
 
 
 def word_of(share: float) -> str:

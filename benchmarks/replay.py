@@ -1,4 +1,4 @@
-"""Replays the recorded sessions under our strategies, rules of thumb and other packages, and writes ``docs/benchmarks.md``.
+"""Replay of recorded sessions under our strategies, simple baselines and other packages; writes ``docs/benchmarks.md``.
 
     python -m benchmarks.replay docs/benchmarks.md
 
@@ -18,8 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from compaction.replay import Contender, Recording, ReplayResult, Score, recommend, replay
-from compaction.replay.intervals import macro
+from compaction.replay import Candidate, Recording, ReplayResult, Score, macro_average, recommend, replay
 
 from .peers import agent_framework_pipeline, hermes_compressor, langchain_middleware, langmem_summary
 from .peers.plots import plot_frontier
@@ -31,7 +30,7 @@ FILES: Final = {"coding": "coding_long", "service": "tau_long", "multi-agent": "
 LONGEST: Final = 1_000  # some peers take minutes at each window for one of 2,433 messages
 WINDOWS: Final = (8_000, 16_000, 32_000)
 PACKAGES: Final = ("compaction-toolkit", "agent-framework-core", "hermes-agent", "langchain", "langmem", "toktok-rs")
-CONTENDERS: Final[tuple[str | Contender, ...]] = (
+CANDIDATES: Final[tuple[str | Candidate, ...]] = (
     "adaptive",
     RECIPE,
     "context_window",
@@ -74,12 +73,12 @@ def main(target: Path) -> None:
     recordings = list(_recordings())
     parts: list[str] = []
     for window in WINDOWS:
-        result = replay(recordings, CONTENDERS, window=window, jobs=2, on_progress=_told(window))
+        result = replay(recordings, CANDIDATES, window=window, jobs=2, on_progress=_progress(window))
         plot = target.with_name(f"benchmarks-{window // 1_000}k.svg")
         plot_frontier(result, plot, OURS)
         parts.append(_section(result, window, plot.name))
     shipped = json.loads((ROOT / "examples" / "coding_session.json").read_text(encoding="utf-8"))
-    example = replay([Recording(id="coding_session", messages=_messages(shipped))], CONTENDERS, window=8_000)
+    example = replay([Recording(id="coding_session", messages=_messages(shipped))], CANDIDATES, window=8_000)
     parts.append("## The session this project ships, at 8k\n\n" + _table(example) + "\n\nOne session, so no intervals.\n")
     prices = example.setting.prices
     head = HEAD.format(
@@ -94,8 +93,8 @@ def main(target: Path) -> None:
     target.write_text("\n".join([head, *parts]), encoding="utf-8")
 
 
-def _told(window: int) -> Callable[[int, int], None]:
-    """What says on standard error how far it is."""
+def _progress(window: int) -> Callable[[int, int], None]:
+    """Return a function that reports progress on standard error."""
     return lambda done, total: print(f"{window:,}: {done:,} of {total:,} calls", file=sys.stderr)
 
 
@@ -113,8 +112,8 @@ def _messages(data: Any) -> list[Any]:
 
 
 def _section(result: ReplayResult, window: int, plot: str) -> str:
-    told = recommend(result)
-    reasons = "\n".join(f"- {reason}" for reason in told.reasons if " is out: " not in reason)
+    found = recommend(result)
+    reasons = "\n".join(f"- {reason}" for reason in found.reasons if " is excluded: " not in reason)
     difference = result.summary("adaptive").difference
     against = result.cheapest_baseline
     figures = ", ".join(f"{name} {_points(difference[name])}" for name in MEASURES)
@@ -142,7 +141,7 @@ def _table(result: ReplayResult) -> str:
 
 def _by_kind(result: ReplayResult) -> str:
     rows = [f"| strategy | {' | '.join(f'{kind}: cost | usable | old' for kind in FILES)} |", "|---|" + "---|" * 3 * len(FILES)]
-    for name in result.contenders:
+    for name in result.candidates:
         cells: list[str] = []
         for file in FILES.values():
             sessions = [each for each in result.exceeding if each.recording.where == file]
@@ -156,7 +155,11 @@ def _kind_cells(scores: Sequence[Score], whole: Sequence[Score]) -> list[str]:
     if not scores:
         return ["-"] * 3
     cost = sum(one.dollars / all.dollars for one, all in zip(scores, whole, strict=True)) / len(scores)
-    return [f"{cost:.2f}", _percent(macro([each.usable for each in scores])), _percent(macro([each.old for each in scores]))]
+    return [
+        f"{cost:.2f}",
+        _percent(macro_average([each.usable for each in scores])),
+        _percent(macro_average([each.old for each in scores])),
+    ]
 
 
 def _shown(name: str) -> str:

@@ -1,8 +1,9 @@
 """How much of what compaction leaves a provider would take: ours in every format, and others on chats.
 
 ``make bench-validity`` runs it and writes the tables into ``docs/validity.md``. Conversations are those of the property tests
-(`tests/wires.py`), plain chats made here for the others, and the recorded ones, converted to each format. An output counts as
-valid if it breaks no rule that its input did not break; in the table of others mistral_common's V13 judges beside our rules.
+(`tests/support/wires.py`), plain chats made here for the others, and the recorded ones, converted to each format. An output
+counts as valid if it breaks no rule that its input did not break; in the table of others mistral_common's V13 judges beside our
+rules.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ def generated(cases: int) -> dict[MessageFormat, list[list[Raw]]]:
     """Conversations of each format, as the property tests draw them."""
     from hypothesis import HealthCheck, given, settings
     from hypothesis.strategies import SearchStrategy
-    from wires import anthropic_conversations, gemini_conversations, responses_conversations
 
     from compaction.testing import conversations
+    from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations
 
     sources = (conversations(pending=True), responses_conversations(), anthropic_conversations(), gemini_conversations())
     drawing = settings(
@@ -231,9 +232,9 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=5, help="recorded conversations of each file")
     parser.add_argument("--corpus", type=Path, default=ROOT.parent / "shared" / "corpus" / "dev")
     arguments = parser.parse_args()
-    sys.path.append(str(ROOT / "tests"))
+    sys.path.append(str(ROOT))
     logging.disable(logging.WARNING)
-    from wires import STRATEGIES
+    from tests.support.wires import STRATEGIES
 
     logs = recorded(arguments.corpus, arguments.each)
     of_logs = {format: [convert(chat, to=format, format=openai_chat).messages for chat in logs] for format in FORMATS}

@@ -12,27 +12,28 @@
 from __future__ import annotations
 
 from . import presets, strategies, triggers
-from .context import RunContext
-from .edits import Drop, Edit, Refusal, Replace, Request, Rewrite, Together
 from .errors import BudgetUnsatisfiable, CompactionError
-from .formats import Problem, Repair
-from .groups import GroupKind, MessageGroup
-from .index import MessageIndex
-from .messages import Message
-from .metrics import Metrics
-from .outcome import CompactionResult, Step
-from .run import (
-    apply_compaction,
-    apply_compaction_sync,
-    compact,
-    compact_sync,
-    run,
-    run_sync,
+from .formats import Problem, Repair, repair, validate
+from .index import (
+    Drop,
+    Edit,
+    GroupKind,
+    MessageGroup,
+    MessageIndex,
+    Metrics,
+    Refusal,
+    Replace,
+    Request,
+    Rewrite,
+    RunContext,
+    Together,
 )
+from .messages import Message
+from .result import CompactionResult, Step
+from .run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync
 from .selectors import everything, first, kinds, last, nothing, pinned, system, tools
 from .strategies import Pipeline
 from .tokens import TokenCounter, counter
-from .validity import repair, validate
 
 __all__ = [
     "BudgetUnsatisfiable",

@@ -1,4 +1,4 @@
-"""Argument checks for attrs classes: each fails at construction and names class, argument, rule and value.
+"""Validators for attrs classes, whose errors name the class, the argument, the rule and the value.
 
 >>> import attrs
 >>> @attrs.frozen
@@ -21,7 +21,7 @@ from .errors import ConfigurationError
 __all__ = ["Validator", "above", "count", "share", "whole"]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
-"""What attrs calls with the instance, the attribute and the value."""
+"""A function that attrs calls with the instance, the attribute and the value."""
 
 
 def _fail(instance: Any, attribute: attrs.Attribute[Any], rule: str, value: Any) -> ConfigurationError:
@@ -29,7 +29,7 @@ def _fail(instance: Any, attribute: attrs.Attribute[Any], rule: str, value: Any)
 
 
 def count(least: int = 0) -> Validator:
-    """A whole number, ``least`` or more."""
+    """Return a validator for whole numbers of ``least`` or more."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -39,19 +39,19 @@ def count(least: int = 0) -> Validator:
 
 
 def whole(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """A whole number of either sign."""
+    """Validate a whole number of either sign."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise _fail(instance, attribute, "a whole number", value)
 
 
 def share(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """A share of something: above 0 and at most 1."""
+    """Validate a share: above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise _fail(instance, attribute, "a share above 0 and at most 1", value)
 
 
 def above(limit: float) -> Validator:
-    """A number above ``limit``."""
+    """Return a validator for numbers above ``limit``."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > limit:

@@ -1,24 +1,24 @@
-"""What can go wrong, as types.
+"""The exceptions of this package.
 
 ::
 
     CompactionError
-    ├── InputError                 what was passed in cannot be used
-    │   ├── InvalidMessage         a message: names its place, the field, the rule and the remedy
+    ├── InputError                 the input cannot be used
+    │   ├── InvalidMessage         a message cannot be read: names its place, the field, the rule and the remedy
     │   ├── UnknownFormat          no wire format fits, or more than one does
-    │   ├── UnknownCounter         no token counter of that name, or its vocabulary is not on disk
-    │   ├── UnreadableFile         a file of conversations that is not what it should be
-    │   └── StateError             a saved index, session or store that is corrupt, newer, or of other messages
+    │   ├── UnknownCounter         there is no token counter of that name, or its vocabulary is not on disk
+    │   ├── UnreadableFile         a file of conversations cannot be read
+    │   └── StateError             a saved index, session or store is corrupt, newer, or of other messages
     │       └── NotStored          a store has no message of that id in that session (compaction.stores)
-    ├── UnwritableFile             a file cannot be written; what was there before still is
-    ├── ConfigurationError         an argument out of range or of the wrong kind (also a ValueError)
-    ├── BudgetUnsatisfiable        what must stay is larger than the budget: names what holds the space, and what would help
-    ├── SummaryFailed              a summarizer gave nothing that can stand for the conversation
+    ├── UnwritableFile             a file cannot be written; its earlier content is kept
+    ├── ConfigurationError         an argument is out of range or of the wrong kind (also a ValueError)
+    ├── BudgetUnsatisfiable        what must stay is larger than the budget: lists what uses the space, and what would help
+    ├── SummaryFailed              a summarizer returned no usable summary
     ├── NoProgress                 a strategy repeats an edit that was refused
-    ├── StrategyError              a strategy broke its contract (yielded something that is no edit)
+    ├── StrategyError              a strategy broke its contract (yielded something that is not an edit)
     └── SyncDriverError            an awaitable reached the synchronous driver
 
-Every message says where, which rule, and what to do instead.
+Every message names the place, the rule, and what to do instead.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
     "BudgetUnsatisfiable",
     "CompactionError",
     "ConfigurationError",
-    "Held",
     "InputError",
     "InvalidMessage",
     "NoProgress",
+    "SpaceUse",
     "StateError",
     "StrategyError",
     "SummaryFailed",
@@ -47,20 +47,20 @@ __all__ = [
 
 
 class CompactionError(Exception):
-    """Base of every error this package raises on purpose."""
+    """The base of every error that this package raises on purpose."""
 
 
 class InputError(CompactionError):
-    """What was passed in cannot be used."""
+    """The input cannot be used."""
 
 
 class InvalidMessage(InputError):
     """A message cannot be read.
 
     Attributes:
-        where: Its place, as ``messages[3].role``.
-        rule: What should hold there.
-        remedy: What to do about it.
+        where: Its place, such as ``messages[3].role``.
+        rule: The rule it breaks.
+        remedy: How to fix it.
     """
 
     def __init__(self, where: str, rule: str, remedy: str) -> None:
@@ -78,19 +78,19 @@ class UnknownFormat(InputError):
 
 
 class UnknownCounter(InputError):
-    """No token counter of that name, or its vocabulary is not on disk."""
+    """There is no token counter of that name, or its vocabulary is not on disk."""
 
 
 class UnreadableFile(InputError):
-    """A file of conversations is not what it should be; names file and line."""
+    """A file of conversations cannot be read; names the file and the line."""
 
 
 class StateError(InputError):
-    """A saved index or session is corrupt, from a newer version, or of other messages."""
+    """A saved index, session or store is corrupt, from a newer version, or of other messages."""
 
 
 class UnwritableFile(CompactionError):
-    """A file cannot be written; what was there before still is."""
+    """A file cannot be written; its earlier content is kept."""
 
 
 class ConfigurationError(CompactionError, ValueError):
@@ -98,15 +98,15 @@ class ConfigurationError(CompactionError, ValueError):
 
 
 @attrs.frozen(kw_only=True)
-class Held:
-    """Something that takes room and did not go.
+class SpaceUse:
+    """A group, or the overhead of a request, that still takes up space after a run.
 
     Args:
         group: The group's id; ``None`` for what is sent outside the messages.
-        kind: What it is, such as ``"tool_call"``.
+        kind: Its kind, such as ``"tool_call"``.
         tokens: Its size.
         why: Why it is still there.
-        remedy: What would make room.
+        remedy: How to make room.
     """
 
     group: int | None
@@ -121,35 +121,35 @@ class Held:
 
 
 class BudgetUnsatisfiable(CompactionError):
-    """A hard budget cannot be met without breaking a rule; the conversation is as it was.
+    """A hard budget cannot be met without breaking a rule; the conversation is unchanged.
 
     Attributes:
-        tokens: Tokens that a request would still have sent.
-        wanted: The budget and the targets that were missed, in words.
-        holding: What holds the space, the largest first.
+        tokens: Tokens that a request would still send.
+        wanted: The budget and the targets that were missed, as expressions.
+        space_report: What uses the space, the largest first.
     """
 
-    def __init__(self, tokens: int, wanted: Sequence[str], holding: Sequence[Held]) -> None:
-        super().__init__(tokens, tuple(wanted), tuple(holding))
+    def __init__(self, tokens: int, wanted: Sequence[str], space_report: Sequence[SpaceUse]) -> None:
+        super().__init__(tokens, tuple(wanted), tuple(space_report))
         self.tokens = tokens
         self.wanted = tuple(wanted)
-        self.holding = tuple(holding)
+        self.space_report = tuple(space_report)
 
     def __str__(self) -> str:
-        held = "".join(f"\n  {each}" for each in self.holding)
-        return f"{self.tokens:,} tokens are left, but {' and '.join(self.wanted)} was to hold; the space is held by{held}"
+        uses = "".join(f"\n  {each}" for each in self.space_report)
+        return f"{self.tokens:,} tokens are left, which misses {' and '.join(self.wanted)}; the space is used by{uses}"
 
 
 class SummaryFailed(CompactionError):
-    """A summarizer gave nothing that can stand for what it was to summarize: says why, and what was tried."""
+    """A summarizer returned no usable summary; says why, and what was tried."""
 
 
 class NoProgress(CompactionError):
-    """A strategy repeats an edit that was refused before; it would never end."""
+    """A strategy repeats an edit that was refused before, so it would never end."""
 
 
 class StrategyError(CompactionError):
-    """A strategy broke its contract, for instance yielded something that is no edit."""
+    """A strategy broke its contract, for instance by yielding something that is not an edit."""
 
 
 class SyncDriverError(CompactionError):

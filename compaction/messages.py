@@ -19,11 +19,23 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-__all__ = ["Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult", "Writer"]
+__all__ = [
+    "CallOutline",
+    "MediaPart",
+    "Message",
+    "OtherPart",
+    "Outline",
+    "Part",
+    "ReasoningPart",
+    "TextPart",
+    "ToolCallPart",
+    "ToolResultPart",
+    "Writer",
+]
 
 
 @attrs.frozen(weakref_slot=False)
-class Text:
+class TextPart:
     """Words for a reader.
 
     Args:
@@ -36,7 +48,7 @@ class Text:
 
 
 @attrs.frozen
-class Reasoning:
+class ReasoningPart:
     """What the model thought before it spoke; providers differ on whether it may be resent.
 
     Args:
@@ -49,7 +61,7 @@ class Reasoning:
 
 
 @attrs.frozen(weakref_slot=False)
-class ToolCall:
+class ToolCallPart:
     """A request to run a tool.
 
     Args:
@@ -66,7 +78,7 @@ class ToolCall:
 
 
 @attrs.frozen
-class Media:
+class MediaPart:
     """An image, a sound, a video or a file: counted by table, never as text.
 
     Args:
@@ -83,24 +95,26 @@ class Media:
 
 
 @attrs.frozen(weakref_slot=False)
-class ToolResult:
+class ToolResultPart:
     """What a tool answered.
 
     Args:
         call_id: The id of the call it answers; empty if the message has none.
         text: The answer's text, parts joined by line ends.
         media: Images and files within it.
+        failed: Whether the tool failed, where the format says so; ``None`` where it does not. Not written: ``raw`` keeps it.
         raw: The wire part.
     """
 
     call_id: str
     text: str
-    media: tuple[Media, ...] = ()
+    media: tuple[MediaPart, ...] = ()
+    failed: bool | None = None
     raw: Any = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
-class Other:
+class OtherPart:
     """A part no rule knows: kept, counted as the JSON it is, never rewritten.
 
     Args:
@@ -112,7 +126,14 @@ class Other:
     raw: Any = attrs.field(default=None, eq=False, repr=False)
 
 
-Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Other
+Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | OtherPart
+
+
+CallOutline: TypeAlias = tuple[str, str, str, Any]
+"""A tool call that was only glanced at: its id, name and arguments, and the wire part."""
+
+Outline: TypeAlias = tuple[str, str | None, Sequence[CallOutline], str | None]
+"""A message that was only glanced at: its role, its one text, its calls, and the id of the call it answers."""
 
 
 class Writer(Protocol):
@@ -150,23 +171,33 @@ class Message:
     begins: tuple[str, ...] = ()
     resumes: tuple[str, ...] = ()
 
+    @classmethod
+    def of_outline(cls, outline: Outline, raw: Any, format: Writer) -> Message:
+        """Return the message that a format would read where it gave this outline."""
+        role, text, calls, answers = outline
+        if answers is not None:
+            return cls(role, (ToolResultPart(answers, text or ""),), raw, format)
+        parts: list[Part] = [] if text is None else [TextPart(text)]
+        parts += [ToolCallPart(*call) for call in calls]
+        return cls(role, tuple(parts), raw, format)
+
     @property
     def text(self) -> str:
         """The words of its text parts and tool results, joined by line ends; reasoning and calls left out."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart | ToolResultPart))
 
     @property
     def is_system(self) -> bool:
         """Whether it instructs the model: a system or developer message."""
         return self.role == "system" or self.role == "developer"
 
-    def tool_calls(self) -> Iterator[ToolCall]:
+    def tool_calls(self) -> Iterator[ToolCallPart]:
         """The calls it makes, in order."""
-        return (part for part in self.parts if isinstance(part, ToolCall))
+        return (part for part in self.parts if isinstance(part, ToolCallPart))
 
-    def tool_results(self) -> Iterator[ToolResult]:
+    def tool_results(self) -> Iterator[ToolResultPart]:
         """The results it carries, in order."""
-        return (part for part in self.parts if isinstance(part, ToolResult))
+        return (part for part in self.parts if isinstance(part, ToolResultPart))
 
     def evolve(self, *, text: str | None = None, parts: Sequence[Part] | None = None) -> Message:
         """A changed copy in the same format; unknown fields stay, and this message does not change.
@@ -189,14 +220,14 @@ def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
     changed: list[Part] = []
     placed = False
     for part in parts:
-        if isinstance(part, Text | ToolResult):
+        if isinstance(part, TextPart | ToolResultPart):
             if not placed:
                 changed.append(attrs.evolve(part, text=text))
                 placed = True
-            elif isinstance(part, ToolResult):
+            elif isinstance(part, ToolResultPart):
                 changed.append(part)
         else:
             changed.append(part)
     if not placed:
-        changed.append(Text(text))
+        changed.append(TextPart(text))
     return changed

@@ -1,11 +1,11 @@
-"""Known systems and good defaults: functions that return a strategy made of the general parts, and no new classes."""
+"""Presets: functions that return a known system, or a good default, built from the general parts."""
 
 from __future__ import annotations
 
 import attrs
 
 from .errors import ConfigurationError
-from .groups import GroupKind
+from .index import GroupKind
 from .selectors import first, kinds, last
 from .strategies import (
     Clear,
@@ -40,23 +40,24 @@ def context_window(
     keep_tool_groups: int = 4,
     keep_groups: int = 2,
 ) -> Pipeline:
-    """Keeps a conversation inside a model's window.
+    """Return a pipeline that keeps a conversation inside a model's window.
 
-    Past half of it old tool results collapse, past four fifths the oldest groups go. The two thresholds are those of Agent
-    Framework's context-window strategy. Each step goes on to a lower target, so that it does not fire again on the next turn.
+    Past half of the window old tool results collapse; past four fifths the oldest groups are dropped. The two thresholds are
+    those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it does not fire on the
+    next turn.
 
     Args:
-        window: Tokens the model takes in and puts out, > 0.
-        reserve_output: Tokens of it kept for the answer, >= 0 and below ``window``; the rest is the input budget.
+        window: Tokens of the model's input and output together, > 0.
+        reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget.
         tool_threshold: Share of the input budget past which old tool results collapse.
         threshold: Share past which the oldest groups are dropped; at least ``tool_threshold``, at most 1.
-        target: Share that dropping goes down to, above 0 and below ``threshold``. Collapsing stops at four fifths of
+        target: Share at which dropping stops, above 0 and below ``threshold``. Collapsing stops at four fifths of
             ``tool_threshold``, or at ``target`` if that is lower.
-        tool_batch: Share of the input budget that collapsing must free, or it waits: every change costs a provider's prompt
-            cache. Replaying 628 recorded calls at a window of 16,000 tokens, 54 of 100 calls changed more than the end of the
-            view with 0, and 10 with 0.2.
-        keep_tool_groups: How many of the newest tool-call groups never collapse.
-        keep_groups: How many of the newest groups are never dropped.
+        tool_batch: Share of the input budget that collapsing must free, or it waits: every change breaks the provider's prompt
+            cache. In a replay of 628 recorded calls at a window of 16,000 tokens, 54 of 100 calls changed more than the end of
+            the view with 0, and 10 with 0.2.
+        keep_tool_groups: Newest tool-call groups that never collapse.
+        keep_groups: Newest groups that are never dropped.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -105,22 +106,22 @@ def adaptive(
     cached: float = 0.1,
     cache_seconds: float = 300.0,
 ) -> Pipeline:
-    """Keeps a conversation inside a window for the least money that keeps what the agent will need again.
+    """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    Messages too large for the window keep their two ends, cut when they arrive, before they cost a cached prefix. Past
-    ``threshold`` the oldest groups go, down to ``target``, and a summary that only grows at its end keeps exact facts, calls
-    made and what the user laid down, chosen from all that was ever said. In between nothing changes but the end. Somewhat below
-    the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the cache
-    is lost anyway. What was measured and tried is in ``docs/adaptive.md``.
+    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
+    ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
+    past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow at their
+    end. Slightly below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a
+    pause in which the cache expired anyway. ``docs/adaptive.md`` has the measurements.
 
     Args:
-        window: Tokens the model takes in and puts out, > 0.
-        summarizer: Who writes the parts of the summary; by default a list of exact facts made without a model.
-        reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, of
-            which the shares below are.
-        threshold: Share past which the oldest go, at most 0.97. Lower it where tokens are estimated, not counted.
+        window: Tokens of the model's input and output together, > 0.
+        summarizer: Writes the parts of the summary; by default a list of exact facts made without a model.
+        reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, which
+            the shares below refer to.
+        threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``; what the user says, half as much again.
+        largest: Share that one group may have, above 0 and below ``target``; a user message may have 1.5 times as much.
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         cache_seconds: How long the provider keeps a cached prefix.
 
@@ -147,10 +148,10 @@ def adaptive(
     cut = GrowingSummary(
         FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
-        first=part(0.15),
-        more=part(0.05),
-        most=part(0.30),
-        least=part(0.10),
+        initial_tokens=part(0.15),
+        added_tokens=part(0.05),
+        max_tokens=part(0.30),
+        keep_tokens=part(0.10),
         target=~tokens_exceed(part(target)),
     )
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
@@ -166,10 +167,10 @@ def adaptive(
 
 
 def token_budget(budget: int) -> TokenBudgetComposed:
-    """Brings a conversation down to a budget once, losing as little as it can: what loses least comes first.
+    """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    Results that a later call repeats, old reasoning, the middles of long results, then old tool calls collapse; if that is not
-    enough, the oldest groups go. Each part ends as soon as the budget holds.
+    It removes repeated results, old reasoning and the middles of long results, then collapses old tool calls; if that is not
+    enough, it drops the oldest groups. Each part ends as soon as the budget holds.
 
     Args:
         budget: Tokens a request may send, > 0.
@@ -200,23 +201,23 @@ def hermes(
     on_failure: OnFailure = "keep",
     trigger: TriggerLike | None = None,
 ) -> Pipeline:
-    """Hermes Agent's documented context compressor: clear old tool results, then summarize the middle.
+    """Return Hermes Agent's documented context compressor: clear old tool results, then summarize the middle.
 
-    Once a request reaches ``threshold`` of the window, results of more than 200 characters outside the tail give way to a
-    placeholder, and what lies between the first messages and the tail is replaced by one summary, updated in later rounds.
-    The tail is a budget of ``context_length x threshold x target_ratio`` tokens, and never fewer than ``protect_last_n``
-    messages, in whole groups. For a window of 200,000 tokens that makes 100,000 to trigger, a tail of 20,000 and at most
-    10,000 for the summary. Unless forced, it clears results only where that frees a twentieth of the threshold, so that not
-    every turn breaks the prompt cache. ``docs/hermes.md`` says where documents, releases and this preset differ.
+    Once a request reaches ``threshold`` of the window, results of more than 200 characters outside the tail are replaced by a
+    placeholder, and the messages between the first ones and the tail by one summary, which later rounds update. The tail has
+    ``context_length x threshold x target_ratio`` tokens, and at least ``protect_last_n`` messages, in whole groups. For a
+    window of 200,000 tokens, it triggers at 100,000, with a tail of 20,000 and at most 10,000 for the summary. Unless forced,
+    it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
+    ``docs/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
         context_length: The model's window in tokens, > 0.
-        summarizer: Who writes the summary; by default a digest made without a model.
+        summarizer: Writes the summary; by default a digest made without a model.
         threshold: Share of the window that triggers, above 0 and at most 1.
         target_ratio: Share of the threshold that the tail may take, 0.10 to 0.80.
         protect_first_n: Messages at the start that stay, the system message counted, >= 0.
-        protect_last_n: Messages at the end that stay at least, >= 1.
-        on_failure: What to do if there is no summary to be had. The documents describe ``"drop"``: the middle is lost.
+        protect_last_n: Minimum of messages at the end that stay, >= 1.
+        on_failure: What to do if the summarizer failed. The documents describe ``"drop"``: the middle is lost.
         trigger: When to run instead; ``always`` to force it.
 
     Raises:
@@ -271,18 +272,18 @@ def langgraph_summary(
     template: SummaryTemplate | str | None = None,
     on_failure: OnFailure = "keep",
 ) -> Summarization:
-    """The rule of a LangGraph summarization node: past so many tokens, all but the latest messages become a running summary.
+    """Return the rule of a LangGraph summarization node: past a limit, all but the latest messages become a running summary.
 
     The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole
-    groups, the system prompt stays, what was summarized is not summarized again, and a failed summary loses nothing.
+    groups, the system prompt stays, an earlier summary is updated and not summarized again, and a failed summary loses nothing.
 
     Args:
-        summarizer: Who writes the summary; by default a digest made without a model.
+        summarizer: Writes the summary; by default a digest made without a model.
         max_tokens_before_summary: Tokens past which it runs, > 0.
         max_summary_tokens: Tokens the summary may have, > 0 and below the former.
-        keep_recent_messages: Messages at the end that stay at least, >= 1.
+        keep_recent_messages: Minimum of messages at the end that stay, >= 1.
         template: Its sections and wording.
-        on_failure: What to do if there is no summary to be had.
+        on_failure: What to do if the summarizer failed.
 
     Raises:
         ConfigurationError: If a figure is out of range.

@@ -1,11 +1,11 @@
-"""Selectors: which groups are kept. Any callable from an index to a set of groups, combined with ``|``, ``&`` and ``~``.
+"""Selectors of the groups to keep: any callable from an index to a set of groups, combined with ``|``, ``&`` and ``~``.
 
     >>> last(tokens=20_000) | kinds(GroupKind.USER)
     last(tokens=20000) | kinds(GroupKind.USER)
 
 A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call is none: to every
-selector it is what it stands for.
+excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call counts as a tool
+call.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Final, NoReturn, TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias
 
 import attrs
 
+from .algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
 from .errors import ConfigurationError
-from .groups import GroupKind, MessageGroup
-from .index import MessageIndex
+from .index import GroupKind, MessageGroup, MessageIndex
 
 __all__ = [
     "Selector",
@@ -37,48 +38,44 @@ __all__ = [
 
 
 _CALL: Final = GroupKind.TOOL_CALL
-"""What a collapsed call counts as."""
 
 
-class Selector(abc.ABC):
-    """A choice among the groups an index shows; O(groups) unless it says otherwise."""
+_Choice: TypeAlias = Callable[[MessageIndex], Iterable[MessageGroup | int]]
+
+
+class Selector(Predicate["Selector", _Choice]):
+    """A choice among the groups in the view; O(groups) unless it says otherwise."""
 
     __slots__ = ()
 
+    _not_an_answer = "a choice, not an answer: combine selectors with | & ~, and call one with an index to see it"
+
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        """The ids of the chosen groups, all of them in the view."""
+        """Return the ids of the chosen groups, all of them in the view."""
 
-    def __or__(self, other: SelectorLike) -> Selector:
-        return _Union(_flat(_Union, self, as_selector(other)))
+    def _lift(self, other: SelectorLike) -> Selector:
+        return as_selector(other)
 
-    def __ror__(self, other: SelectorLike) -> Selector:
-        return _Union(_flat(_Union, as_selector(other), self))
+    def _all_of(self, parts: tuple[Selector, ...]) -> Selector:
+        return _Intersection(parts)
 
-    def __and__(self, other: SelectorLike) -> Selector:
-        return _Intersection(_flat(_Intersection, self, as_selector(other)))
+    def _any_of(self, parts: tuple[Selector, ...]) -> Selector:
+        return _Union(parts)
 
-    def __rand__(self, other: SelectorLike) -> Selector:
-        return _Intersection(_flat(_Intersection, as_selector(other), self))
-
-    def __invert__(self) -> Selector:
+    def _none_of(self) -> Selector:
         return _Complement(self)
 
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} is a choice, not an answer: combine selectors with | & ~, and call one with an index to see it"
-        )
 
-
-SelectorLike: TypeAlias = Selector | Callable[[MessageIndex], Iterable[MessageGroup | int]]
+SelectorLike: TypeAlias = Selector | _Choice
 """A selector, or a function that can be one: it returns groups or their ids."""
 
 
 def as_selector(choice: SelectorLike) -> Selector:
-    """The choice as a selector; a plain function is lifted, and what it returns beyond the view is left out.
+    """Return the choice as a selector; a plain function is lifted, and groups outside the view are left out of its answer.
 
     Raises:
-        ConfigurationError: If it is no callable.
+        ConfigurationError: If it is not callable.
     """
     if isinstance(choice, Selector):
         return choice
@@ -87,61 +84,35 @@ def as_selector(choice: SelectorLike) -> Selector:
     return _Function(choice)
 
 
-def _flat(kind: type[_Union | _Intersection], *selectors: Selector) -> tuple[Selector, ...]:
-    flat: list[Selector] = []
-    for selector in selectors:
-        flat.extend(selector.selectors if isinstance(selector, kind) else (selector,))
-    return tuple(flat)
-
-
-@attrs.frozen(repr=False)
-class _Function(Selector):
-    function: Callable[[MessageIndex], Iterable[MessageGroup | int]]
+class _Function(Lifted[Selector, _Choice], Selector):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
         chosen = (group if isinstance(group, int) else group.id for group in self.function(index))
         return frozenset(id for id in chosen if index.is_included(id))
 
-    def __repr__(self) -> str:
-        return getattr(self.function, "__qualname__", None) or repr(self.function)
 
-
-@attrs.frozen(repr=False)
-class _Union(Selector):
-    selectors: tuple[Selector, ...]
+class _Union(Disjunction[Selector, _Choice], Selector):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset[int]().union(*(selector(index) for selector in self.selectors))
-
-    def __repr__(self) -> str:
-        return " | ".join(repr(selector) for selector in self.selectors)
+        return frozenset[int]().union(*(part(index) for part in self.parts))
 
 
-@attrs.frozen(repr=False)
-class _Intersection(Selector):
-    selectors: tuple[Selector, ...]
+class _Intersection(Conjunction[Selector, _Choice], Selector):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        chosen = [selector(index) for selector in self.selectors]
+        chosen = [part(index) for part in self.parts]
         return chosen[0].intersection(*chosen[1:])
 
-    def __repr__(self) -> str:
-        return " & ".join(f"({each!r})" if isinstance(each, _Union) else repr(each) for each in self.selectors)
 
-
-@attrs.frozen(repr=False)
-class _Complement(Selector):
-    selector: Selector
+class _Complement(Negation[Selector, _Choice], Selector):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        chosen = self.selector(index)
-        return frozenset([group.id for group in index.included_groups if group.id not in chosen])
-
-    def __invert__(self) -> Selector:
-        return self.selector
-
-    def __repr__(self) -> str:
-        return f"~({self.selector!r})" if isinstance(self.selector, _Union | _Intersection) else f"~{self.selector!r}"
+        chosen = self.part(index)
+        return frozenset([id for id in index.included_ids if id not in chosen])
 
 
 @attrs.frozen(repr=False)
@@ -149,7 +120,7 @@ class _Constant(Selector):
     all: bool
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([group.id for group in index.included_groups]) if self.all else frozenset()
+        return frozenset(index.included_ids) if self.all else frozenset()
 
     def __invert__(self) -> Selector:
         return nothing if self.all else everything
@@ -161,7 +132,7 @@ class _Constant(Selector):
 @attrs.frozen(repr=False)
 class _Pinned(Selector):
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([group.id for group in index.included_groups if group.pinned])
+        return frozenset([id for id in index.included_ids if id in index.columns.pinned])
 
     def __repr__(self) -> str:
         return "pinned"
@@ -172,8 +143,8 @@ class _Kinds(Selector):
     kinds: tuple[GroupKind, ...]
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        groups = index.included_groups
-        return frozenset([group.id for group in groups if (_CALL if group.is_collapsed else group.kind) in self.kinds])
+        kind, collapsed = index.columns.kind, index.columns.is_collapsed
+        return frozenset([id for id in index.included_ids if (_CALL if collapsed(id) else kind(id)) in self.kinds])
 
     def __repr__(self) -> str:
         return f"kinds({', '.join(map(repr, self.kinds))})"
@@ -196,7 +167,7 @@ class _Tools(Selector):
 
 @attrs.frozen(repr=False)
 class _Range(Selector):
-    """So many messages, groups, turns or tokens from one end."""
+    """A number of messages, groups, turns or tokens from one end."""
 
     end: str
     unit: str
@@ -204,60 +175,60 @@ class _Range(Selector):
     of: Selector | None
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        chosen = frozenset[int]()
-        if self.amount:
-            chosen = frozenset(_RANGES[self.unit](self._candidates(index), self.amount))
-        return chosen
+        if not self.amount:
+            return frozenset()
+        return frozenset(_RANGES[self.unit](index, self._candidates(index), self.amount))
 
-    def _candidates(self, index: MessageIndex) -> Iterator[MessageGroup]:
+    def _candidates(self, index: MessageIndex) -> Iterator[int]:
         allowed = None if self.of is None else self.of(index)
-        groups = index.included_groups
-        for group in groups if self.end == "first" else reversed(groups):
-            beside = group.kind is GroupKind.SUMMARY and not group.is_collapsed
-            if beside or (group.kind is GroupKind.SYSTEM and self.end == "last"):
+        ids = index.included_ids
+        for id in ids if self.end == "first" else reversed(ids):
+            kind = index.columns.kind(id)
+            beside = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
+            if beside or (kind is GroupKind.SYSTEM and self.end == "last"):
                 continue
-            if allowed is None or group.id in allowed:
-                yield group
+            if allowed is None or id in allowed:
+                yield id
 
     def __repr__(self) -> str:
         of = "" if self.of is None else f", of={self.of!r}"
         return f"{self.end}({self.unit}={self.amount!r}{of})"
 
 
-def _by_messages(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
+def _by_messages(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
     seen = 0
-    for group in groups:
-        yield group.id
-        seen += len(group.messages)
+    for id in ids:
+        yield id
+        seen += index.columns.messages_in(id)
         if seen >= amount:
             return
 
 
-def _by_groups(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
-    for group, _ in zip(groups, range(amount), strict=False):
-        yield group.id
+def _by_groups(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
+    return islice(ids, amount)
 
 
-def _by_turns(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
+def _by_turns(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
     turns: set[int] = set()
-    for group in groups:
-        if group.turn:
-            turns.add(group.turn)
-        if len(turns) > amount or (group.turn == 0 and len(turns) == amount):
+    for id in ids:
+        turn = index.columns.turn(id)
+        if turn:
+            turns.add(turn)
+        if len(turns) > amount or (turn == 0 and len(turns) == amount):
             return
-        yield group.id
+        yield id
 
 
-def _by_tokens(groups: Iterator[MessageGroup], amount: int) -> Iterator[int]:
+def _by_tokens(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
     seen = 0
-    for place, group in enumerate(groups):
-        seen += group.tokens
+    for place, id in enumerate(ids):
+        seen += index.columns.tokens(id)
         if place and seen > amount:
             return
-        yield group.id
+        yield id
 
 
-_RANGES: Final[dict[str, Callable[[Iterator[MessageGroup], int], Iterator[int]]]] = {
+_RANGES: Final[dict[str, Callable[[MessageIndex, Iterator[int], int], Iterator[int]]]] = {
     "messages": _by_messages,
     "groups": _by_groups,
     "turns": _by_turns,
@@ -282,14 +253,14 @@ nothing: Final[Selector] = _Constant(False)
 """No group."""
 
 pinned: Final[Selector] = _Pinned()
-"""Groups somebody asked to keep; edits that would remove them are refused in any case."""
+"""Pinned groups; edits that would remove them are always refused."""
 
 
 def kinds(*kinds: GroupKind) -> Selector:
-    """The groups of these kinds; a collapsed tool call is of the kind ``TOOL_CALL``.
+    """Return a selector of the groups of these kinds; a collapsed tool call is of the kind ``TOOL_CALL``.
 
     Raises:
-        ConfigurationError: If one is no `GroupKind`.
+        ConfigurationError: If one is not a `GroupKind`.
 
     >>> kinds(GroupKind.USER, GroupKind.SYSTEM)
     kinds(GroupKind.USER, GroupKind.SYSTEM)
@@ -305,7 +276,7 @@ system: Final[Selector] = kinds(GroupKind.SYSTEM)
 
 
 def tools(*names: str) -> Selector:
-    """The tool-call groups that call one of these tools, collapsed ones too.
+    """Return a selector of the tool-call groups that call one of these tools, collapsed ones included.
 
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.
@@ -319,12 +290,12 @@ def tools(*names: str) -> Selector:
 def first(
     *, messages: int | None = None, groups: int | None = None, turns: int | None = None, of: SelectorLike | None = None
 ) -> Selector:
-    """The beginning of the view, system messages counted, summaries not.
+    """Return a selector of the beginning of the view, system messages counted, summaries not.
 
     Args:
-        messages: At least so many messages, whole groups.
-        groups: So many groups.
-        turns: Everything up to the end of so many user turns.
+        messages: At least this many messages, in whole groups.
+        groups: This many groups.
+        turns: Everything up to the end of this many user turns.
         of: Count and choose only among these groups.
 
     Raises:
@@ -345,13 +316,13 @@ def last(
     tokens: int | None = None,
     of: SelectorLike | None = None,
 ) -> Selector:
-    """The end of the view, neither system messages nor summaries counted.
+    """Return a selector of the end of the view, neither system messages nor summaries counted.
 
     Args:
-        messages: At least so many messages, whole groups.
-        groups: So many groups.
-        turns: The last so many user turns.
-        tokens: As many whole groups as fit in so many tokens, the newest in any case.
+        messages: At least this many messages, in whole groups.
+        groups: This many groups.
+        turns: This many user turns.
+        tokens: As many whole groups as fit in this many tokens, the newest in any case.
         of: Count and choose only among these groups: ``last(groups=1, of=kinds(GroupKind.TOOL_CALL))``.
 
     Raises:

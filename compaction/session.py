@@ -1,54 +1,52 @@
-"""One conversation over many turns: what was decided stays decided, so that what is sent grows only at its end.
+"""Sessions: one conversation over many turns, whose edits stay in force so that the request grows only at its end.
 
     session = CompactionSession(presets.context_window(32_000))
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-The session keeps an index of the conversation, follows the full list the agent passes on each turn (the source, or the last
-view fed back), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache stays warm. State
-is the index's edits and fingerprints, saved after each compaction if there is a store; a process killed at any moment resumes
-with the same view.
+A session keeps an index of the conversation, compares it with the list that the agent passes on each turn (all messages, or
+the last view with what came since), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache
+stays valid. With a store, the session's edits and fingerprints are saved after each compaction, so a process killed at any
+moment resumes with the same view.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
+import anyio
 import attrs
 
-from .context import RunContext
 from .errors import StateError
 from .formats import MessageFormat, resolve
-from .index import MessageIndex
-from .lock import TurnLock
+from .index import FailurePauses, MessageIndex, Metrics, RunContext
 from .messages import Message
-from .metrics import Metrics
-from .outcome import CompactionResult, Observer, Outcome
+from .result import CompactionResult, Observer, Outcome
 from .run import run, run_sync
-from .session_store import SessionStore
+from .stores import SessionStore
 from .strategies import Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
 
-__all__ = ["VERSION", "CompactionSession", "SessionStatus"]
+__all__ = ["CompactionSession", "SessionStatus", "TurnLock"]
 
-VERSION: Final = 1
-"""Of the data that `CompactionSession.to_dict` makes."""
+_VERSION: Final = 1  # of what CompactionSession.to_dict returns
 
 
 @attrs.frozen(kw_only=True)
 class SessionStatus:
-    """Where a session stands.
+    """The state of a session, for display.
 
     Args:
-        tokens: Tokens the last view would send, by reported usage where there is some.
+        tokens: Tokens the last view would send, anchored to reported usage if there is any.
         window: The model's window, if known.
         included: Sizes of the last view.
         total: Sizes of the whole conversation.
-        compactions: How many runs changed the view.
+        compactions: The number of runs that changed the view.
         outcome: How the last run ended; ``None`` before the first.
-        failures: What failed in the last run, in words.
+        failures: The failures of the last run, in words.
     """
 
     tokens: int
@@ -60,28 +58,44 @@ class SessionStatus:
     failures: tuple[str, ...]
 
 
-class CompactionSession:
-    """A conversation that is compacted as it grows. Holds state: the index, the usage anchor, how runs went.
+class TurnLock:
+    """The locks that admit one turn at a time: ``async with lock.task`` or ``with lock.thread``. Holds state.
 
-    Cost of a turn: comparing the list with what is known (by identity first), reading what is new, O(1) for the trigger, and a
-    copy of the view; a run only when the trigger fires.
+    Tasks wait for tasks and threads for threads; use a session from one or the other.
+    """
+
+    def __init__(self) -> None:
+        self.thread = threading.RLock()
+        self._tasks: dict[type[BaseException], anyio.Lock] = {}
+
+    @property
+    def task(self) -> anyio.Lock:
+        """The lock of the running backend: an anyio lock belongs to the backend it was made on, a session to none."""
+        return self._tasks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
+
+
+class CompactionSession:
+    """A conversation that is compacted as it grows. Holds state: the index, the usage anchor, the pauses after failures.
+
+    Cost of a turn: a comparison of the list with the known one (by identity first), reading the new messages, O(1) for the
+    trigger, and a copy of the view. The strategy runs only when its trigger fires.
 
     Args:
-        strategy: What to run; its trigger decides when.
+        strategy: The strategy; its trigger decides when it runs.
         counter: A token counter or the name of one.
-        format: The wire format; ``None`` to look, see `compaction.formats.resolve`.
-        window: Tokens the model takes in, for `context_exceeds`.
+        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+        window: Tokens of the model's context window, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages, until usage is reported.
-        pin: Says of a message whether its group must be kept as it is.
-        clock: Seconds; for `idle_for` and cooldowns. Pass a clock of your own to replay, or ``None`` for no clock.
+        pin: A predicate of messages; the groups of those it accepts are kept unchanged.
+        clock: Returns seconds, for `idle_for` and for pauses after failures; ``None`` for no clock.
         on_step: Called with each step that fired.
-        hard: Whether to raise `BudgetUnsatisfiable` where a step that fired missed its target; the session is as it was then.
-        store: Where to save, if anywhere.
+        hard: Whether to raise `BudgetUnsatisfiable` when a step that fired missed its target; the session is then unchanged.
+        store: Where to save the session, if anywhere.
         id: The session's name in the store.
-        verify: Whether to notice messages changed in place, at O(contents) a turn.
+        verify: Whether to detect messages changed in place, which costs O(contents) a turn.
 
     Attributes:
-        lock: Held while a turn is taken.
+        lock: The lock that each turn holds.
     """
 
     def __init__(
@@ -120,7 +134,7 @@ class CompactionSession:
 
     @property
     def index(self) -> MessageIndex:
-        """The conversation as the session knows it: groups, edits, originals."""
+        """The session's index: groups, edits, originals."""
         return self._index
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
@@ -130,31 +144,34 @@ class CompactionSession:
     # ---------------------------------------------------------------- turns
 
     async def view(self, messages: Iterable[Any]) -> list[Any]:
-        """What to send for this conversation now.
+        """Return the messages to send for this conversation now.
 
         Args:
-            messages: The whole conversation, oldest first: as the agent has it, or the last view with what came since.
+            messages: The whole conversation, oldest first: all its messages, or the last view with what came since.
 
         Returns:
-            The caller's own objects where nothing changed. If the strategy raises or the call is cancelled, the session is as
-            it was, and the next call tries again.
+            The caller's own objects where nothing changed.
+
+        Raises:
+            Exception: Whatever the strategy raises. After an error or a cancellation the session is as it was, and the next
+                call tries again.
         """
         async with self.lock.task:
             self.follow(messages)
             return (await self.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
-        """`view` for strategies that await nothing; do not mix both on one session."""
+        """`view` for strategies that await nothing; do not use both on one session."""
         with self.lock.thread:
             self.follow(messages)
             return self.compact_due_sync().messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
-        """Compact now, whatever the triggers say: what is gentle in the strategy runs, the rest by its own trigger.
+        """Compact now, whatever the strategy's trigger says; see `Strategy.forced`.
 
         Args:
             messages: The whole conversation, if it changed since the last view.
-            focus: What a summary should give room to.
+            focus: A topic that a summary should give most room to.
         """
         async with self.lock.task:
             self.follow(messages)
@@ -174,7 +191,7 @@ class CompactionSession:
         return result
 
     def record_usage(self, usage: Any) -> None:
-        """Take the tokens a provider reported for the last view; from now on counts are anchored to them.
+        """Record the tokens that a provider reported for the last view; later counts are anchored to them.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`; call this before the reply is passed to `view`.
@@ -189,21 +206,21 @@ class CompactionSession:
             self._store.save(self._id, self.to_dict())
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
-        """Go on with another strategy and window, as after a switch of models; what was done stays done.
+        """Change the strategy and the window, for instance after a switch of models; earlier edits stay in force.
 
         Args:
-            strategy: What to run from now on.
-            window: Tokens the model takes in, if known.
+            strategy: The strategy to run from now on.
+            window: Tokens of the model's context window, if known.
 
         Raises:
-            ConfigurationError: If the strategy is no callable, or the window is not above 0; then nothing changes.
+            ConfigurationError: If the strategy is not callable, or the window is not above 0; nothing changes then.
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base = lifted, base
         self._index.context = self._context()
 
     def status(self) -> SessionStatus:
-        """Where the session stands. O(1)."""
+        """Return the state of the session; O(1)."""
         last = self._last
         return SessionStatus(
             tokens=max(0, self._index.tokens),
@@ -218,27 +235,27 @@ class CompactionSession:
     # ---------------------------------------------------------------- a view in steps, for a caller who holds ``lock``
 
     def follow(self, messages: Iterable[Any] | None, *, overhead_tokens: int = 0) -> None:
-        """Take the conversation as it is now, and compact nothing.
+        """Update the index to the conversation as it is now, and compact nothing.
 
         Args:
-            messages: All of it, as for `view`; ``None`` if it is as it was.
-            overhead_tokens: Tokens of the next request outside the messages, besides those of every request; they count until
-                usage is reported.
+            messages: All of it, as for `view`; ``None`` if it did not change.
+            overhead_tokens: Tokens of the next request outside the messages, on top of those of every request; they count
+                until usage is reported.
 
         Raises:
-            InputError: If ``messages`` is no list, or one of them cannot be read.
+            InputError: If ``messages`` is not a list, or one of them cannot be read.
         """
         self._index.context = self._context(overhead_tokens)
         if messages is not None:
             self._index.sync(messages, verify=self._verify)
 
     def follow_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> None:
-        """`follow` for a caller who knows what came since; O(new)."""
+        """Append the messages that came since; O(new)."""
         self._index.context = self._context(overhead_tokens)
         self._index.append(messages)
 
     async def compact_due(self) -> CompactionResult:
-        """Run the strategy, which does nothing until its trigger fires, on the conversation as it was followed last.
+        """Run the strategy, which does nothing until its trigger fires.
 
         Raises:
             Exception: Whatever the strategy raises; the session is as it was.
@@ -252,21 +269,22 @@ class CompactionSession:
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
-        """The session as JSON-ready data: edits and fingerprints, not the messages."""
+        """Return the session as JSON-ready data: edits and fingerprints, not the messages."""
         return {
-            "version": VERSION,
+            "version": _VERSION,
             "index": self._index.to_dict(messages=False),
             "anchor": None if self._anchor is None else self._anchor.offset,
             "compactions": self._compactions,
+            "pauses": self._base.pauses.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
-        """The session that `to_dict` described; it goes on with the next `view`.
+        """Restore a session from what `to_dict` returned.
 
         Args:
-            data: What `to_dict` returned.
-            strategy: What to run; it may differ from the one before.
+            data: The saved data.
+            strategy: The strategy; it may differ from the earlier one.
             options: As for the class.
 
         Raises:
@@ -278,13 +296,15 @@ class CompactionSession:
 
     def _resume(self, data: Mapping[str, Any]) -> None:
         version = data.get("version") if isinstance(data, Mapping) else None
-        if version != VERSION:
-            raise StateError(f"session version={version!r}: this release reads version {VERSION}; upgrade, or start anew")
+        if version != _VERSION:
+            known = f"this release reads version {_VERSION}"
+            raise StateError(f"session version={version!r}: {known}; upgrade, or start a new session")
         anchor, compactions, index = data.get("anchor"), data.get("compactions", 0), data.get("index")
         if not isinstance(anchor, int | None) or not isinstance(compactions, int) or not isinstance(index, dict):
-            raise StateError("session: it is not what to_dict made; start anew, the conversation itself is not affected")
+            raise StateError("session: not what to_dict returned; start a new session, the conversation itself is not affected")
         self._anchor = None if anchor is None else UsageAnchor(anchor)
         self._compactions = compactions
+        self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
         saved = cast("dict[str, Any]", index)
         self._index = MessageIndex.from_dict(
             saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named

@@ -14,7 +14,7 @@ from anthropic import Anthropic
 
 from compaction import presets
 from compaction.session import CompactionSession
-from compaction.session_store import SessionStore
+from compaction.stores import SessionStore
 
 TOOL = {
     "name": "look_up_price",
@@ -51,7 +51,7 @@ def turn(client: Anthropic, session: CompactionSession, messages: list[Any]) -> 
 
 
 def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the history is saved whole, what was decided beside it."""
+    """Answer one question a line; the whole history is saved, and the session's edits beside it."""
     saved = folder / "history.json"
     messages: list[Any] = json.loads(saved.read_text()) if saved.exists() else []
     store = SessionStore(folder / "compaction.db")

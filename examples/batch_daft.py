@@ -1,4 +1,4 @@
-"""Compact a Daft dataframe: a batch function gets columns as Arrow and gives one back.
+"""Compact a Daft dataframe: a batch function takes columns as Arrow and returns one.
 
     python batch_daft.py service_chats.jsonl compacted.parquet
 
@@ -24,7 +24,7 @@ STRATEGY = presets.token_budget(600)
 
 @daft.func.batch(return_dtype=daft.DataType.string())
 def compacted(messages: daft.Series) -> Any:
-    """A column of conversations as JSON text, compacted."""
+    """Compact a column of conversations in JSON text."""
     table = pa.table({"messages": messages.to_arrow()})
     return compact_table(table, STRATEGY, counter="chars/4").column("messages").combine_chunks()
 

@@ -1,4 +1,4 @@
-"""Compact a Hugging Face dataset: ``datasets`` maps Arrow tables, and `compact_table` takes and gives them.
+"""Compact a Hugging Face dataset: ``datasets`` maps Arrow tables, and `compact_table` takes and returns them.
 
     python batch_datasets.py service_chats.jsonl compacted.parquet
 
@@ -21,7 +21,7 @@ STRATEGY = presets.token_budget(600)
 
 
 def compacted(dataset: Any) -> Any:
-    """The dataset with its conversations compacted; bad ones stay as they are and are named in ``compaction_error``."""
+    """Compact the conversations of a dataset; a bad one stays unchanged, with its error in ``compaction_error``."""
     tables = dataset.with_format("arrow")
     return tables.map(
         lambda table: compact_table(table, STRATEGY, counter="chars/4", on_error="mark"), batched=True, batch_size=128

@@ -1,4 +1,4 @@
-"""A LangChain agent whose requests stay inside a window, with its whole history and what was decided in a checkpointer.
+"""A LangChain agent whose requests stay inside a window, with its whole history and the edits in a checkpointer.
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/langchain_agent.py chats
 

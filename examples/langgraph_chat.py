@@ -27,18 +27,18 @@ from langgraph.graph import END, START, StateGraph
 
 from compaction import presets
 from compaction.integrations.langchain import ChatModelSummarizer
-from compaction.integrations.langgraph import Keys, SummarizationNode
+from compaction.integrations.langgraph import StateKeys, SummarizationNode
 
 logger = logging.getLogger("chat")
 
 
 def add_messages(existing: list[AnyMessage] | None, new: list[AnyMessage] | AnyMessage) -> list[AnyMessage]:
-    """The graph's own reducer: it only ever appends, so that a node can project but not rewrite."""
+    """Append to the messages: with this reducer, a node can project but not rewrite."""
     return [*(existing or []), *(new if isinstance(new, list) else [new])]
 
 
 class ChatState(TypedDict, total=False):
-    """What the graph knows of a conversation and of the present turn."""
+    """The graph's state: the conversation and the current turn."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     summary: str
@@ -75,50 +75,50 @@ RULES = {
 
 
 def intent(state: ChatState) -> dict[str, Any]:
-    """Start the turn: what the user said joins the messages, and its intent is found."""
+    """Start the turn: add the user's message, and find its intent."""
     words = state["query"].lower()
     found = next((name for name, signs in WORDS.items() if any(sign in words for sign in signs)), "general")
     return {"messages": [HumanMessage(state["query"])], "intent": found, "evidence": [], "fallback_reason": None}
 
 
 def vision(state: ChatState) -> dict[str, Any]:
-    """Say what is in the picture."""
+    """Describe the picture."""
     return {"classification_result": f"a plastic bottle ({state.get('image_url')})", "intent": "waste"}
 
 
 def router(state: ChatState) -> dict[str, Any]:
-    """The place where the ways part."""
+    """Mark where the graph branches; its edges choose the worker."""
     return {}
 
 
 def waste(state: ChatState) -> dict[str, Any]:
-    """Find the rules for what is to be thrown away."""
+    """Find the rules for the waste in question."""
     words = f"{state['query']} {state.get('classification_result') or ''}".lower()
     return {"evidence": [{"item": item, "rule": rule * 6} for item, rule in RULES.items() if item in words]}
 
 
 def character(state: ChatState) -> dict[str, Any]:
-    """The mascot that goes with the material."""
+    """Find the mascot for the material."""
     return {"character": {"name": "Petty", "says": "Empty me first!"}}
 
 
 def location(state: ChatState) -> dict[str, Any]:
-    """The nearest recycling point."""
+    """Find the nearest recycling point."""
     return {"location": {"name": "Recycling point 3", "metres": 250}}
 
 
 def web_search(state: ChatState) -> dict[str, Any]:
-    """What was published lately."""
+    """Find recent publications."""
     return {"web_results": [{"title": "Deposits rise", "text": "The deposit on bottles rises in spring. " * 8}]}
 
 
 def general(state: ChatState) -> dict[str, Any]:
-    """Nothing to look up."""
+    """Look nothing up."""
     return {}
 
 
 def feedback(state: ChatState) -> dict[str, Any]:
-    """Whether the rules that were found will do."""
+    """Check whether the rules that were found are sufficient."""
     found = len(state.get("evidence", []))
     return {"feedback": {"score": min(1.0, found / 2)}, "fallback_reason": None if found else "no rule was found"}
 
@@ -135,7 +135,7 @@ def create_chat_graph(
     max_summary_tokens: int = 512,
     keep_recent_messages: int = 4,
 ) -> Any:
-    """The whole graph, with or without the summarization node."""
+    """Build the graph, with or without the summarization node."""
 
     async def answer(state: ChatState) -> dict[str, Any]:
         """Ask the model, with the view if there is one."""
@@ -156,7 +156,7 @@ def create_chat_graph(
             keep_recent_messages=keep_recent_messages,
             on_failure="digest",
         )
-        graph.add_node("summarize", SummarizationNode(strategy, keys=Keys.chat_state(), counter="chars/4"))
+        graph.add_node("summarize", SummarizationNode(strategy, keys=StateKeys.chat_state(), counter="chars/4"))
         graph.add_edge("summarize", "answer")
         target = "summarize"
         logger.info("Summarization enabled (threshold=%d tokens)", max_tokens_before_summary)
@@ -180,7 +180,7 @@ def _worker(state: ChatState) -> str:
 
 
 def open_checkpointer(where: str) -> AbstractAsyncContextManager[Any]:
-    """A checkpointer in memory, in a SQLite file or on a PostgreSQL server."""
+    """Open a checkpointer in memory, in a SQLite file or on a PostgreSQL server."""
     if where.startswith("sqlite:"):
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 

@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 
 from compaction import presets
 from compaction.integrations.openai_agents import CompactingSession
-from compaction.session_store import SessionStore
+from compaction.stores import SessionStore
 
 
 @function_tool

@@ -14,7 +14,7 @@ from openai import OpenAI
 
 from compaction import presets
 from compaction.session import CompactionSession
-from compaction.session_store import SessionStore
+from compaction.stores import SessionStore
 
 TOOL = {
     "type": "function",

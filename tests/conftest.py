@@ -13,7 +13,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytest.register_assert_rewrite("rulebook")  # what it expects is shown like a test's own
+pytest.register_assert_rewrite("tests.support.rulebook")  # what it expects is shown like a test's own
 
 settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
 settings.register_profile("nightly", max_examples=2_000, deadline=None, print_blob=True)

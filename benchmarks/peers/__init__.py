@@ -1,1 +1,1 @@
-"""Compaction by other packages, as contenders of a replay: each as documented, all with our digest and our counter."""
+"""Other packages' compaction as candidates of a replay, each set up as documented, all with our digest and our counter."""

@@ -9,7 +9,7 @@ from typing import Any
 import agent_framework as af
 import attrs
 
-from compaction.replay import Contender, Setting
+from compaction.replay import Candidate, CandidateSetting
 from compaction.tokens import TokenCounter
 
 from ..conversation import peer_messages
@@ -38,7 +38,7 @@ class _Client:
         return af.ChatResponse(messages=[af.Message("assistant", [digest_of(prompt, self.budget, self.counter)])])
 
 
-def _pipeline(setting: Setting, counter: _Counter) -> Any:
+def _pipeline(setting: CandidateSetting, counter: _Counter) -> Any:
     """Tool results, a summary, a window of groups: each until 80 % of the window holds."""
     client: Any = _Client(int(0.1 * setting.window), setting.counter)
     return af.TokenBudgetComposedStrategy(
@@ -52,15 +52,15 @@ def _pipeline(setting: Setting, counter: _Counter) -> Any:
     )
 
 
-def _context_window(setting: Setting, counter: _Counter) -> Any:
+def _context_window(setting: CandidateSetting, counter: _Counter) -> Any:
     return af.ContextWindowCompactionStrategy(max_context_window_tokens=setting.window, max_output_tokens=0, tokenizer=counter)
 
 
 @attrs.frozen
 class _Start:
-    make: Callable[[Setting, _Counter], Any]
+    make: Callable[[CandidateSetting, _Counter], Any]
 
-    def __call__(self, setting: Setting) -> Any:
+    def __call__(self, setting: CandidateSetting) -> Any:
         counter = _Counter(setting.counter)
         strategy = self.make(setting, counter)
         state: list[Any] = []
@@ -84,5 +84,5 @@ def _text(raw: Any) -> str:
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or [])
 
 
-CONTEXT_WINDOW = Contender.of_function("agent-framework window", _Start(_context_window))
-PIPELINE = Contender.of_function("agent-framework pipeline", _Start(_pipeline))
+CONTEXT_WINDOW = Candidate.of_function("agent-framework window", _Start(_context_window))
+PIPELINE = Candidate.of_function("agent-framework pipeline", _Start(_pipeline))

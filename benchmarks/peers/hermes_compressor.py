@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from compaction.replay import Contender, Setting
+from compaction.replay import Candidate, CandidateSetting
 from compaction.tokens import MessageMeter
 
 from .digest import digest_of
@@ -25,7 +25,7 @@ _PASSES = 3
 
 @attrs.frozen
 class _Hermes:
-    def __call__(self, setting: Setting) -> Any:
+    def __call__(self, setting: CandidateSetting) -> Any:
         compressor = _compressor(setting)
         meter = MessageMeter(setting.counter)
         state: list[Any] = []
@@ -49,7 +49,7 @@ class _Hermes:
         return view
 
 
-def _compressor(setting: Setting) -> Any:
+def _compressor(setting: CandidateSetting) -> Any:
     os.environ.setdefault("HERMES_HOME", tempfile.mkdtemp(prefix="hermes-"))
     from agent import context_compressor
 
@@ -62,4 +62,4 @@ def _compressor(setting: Setting) -> Any:
     return context_compressor.ContextCompressor("replayed", quiet_mode=True)
 
 
-HERMES = Contender.of_function("hermes-agent", _Hermes())
+HERMES = Candidate.of_function("hermes-agent", _Hermes())

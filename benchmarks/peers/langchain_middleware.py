@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, convert_to_messages, convert_to_openai_messages
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from compaction.replay import Contender, Setting
+from compaction.replay import Candidate, CandidateSetting
 from compaction.tokens import MessageMeter
 
 from .digest import digest_of
@@ -43,7 +43,7 @@ class DigestModel(BaseChatModel):
 class Translated:
     """Recorded messages as LangChain's, and back. Holds state: the messages, by id."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: CandidateSetting) -> None:
         self.meter = MessageMeter(setting.counter)
         self._format = setting.format
         self._raws: dict[str, Any] = {}
@@ -82,9 +82,9 @@ class Translated:
 
 @attrs.frozen
 class _Summarization:
-    """Past 80 % of the window all but the newest half becomes a summary."""
+    """Above 80 % of the window, all but the newest half becomes a summary."""
 
-    def __call__(self, setting: Setting) -> Any:
+    def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)
         middleware = SummarizationMiddleware(
             DigestModel(budget=int(0.1 * setting.window), counter=setting.counter),
@@ -110,9 +110,9 @@ class _Summarization:
 
 @attrs.frozen
 class _ClearToolUses:
-    """Past half of the window all but the newest 3 tool results are cleared, in the request alone, anew at each call."""
+    """Above half of the window, all but the newest 3 tool results are cleared, in the request only, again at each call."""
 
-    def __call__(self, setting: Setting) -> Any:
+    def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)
         edit = ClearToolUsesEdit(trigger=int(0.5 * setting.window), keep=3)
         state: list[BaseMessage] = []
@@ -126,5 +126,5 @@ class _ClearToolUses:
         return view
 
 
-SUMMARIZATION = Contender.of_function("langchain summarization", _Summarization())
-CLEAR_TOOL_USES = Contender.of_function("langchain clear tool uses", _ClearToolUses())
+SUMMARIZATION = Candidate.of_function("langchain summarization", _Summarization())
+CLEAR_TOOL_USES = Candidate.of_function("langchain clear tool uses", _ClearToolUses())

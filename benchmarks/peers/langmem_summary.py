@@ -1,4 +1,4 @@
-"""langmem's running summary, as its documentation keeps one: messages stay, a request is made of them and the summary."""
+"""langmem's running summary, used as documented: the history is kept, and a request is built from it and the summary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 from langchain_core.messages import BaseMessage
 from langmem.short_term import summarize_messages
 
-from compaction.replay import Contender, Setting
+from compaction.replay import Candidate, CandidateSetting
 
 from .langchain_middleware import DigestModel, Translated
 
@@ -19,7 +19,7 @@ __all__ = ["LANGMEM"]
 class _Langmem:
     """Past 80 % of the window the oldest become a running summary, so that half of it stays."""
 
-    def __call__(self, setting: Setting) -> Any:
+    def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)
         model = DigestModel(budget=int(0.1 * setting.window), counter=setting.counter)
         state: list[BaseMessage] = []
@@ -42,4 +42,4 @@ class _Langmem:
         return view
 
 
-LANGMEM = Contender.of_function("langmem", _Langmem())
+LANGMEM = Candidate.of_function("langmem", _Langmem())

@@ -1,11 +1,11 @@
-r"""Files and tables of conversations, as many as there are: on one machine, or on a Ray cluster.
+r"""Compaction of stored conversations: files, Parquet tables, Arrow tables and Ray datasets.
 
 >>> import json, tempfile
 >>> from pathlib import Path
 >>> from compaction.strategies import SlidingWindow
 >>> folder = Path(tempfile.mkdtemp())
->>> said = {"id": 7, "messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]}
->>> _ = (folder / "in.jsonl").write_text(json.dumps(said) + "\n")
+>>> row = {"id": 7, "messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]}
+>>> _ = (folder / "in.jsonl").write_text(json.dumps(row) + "\n")
 >>> report = compact_files(folder / "in.jsonl", folder / "out.jsonl", SlidingWindow(), counter="chars/4", workers=1)
 >>> report.outcome, report.tally.changed, (folder / "out.jsonl").read_text()
 ('finished', 1, '{"id": 7, "messages": [{"role": "user", "content": "two"}]}\n')
@@ -13,21 +13,24 @@ r"""Files and tables of conversations, as many as there are: on one machine, or 
 
 from __future__ import annotations
 
-from .engine import compact_files
-from .limits import Limits, SummarizerDown
-from .report import BatchReport, Progress
-from .sampling import Estimate, estimate
+from .counts import BatchCounts as BatchCounts
+from .dry_run import BatchEstimate, estimate
+from .file_batch import compact_files
+from .job import Job as Job
+from .rate_limits import Limits, SummarizerDown
+from .ray import compact_dataset, ray_workers
+from .report import BatchProgress, BatchReport
 from .table import compact_table
-from .tally import Tally
 
 __all__ = [
+    "BatchEstimate",
+    "BatchProgress",
     "BatchReport",
-    "Estimate",
     "Limits",
-    "Progress",
     "SummarizerDown",
-    "Tally",
+    "compact_dataset",
     "compact_files",
     "compact_table",
     "estimate",
+    "ray_workers",
 ]

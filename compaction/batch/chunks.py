@@ -1,4 +1,4 @@
-"""What a worker holds in memory at a time: some lines, or some rows of a table; each can be written as either.
+"""Chunks of a slice: the lines, or table rows, that a worker holds in memory at a time, written as lines or as a table.
 
 Lines to lines and rows to rows lose nothing. Rows become lines with their columns as fields; lines become rows with their
 messages as JSON text, plain fields as columns, and other fields as JSON text.
@@ -15,58 +15,58 @@ from typing import Any, Final, Protocol, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .columns import Column, Nested, arrow_module, opened_table
-from .job import Bad
-from .lines import Line, Oversized, bounded_lines, dump, parse
+from .arrow_columns import MessageColumn, NestedMessages, arrow_module, open_parquet
+from .job import BadConversation
+from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse_json
 from .slices import Slice
 
-__all__ = ["Chunk", "Lines", "Rows", "chunks_of"]
+__all__ = ["Chunk", "LineChunk", "TableChunk", "read_chunks"]
 
 _MESSAGES: Final = "messages"
 
 
 class Chunk(Protocol):
-    """Some conversations that stand together."""
+    """Consecutive conversations of a slice."""
 
     @property
-    def rows(self) -> Sequence[Line | Nested | Oversized | bytes]:
-        """The conversations; a line that holds none as bytes."""
+    def rows(self) -> Sequence[JsonLine | NestedMessages | OversizedLine | bytes]:
+        """The conversations; a blank line as bytes."""
         ...
 
     def text(self, written: Sequence[Any]) -> bytes:
-        """What was written, as lines; what is `Bad` is left out."""
+        """Return the written rows as lines, without each `BadConversation`."""
         ...
 
     def table(self, written: Sequence[Any]) -> Any:
-        """What was written, as an Arrow table; what is `Bad` is left out."""
+        """Return the written rows as an Arrow table, without each `BadConversation`."""
         ...
 
     def original(self, place: int) -> dict[str, Any]:
-        """What a report of a bad conversation holds of it."""
+        """Return the fields that an error entry holds of a bad conversation."""
         ...
 
 
 @attrs.frozen
-class Lines:
-    """Some lines.
+class LineChunk:
+    """Consecutive lines.
 
     Args:
         rows: The conversations.
     """
 
-    rows: list[Line | Oversized | bytes]
+    rows: list[JsonLine | OversizedLine | bytes]
 
     def text(self, written: Sequence[Any]) -> bytes:
-        """What was written, as lines."""
-        return b"".join([each for each in written if not isinstance(each, Bad)])
+        """Return the written rows as lines."""
+        return b"".join([each for each in written if not isinstance(each, BadConversation)])
 
     def table(self, written: Sequence[Any]) -> Any:
-        """What was written, as an Arrow table."""
+        """Return the written rows as an Arrow table."""
         arrow = arrow_module()
         records = [
-            _record(parse(each))
+            _record(parse_json(each))
             for row, each in zip(self.rows, written, strict=True)
-            if isinstance(row, Line) and not isinstance(each, Bad)
+            if isinstance(row, JsonLine) and not isinstance(each, BadConversation)
         ]
         names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
         columns = {name: [record.get(name) for record in records] for name in names}
@@ -76,9 +76,9 @@ class Lines:
         return arrow.table(arrays, names=names)
 
     def original(self, place: int) -> dict[str, Any]:
-        """What a report of a bad conversation holds of it."""
+        """Return the fields that an error entry holds of a bad conversation."""
         row = self.rows[place]
-        if isinstance(row, Oversized):
+        if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
         text = row if isinstance(row, bytes) else row.text
         try:
@@ -88,9 +88,9 @@ class Lines:
 
 
 def _record(value: Any) -> dict[str, Any]:
-    """A line's fields as the columns of a row, its messages as JSON text."""
+    """Return a line's fields as the columns of a row, its messages as JSON text."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {_MESSAGES: value}
-    return {**fields, _MESSAGES: dump(fields[_MESSAGES]).decode()}
+    return {**fields, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
 
 
 def _is_plain(values: Sequence[Any]) -> bool:
@@ -99,114 +99,112 @@ def _is_plain(values: Sequence[Any]) -> bool:
 
 
 def _json(value: Any) -> str | None:
-    return None if value is None else dump(value).decode()
+    return None if value is None else dump_json(value).decode()
 
 
 @attrs.frozen
-class Rows:
-    """Some rows of a table.
+class TableChunk:
+    """Consecutive rows of a table.
 
     Args:
-        batch: The rows, every column.
-        column: Which column holds the messages.
+        batch: The rows with every column.
+        column: The column that holds the messages.
         rows: The conversations.
     """
 
     batch: Any
-    column: Column
-    rows: list[Line | Nested]
+    column: MessageColumn
+    rows: list[JsonLine | NestedMessages]
 
     def text(self, written: Sequence[Any]) -> bytes:
-        """What was written, as lines."""
+        """Return the written rows as lines."""
         others: list[dict[str, Any]] = [{} for _ in written]
         if self.batch.num_columns > 1:
             others = self.batch.drop_columns([self.column.name]).to_pylist()
         return b"".join(
-            [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, Bad)]
+            [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, BadConversation)]
         )
 
     def table(self, written: Sequence[Any]) -> Any:
-        """What was written, as an Arrow table."""
+        """Return the written rows as an Arrow table."""
         arrow = arrow_module()
-        good = [place for place, each in enumerate(written) if not isinstance(each, Bad)]
+        good = [place for place, each in enumerate(written) if not isinstance(each, BadConversation)]
         kept = self.batch if len(good) == len(written) else self.batch.take(arrow.array(good, arrow.int64()))
         place = self.batch.schema.get_field_index(self.column.name)
         field = self.batch.schema.field(place)
         return kept.set_column(place, field, self.column.array([written[each] for each in good]))
 
-    def stood(self, place: int) -> Any:
-        """What stands in a row, as `table` takes it."""
+    def unchanged(self, place: int) -> Any:
+        """Return a row's own value, as `table` takes it."""
         value = self.batch.column(self.column.name)[place].as_py()
         return value.encode() if isinstance(value, str) else value
 
     def original(self, place: int) -> dict[str, Any]:
-        """What a report of a bad conversation holds of it."""
+        """Return the fields that an error entry holds of a bad conversation."""
         [fields] = self.batch.slice(place, 1).to_pylist()
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
 
 
 def _line(fields: dict[str, Any], messages: Any) -> bytes:
-    """A row as a line: its columns, and its messages under their usual name."""
+    """Return a row as a line: its columns as fields, and its messages under ``messages``."""
     if _MESSAGES in fields:
-        raise ConfigurationError(
-            f"a column besides the conversations is called {_MESSAGES!r}, as they are in a line; rename it"
-        )
+        raise ConfigurationError(f"another column is called {_MESSAGES!r}, as the conversations are in a line; rename it")
     if isinstance(messages, list):
-        text = dump(Nested(cast("Any", messages), None).read())
+        text = dump_json(NestedMessages(cast("Any", messages), None).read())
     else:
-        text = messages if b"\n" not in messages else dump(parse(messages))
+        text = messages if b"\n" not in messages else dump_json(parse_json(messages))
     try:
-        start = dump(fields)
+        start = dump_json(fields)
     except TypeError as error:
-        raise ConfigurationError(f"a column holds what JSON has no value for ({error}); write Parquet, or drop it") from error
+        raise ConfigurationError(f"a column has a value that JSON cannot hold ({error}); write Parquet, or drop it") from error
     return b'%b%b"messages":%b}\n' % (start[:-1], b"," if fields else b"", text)
 
 
-def chunks_of(slice: Slice, column: str, most_rows: int, most_bytes: int, *, ended: bool) -> Iterator[Chunk]:
-    """A slice, some rows at a time.
+def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int, *, ended: bool) -> Iterator[Chunk]:
+    """Yield a slice some rows at a time.
 
     Args:
-        slice: What to read.
-        column: Which column of a table holds the messages.
-        most_rows: Conversations at a time.
-        most_bytes: The longest line that is read.
-        ended: Whether each line is to end as one.
+        slice: The slice.
+        column: The column of a table that holds the messages.
+        max_rows: Conversations in a chunk.
+        max_bytes: The longest line that is read.
+        ended: Whether each line is written with a line end even if it had none.
 
     Raises:
         UnreadableFile: If a table cannot be read, or has no such column.
     """
     if slice.source.kind == "parquet":
-        yield from _chunks_of_table(slice, column, most_rows)
+        yield from _table_chunks(slice, column, max_rows)
         return
-    rows: list[Line | Oversized | bytes] = []
-    for line in _lines_of(slice, most_bytes):
+    rows: list[JsonLine | OversizedLine | bytes] = []
+    for line in _lines(slice, max_bytes):
         blank = isinstance(line, bytes) and line.isspace()
-        rows.append(line if isinstance(line, Oversized) or blank else Line(line, ended))
-        if len(rows) == most_rows:
-            yield Lines(rows)
+        rows.append(line if isinstance(line, OversizedLine) or blank else JsonLine(line, ended))
+        if len(rows) == max_rows:
+            yield LineChunk(rows)
             rows = []
     if rows:
-        yield Lines(rows)
+        yield LineChunk(rows)
 
 
-def _lines_of(slice: Slice, most: int) -> Iterator[bytes | Oversized]:
+def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
     if slice.oversized:
-        yield Oversized(slice.oversized)
+        yield OversizedLine(slice.oversized)
     elif slice.text is not None:
         yield from slice.text.splitlines(keepends=True) if b"\r" not in slice.text else _split(slice.text)
     else:
         with Path(slice.source.path).open("rb") as stream:
             stream.seek(slice.start)
             left = slice.end - slice.start
-            for line in bounded_lines(stream, most):
+            for line in bounded_lines(stream, max_bytes):
                 yield line
-                left -= line.size if isinstance(line, Oversized) else len(line)
+                left -= line.size if isinstance(line, OversizedLine) else len(line)
                 if left <= 0:
                     return
 
 
 def _split(text: bytes) -> Iterator[bytes]:
-    """Lines that end in a line feed alone: a carriage return may stand between the fields of a line."""
+    """Yield lines that end in a line feed alone: a carriage return may be white space inside a line."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start) + 1 or len(text)
@@ -214,17 +212,17 @@ def _split(text: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _chunks_of_table(slice: Slice, column: str, most_rows: int) -> Iterator[Chunk]:
+def _table_chunks(slice: Slice, column: str, max_rows: int) -> Iterator[Chunk]:
     arrow = arrow_module()
-    with opened_table(slice.source.path) as table:
+    with open_parquet(slice.source.path) as table:
         try:
-            found = Column.of(table.schema_arrow, column)
+            found = MessageColumn.of(table.schema_arrow, column)
         except ConfigurationError as error:
             raise UnreadableFile(f"{slice.source.path}: {error}") from error
         if not table.metadata.num_rows:
             empty = table.schema_arrow.empty_table()
-            yield Rows(empty, found, [])
+            yield TableChunk(empty, found, [])
             return
-        for batch in table.iter_batches(most_rows, row_groups=range(slice.start, slice.end), use_threads=False):
+        for batch in table.iter_batches(max_rows, row_groups=range(slice.start, slice.end), use_threads=False):
             rows = arrow.Table.from_batches([batch])
-            yield Rows(rows, found, found.rows(rows.column(found.name)))
+            yield TableChunk(rows, found, found.rows(rows.column(found.name)))

@@ -1,29 +1,30 @@
-"""What is done to each conversation of a batch, whoever does it: a process, a task that awaits, a Ray actor.
+"""The settings of a batch, and the compaction of one conversation under them.
 
-A job is a value. It is sent to workers as it is, and its description stands in the manifest, so that a run that was interrupted
-goes on only under the same one.
+A job is a plain value: it is sent to workers as it is, and its description is written to the manifest, so that an interrupted
+batch is only resumed under the same settings.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import attrs
 
 from ..checks import count
-from ..context import RunContext
 from ..errors import ConfigurationError, InputError, StateError, SyncDriverError
 from ..formats import MessageFormat
-from ..formats.resolve import resolve as resolve_format
-from ..outcome import CompactionResult
+from ..formats import resolve as resolve_format
+from ..index import RunContext
+from ..result import CompactionResult
 from ..run import compact, compact_sync
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .tally import Tally
+from .counts import BatchCounts
 
-__all__ = ["Bad", "Job", "Row", "handle", "handle_async"]
+__all__ = ["BadConversation", "FileBatch", "Job", "Row", "compact_row", "compact_row_async"]
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -35,17 +36,17 @@ def _counter(spec: str | TokenCounter) -> str | TokenCounter:
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """What is to be done to each conversation.
+    """How each conversation is compacted.
 
     Args:
-        strategy: What compacts it.
-        counter: Counts tokens: a name, or an object that can be sent to another process.
-        format: The wire format; ``None`` to look at each conversation, see `compaction.formats.resolve`.
-        budget: Tokens a result is judged by; ``None`` for the strategy's own targets alone.
-        window: Tokens of the model's window, for triggers that ask; ``None`` if not known.
+        strategy: The strategy that compacts it.
+        counter: The token counter: a name, or an object that can be pickled.
+        format: The wire format; ``None`` to detect it for each conversation, see `compaction.formats.resolve`.
+        budget: Tokens a result may have; ``None`` for the strategy's own targets alone.
+        window: Tokens of the model's context window, for triggers that use it; ``None`` if unknown.
         column: The column of a table that holds the messages.
-        max_bytes: The longest conversation that is read, in bytes of its text, >= 1: a longer one is bad.
-        strict: Whether a conversation that breaks a rule of its format, comes out degraded, or is over its target is bad too.
+        max_bytes: The largest conversation that is read, in bytes of its text, >= 1; a larger one is bad.
+        strict: Whether a conversation that breaks a rule of its format, comes out degraded or stays over its target is bad.
 
     Raises:
         ConfigurationError: If an argument is out of range.
@@ -63,17 +64,17 @@ class Job:
 
     @classmethod
     def of(cls, strategy: StrategyLike, **options: Any) -> Job:
-        """A job for anything that can be a strategy; the options are the other arguments."""
+        """Return a job for anything that can be a strategy; the options are the other arguments."""
         return cls(strategy=as_strategy(strategy), **options)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `compaction.compact` is told besides the messages and the strategy."""
+        """The arguments of `compaction.compact` besides the messages and the strategy."""
         context = None if self.window is None else RunContext(window=self.window)
         return {"counter": self.counter, "format": self.format, "budget": self.budget, "context": context}
 
     def described(self) -> dict[str, Any]:
-        """All that the result depends on, as JSON data. Of a plain function that is its name alone."""
+        """Return all that the result depends on, as JSON data; a plain function is described by its name alone."""
         return {
             "strategy": _ADDRESS.sub("", repr(self.strategy)),
             "counter": resolve_counter(self.counter).name,
@@ -86,7 +87,7 @@ class Job:
         }
 
     def objection(self, messages: list[Any], result: CompactionResult) -> str | None:
-        """Why a strict job does not take a result; ``None`` if it does."""
+        """Return why a strict job rejects a result; ``None`` if it accepts it."""
         if not self.strict:
             return None
         if result.failures:
@@ -97,11 +98,27 @@ class Job:
         return str(problems[0]) if problems else None
 
 
+@attrs.frozen(kw_only=True)
+class FileBatch:
+    """The arguments of `compact_files` that decide what is written."""
+
+    inputs: list[Path]
+    output: Path
+    job: Job
+    to: str | None
+    slice_bytes: int = attrs.field(validator=count(1))
+    max_errors: int | None = attrs.field(validator=attrs.validators.optional(count()))
+
+    def beside(self, suffix: str) -> Path:
+        """Return a path next to the output."""
+        return self.output.with_name(f"{self.output.name}.{suffix}")
+
+
 class Row(Protocol):
-    """One conversation of a file or table, whatever it is stored as."""
+    """One conversation of a file or table, however it is stored."""
 
     def read(self) -> list[Any]:
-        """Its messages.
+        """Return its messages.
 
         Raises:
             InputError: If it has none that can be read.
@@ -109,71 +126,71 @@ class Row(Protocol):
         ...
 
     def write(self, messages: list[Any]) -> Any:
-        """What stands in the output: the row with other messages."""
+        """Return the row with other messages, as the output stores it."""
         ...
 
 
 @attrs.frozen
-class Bad:
-    """A conversation that is put aside.
+class BadConversation:
+    """A conversation that is left out of the output.
 
     Args:
         reason: Why, in words.
-        error: The kind of error.
+        error: The error's class name.
     """
 
     reason: str
     error: str
 
 
-def handle(job: Job, row: Row, tally: Tally) -> Any:
-    """One conversation, compacted: what to write, or a `Bad`.
+def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
+    """Compact one conversation; return what to write, or a `BadConversation`.
 
     Raises:
-        ConfigurationError: If no conversation could be compacted like this.
+        ConfigurationError: If the job cannot work for any conversation.
         SyncDriverError: If the strategy awaits something.
-        StateError: If what the strategy keeps on disk cannot be read or written.
+        StateError: If a file that the strategy uses cannot be read or written.
     """
-    tally.conversations += 1
+    counts.conversations += 1
     try:
         messages = row.read()
         result = compact_sync(messages, job.strategy, **job.options)
-        return _settled(job, row, messages, result, tally)
+        return _written(job, row, messages, result, counts)
     except Exception as error:
-        return _bad(error, tally)
+        return _bad(error, counts)
 
 
-async def handle_async(job: Job, row: Row, tally: Tally) -> Any:
-    """`handle`, for a strategy that may await."""
-    tally.conversations += 1
+async def compact_row_async(job: Job, row: Row, counts: BatchCounts) -> Any:
+    """Compact one conversation like `compact_row`, with a strategy that may await."""
+    counts.conversations += 1
     try:
         messages = row.read()
         result = await compact(messages, job.strategy, **job.options)
-        return _settled(job, row, messages, result, tally)
+        return _written(job, row, messages, result, counts)
     except Exception as error:
-        return _bad(error, tally)
+        return _bad(error, counts)
 
 
-def _settled(job: Job, row: Row, messages: list[Any], result: CompactionResult, tally: Tally) -> Any:
+def _written(job: Job, row: Row, messages: list[Any], result: CompactionResult, counts: BatchCounts) -> Any:
     reason = job.objection(messages, result)
     if reason is not None:
-        tally.bad += 1
-        return Bad(reason, "strict")
+        counts.bad += 1
+        return BadConversation(reason, "strict")
     written = row.write(result.messages)
-    tally.note(result)
+    counts.count(result)
     return written
 
 
-def _bad(error: Exception, tally: Tally) -> Bad:
-    """What an error says of one conversation.
+def _bad(error: Exception, counts: BatchCounts) -> BadConversation:
+    """Return the bad conversation that an error stands for.
 
     Raises:
-        Exception: The error itself, if it would meet the next conversation too.
+        Exception: The error itself, if the next conversation would raise it too.
     """
     if isinstance(error, ConfigurationError | SyncDriverError | StateError):
         raise error
-    tally.bad += 1
+    counts.bad += 1
     if isinstance(error, RecursionError):
-        return Bad("it is nested too deeply; write the inner part as a string", "RecursionError")
-    says = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return Bad(says, type(error).__name__)
+        return BadConversation("it is nested too deeply; write the inner part as a string", "RecursionError")
+    reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return BadConversation(reason, type(error).__name__)

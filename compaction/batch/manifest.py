@@ -1,7 +1,7 @@
-"""What a batch has finished, on disk: one line for each slice and each output, synced as it is written.
+"""The manifest of a batch: a file with a line for each finished slice and output, synced as it is written.
 
-The first line says what the batch is: its job, its inputs with sizes and times, its outputs. A run that finds a manifest goes
-on with it if that line is still true, and refuses if not. A line that was cut short by a crash counts as not written.
+Its first line describes the batch: the job, the inputs with sizes and times, the outputs. A run that finds a manifest resumes
+that batch if the description still holds, and refuses otherwise. A last line that a crash cut short is ignored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import IO, Any, Final
 import attrs
 
 from ..errors import StateError, UnwritableFile
-from .parts import sealed
-from .tally import Tally
-from .working import Done
+from .counts import BatchCounts
+from .part_files import atomic_writer
+from .slice_worker import SliceResult
 
-__all__ = ["Manifest", "Plan"]
+__all__ = ["BatchPlan", "Manifest"]
 
 _VERSION: Final = 1
 _LOCK: Final = "lock"
@@ -29,12 +29,12 @@ _PART: Final = re.compile(r"(\d{6}(-\d{8})?|summaries)\.(part|errors|whole|sqlit
 
 
 @attrs.frozen
-class Plan:
-    """What a batch is to do, as JSON data: two runs with the same plan write the same bytes.
+class BatchPlan:
+    """The description of a batch as JSON data: two runs with the same plan write the same bytes.
 
     Args:
         job: The job's description.
-        slice_bytes: How large a slice is.
+        slice_bytes: The size of a slice.
         sources: The inputs.
         targets: The outputs.
     """
@@ -45,15 +45,15 @@ class Plan:
     targets: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return the plan as JSON data."""
         return attrs.asdict(self)
 
-    def differences(self, other: Mapping[str, Any], forgiven: set[int]) -> list[str]:
-        """What is not as it was, in words.
+    def differences(self, other: Mapping[str, Any], may_change: set[int]) -> list[str]:
+        """Return the differences from an earlier plan, in words.
 
         Args:
-            other: The plan of the run before.
-            forgiven: Inputs that may have changed, because nothing was made of them.
+            other: The plan of the earlier run, as JSON data.
+            may_change: Inputs that may have changed, because no output was made from them.
         """
         mine, found = json.loads(json.dumps(self.to_dict())), list[str]()
         for name, value in mine["job"].items():
@@ -63,98 +63,102 @@ class Plan:
             found.append(f"slice_bytes was {other['slice_bytes']:,}")
         before = {source["path"]: source for source in other["sources"]}
         now = {source["path"]: source for source in mine["sources"]}
-        found += [f"{path} was no input" for path in now if path not in before]
+        found += [f"{path} was not an input" for path in now if path not in before]
         found += [f"{path} was an input" for path in before if path not in now]
         found += [
             f"{path} has changed"
             for path, source in now.items()
-            if path in before and source != before[path] and source["number"] not in forgiven
+            if path in before and source != before[path] and source["number"] not in may_change
         ]
         if mine["targets"] != other["targets"] and not found:
-            found.append("the outputs were others")
+            found.append("the outputs were different")
         return found
 
 
 class Manifest:
-    """Holds state: an open manifest, and what it says is done.
+    """Holds state: an open manifest, and what it records.
 
     Args:
         path: The file.
-        parts: The folder of the parts; made if it is not there, emptied if this is a new batch.
+        parts: The folder of the part files; created if missing, emptied if this is a new batch.
         plan: What this run is to do.
-        restart: Whether to forget what an earlier run did.
+        restart: Whether to discard what an earlier run did.
 
     Raises:
-        StateError: If another process is at work on it, if it is of another plan, or no manifest.
+        StateError: If another process is running this batch, or the file has another plan or is not a manifest.
         UnwritableFile: If it cannot be written.
     """
 
-    def __init__(self, path: Path, parts: Path, plan: Plan, *, restart: bool) -> None:
+    def __init__(self, path: Path, parts: Path, plan: BatchPlan, *, restart: bool) -> None:
         self.path = path
-        self.done: dict[tuple[int, int], Done] = {}
+        self.done: dict[tuple[int, int], SliceResult] = {}
         self.joined: dict[int, int] = {}
         self.failed: dict[int, str] = {}
         self.finished = False
         self.resumed = path.exists() and not restart
         self._parts = parts
-        self._lock = _locked(path, parts)
+        self._lock = _lock_folder(path, parts)
         try:
             if self.resumed:
                 self._read(plan)
             else:
-                for stale in _ours(parts):
+                for stale in _leftovers(parts):
                     stale.unlink()
-                with sealed(path) as stream:
+                with atomic_writer(path) as stream:
                     stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
             self._out = path.open("ab")
         except BaseException:
             self._unlock()
             raise
 
-    def _read(self, plan: Plan) -> None:
+    def _read(self, plan: BatchPlan) -> None:
         text = self.path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
+        complete = text[: text.rfind(b"\n") + 1]
         try:
-            first, *rest = [json.loads(line) for line in whole.splitlines()]
+            first, *rest = [json.loads(line) for line in complete.splitlines()]
             if first["compaction batch"] != _VERSION:
                 raise KeyError("compaction batch")
             for entry in rest:
-                self._take(entry)
+                self._apply(entry)
         except (ValueError, KeyError, TypeError) as error:
-            raise StateError(f"{self.path}: it is no manifest of this version; move it away, or pass restart") from error
+            raise StateError(f"{self.path}: it is not a manifest of this version; move it away, or pass restart") from error
         changed = plan.differences(first, set(self.failed))
         if changed:
             raise StateError(
-                f"{self.path}: what was begun was another batch: {'; '.join(changed[:5])}; put it back, or restart (--restart)"
+                f"{self.path}: it belongs to another batch: {'; '.join(changed[:5])}; undo the change, or restart (--restart)"
             )
         self._check_outputs(plan)
         if self.failed:
-            self._forget_failed(plan)
-        elif len(whole) < len(text):
-            os.truncate(self.path, len(whole))
+            self._remove_failed(plan)
+        elif len(complete) < len(text):
+            os.truncate(self.path, len(complete))
 
-    def _check_outputs(self, plan: Plan) -> None:
-        """See that each output that was finished still stands: what it was made of is gone."""
+    def _check_outputs(self, plan: BatchPlan) -> None:
+        """Check that each finished output is still there, since its parts are gone.
+
+        Raises:
+            StateError: If one is missing or changed.
+        """
         for target in plan.targets:
             path, size = Path(target["path"]), self.joined.get(target["number"])
             if size is not None and (not path.exists() or path.stat().st_size != size):
-                raise StateError(f"{path}: it was finished, and is no longer what it was; put it back, or restart (--restart)")
+                raise StateError(f"{path}: it was finished, and is missing or changed now; put it back, or restart (--restart)")
 
-    def _forget_failed(self, plan: Plan) -> None:
-        """Write the manifest anew without the inputs that could not be read: they are read again, as they are now."""
-        self.done = {key: done for key, done in self.done.items() if key[0] not in self.failed}
+    def _remove_failed(self, plan: BatchPlan) -> None:
+        """Rewrite the manifest without the inputs that could not be read, so that they are read again."""
+        self.done = {key: result for key, result in self.done.items() if key[0] not in self.failed}
         self.failed = {}
         self.finished = False
-        with sealed(self.path) as stream:
+        with atomic_writer(self.path) as stream:
             stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
-            stream.writelines(_line(_entry(done)) for done in self.done.values())
+            stream.writelines(_line(_entry(result)) for result in self.done.values())
             stream.writelines(_line({"joined": place, "size": size}) for place, size in self.joined.items())
 
-    def _take(self, entry: dict[str, Any]) -> None:
+    def _apply(self, entry: dict[str, Any]) -> None:
         if "key" in entry:
             first, second = entry["key"]
-            tally = Tally.from_dict(entry["tally"])
-            self.done[first, second] = Done((first, second), entry["size"], entry["errors"], entry["weight"], tally)
+            counts = BatchCounts.from_dict(entry["tally"])
+            self.done[first, second] = SliceResult((first, second), entry["size"], entry["errors"], entry["weight"], counts)
         elif "joined" in entry:
             self.joined[entry["joined"]] = entry["size"]
         elif "failed" in entry:
@@ -162,23 +166,23 @@ class Manifest:
         else:
             self.finished = bool(entry["finished"])
 
-    def note_done(self, done: Done) -> None:
-        """A slice is finished, and its part stands."""
-        self.done[done.key] = done
-        self._write(_entry(done))
+    def record_slice(self, result: SliceResult) -> None:
+        """Record that a slice is finished and its part is written."""
+        self.done[result.key] = result
+        self._write(_entry(result))
 
-    def note_joined(self, target: int, size: int) -> None:
-        """An output stands."""
+    def record_joined(self, target: int, size: int) -> None:
+        """Record that an output is written."""
         self.joined[target] = size
         self._write({"joined": target, "size": size})
 
-    def note_failed(self, source: int, reason: str) -> None:
-        """An input could not be read."""
+    def record_failure(self, source: int, reason: str) -> None:
+        """Record that an input could not be read."""
         self.failed[source] = reason
         self._write({"failed": source, "reason": reason})
 
-    def note_finished(self) -> None:
-        """All is done."""
+    def record_finished(self) -> None:
+        """Record that the batch is finished."""
         self.finished = True
         self._write({"finished": True})
 
@@ -191,46 +195,46 @@ class Manifest:
             raise UnwritableFile(f"{self.path}: it cannot be written ({error.strerror or error}); make room") from error
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Close the file, and let another process open it."""
         with contextlib.suppress(OSError):
             self._out.close()
         self._unlock()
 
     def _unlock(self) -> None:
-        """Give up the lock, and the folder of parts if there are none."""
+        """Release the lock, and remove the folder of parts if it is empty."""
         with contextlib.suppress(OSError):
             (self._parts / _LOCK).unlink()
             self._parts.rmdir()
         self._lock.close()
 
 
-def _entry(done: Done) -> dict[str, Any]:
-    return {**attrs.asdict(done, recurse=False), "key": list(done.key), "tally": done.tally.to_dict()}
+def _entry(result: SliceResult) -> dict[str, Any]:
+    return {**attrs.asdict(result, recurse=False), "key": list(result.key), "tally": result.tally.to_dict()}
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
 
-def _ours(parts: Path) -> list[Path]:
-    """What an earlier batch left among the parts.
+def _leftovers(parts: Path) -> list[Path]:
+    """Return the files that an earlier batch left in the folder of parts.
 
     Raises:
-        UnwritableFile: If anything else stands there.
+        UnwritableFile: If the folder holds any other file.
     """
     found = [path for path in parts.iterdir() if path.name != _LOCK]
     if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
-        raise UnwritableFile(f"{foreign[0]}: it is in the way, and no part of a batch; move it, or name another output")
+        raise UnwritableFile(f"{foreign[0]}: it is in the way, and not a part of a batch; move it, or name another output")
     return found
 
 
-def _locked(path: Path, parts: Path) -> IO[bytes]:
-    """A lock among the parts, held while the stream is open; where the system has none, two runs are not kept apart."""
+def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
+    """Lock the folder of parts while the returned stream is open; a system without file locks does not keep two runs apart."""
     try:
         parts.mkdir(parents=True, exist_ok=True)
         stream = (parts / _LOCK).open("ab")
     except OSError as error:
-        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); name an output you may write to") from error
+        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); name one you may write to") from error
     try:
         import fcntl
     except ImportError:
@@ -239,5 +243,5 @@ def _locked(path: Path, parts: Path) -> IO[bytes]:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         stream.close()
-        raise StateError(f"{path}: another process is at work on this batch; wait for it, or stop it") from error
+        raise StateError(f"{path}: another process is running this batch; wait for it, or stop it") from error
     return stream

@@ -1,4 +1,4 @@
-"""What a batch says of itself: while it runs, and at the end."""
+"""The progress of a running batch, and the report at its end."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .tally import Tally
+from .counts import BatchCounts
 
-__all__ = ["BatchOutcome", "BatchReport", "Progress"]
+__all__ = ["BatchOutcome", "BatchProgress", "BatchReport"]
 
 BatchOutcome: TypeAlias = Literal["finished", "interrupted", "too many errors"]
-"""How a batch ended. All but ``"finished"`` can be gone on with by running the same again."""
+"""How a batch ended. Unless it is ``"finished"``, running the same batch again resumes it."""
 
 
 @attrs.frozen(kw_only=True)
-class Progress:
+class BatchProgress:
     """How far a batch is.
 
     Args:
         tally: What has been done, by earlier runs too.
         bytes_done: Bytes of the inputs, as stored, that are done.
         bytes_total: Bytes of all inputs.
-        bytes_before: Of ``bytes_done``, what earlier runs did.
-        seconds: How long this run has taken.
+        bytes_before: The part of ``bytes_done`` that earlier runs did.
+        seconds: How long this run has taken so far.
     """
 
-    tally: Tally
+    tally: BatchCounts
     bytes_done: int
     bytes_total: int
     bytes_before: int
@@ -34,31 +34,31 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take at this rate; ``None`` while nobody knows."""
+        """The time left at this rate; ``None`` while it is unknown."""
         done = self.bytes_done - self.bytes_before
         return None if done <= 0 else self.seconds * (self.bytes_total - self.bytes_done) / done
 
 
 @attrs.frozen(kw_only=True)
 class BatchReport:
-    """What a batch came to.
+    """The result of a batch.
 
     Args:
         outcome: How it ended.
-        tally: Sums over all runs of it.
+        tally: Sums over all runs of the batch.
         seconds: How long this run took.
-        workers: How many processes, tasks or actors did it.
-        counter: What counted tokens.
-        outputs: The files written, with their bytes.
+        workers: The number of processes, concurrent conversations or Ray actors.
+        counter: The token counter's name.
+        outputs: The files written, with their sizes in bytes.
         errors: The file of bad conversations; ``None`` if there are none.
         failed: Inputs that could not be read, and why; their outputs are not written.
-        foreign: Files in the input directories that were left alone.
-        resumed: Whether an earlier run had begun.
-        manifest: The file that a later run goes on with.
+        foreign: Files in the input directories that were ignored.
+        resumed: Whether this run resumed an earlier one.
+        manifest: The file that a later run resumes from.
     """
 
     outcome: BatchOutcome
-    tally: Tally
+    tally: BatchCounts
     seconds: float
     workers: int
     counter: str
@@ -71,9 +71,9 @@ class BatchReport:
 
     @property
     def is_well(self) -> bool:
-        """Whether all was read, and no conversation was bad."""
+        """Whether every input was read and no conversation was bad."""
         return self.outcome == "finished" and not self.failed and not self.tally.bad
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return the report as JSON data."""
         return {**attrs.asdict(self, recurse=False), "tally": self.tally.to_dict()}

@@ -1,7 +1,7 @@
-"""An input cut into slices of bounded size: what one worker does at a time, and what is done again after a crash.
+"""Slices of an input, of bounded size: the unit of work of one worker, and of what is done again after a crash.
 
-Where a slice begins and ends follows from the input and its size alone, so a later run cuts as the one before did. A plain file
-is cut by seeking, and each worker reads its own slice; a packed one can only be read from its start, so its text is sent.
+The cuts depend on the input and the slice size alone, so a later run makes the same ones. A plain file is cut by seeking, and
+workers read their slices themselves; a compressed file can only be read from its start, so its text is sent to the workers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import IO, Any, Final
 import attrs
 
 from ..errors import UnreadableFile
-from .columns import arrow_module, opened_table
-from .lines import Oversized, bounded_lines
-from .sources import Source
+from .arrow_columns import arrow_module, open_parquet
+from .input_files import InputFile
+from .json_lines import OversizedLine, bounded_lines
 
-__all__ = ["Slice", "reading", "slices_of"]
+__all__ = ["Slice", "as_unreadable", "cut_slices"]
 
 _BUFFER: Final = 1 << 20
 
@@ -32,15 +32,15 @@ class Slice:
 
     Args:
         source: The input.
-        number: Its place in the input, from 0.
-        start: Its first byte; of a table its first row group.
+        number: Its number in the input, from 0.
+        start: Its first byte; for a table, its first row group.
         end: The byte, or row group, after its last.
-        weight: Bytes of the file it stands for, as stored.
-        text: The text, if it is sent along.
-        oversized: Bytes of the one line it holds, if that is too long to be sent.
+        weight: Bytes of the file that it covers, as stored.
+        text: The text, if the input is compressed.
+        oversized: The size of its only line, if that is too long to be read.
     """
 
-    source: Source
+    source: InputFile
     number: int
     start: int
     end: int
@@ -50,33 +50,33 @@ class Slice:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from all other slices of a batch."""
+        """The input's number and the slice's, unique in a batch."""
         return self.source.number, self.number
 
 
-def slices_of(source: Source, size: int, most: int) -> Iterator[Slice]:
-    """The slices of an input, in order.
+def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
+    """Yield the slices of an input, in order.
 
     Args:
         source: The input.
-        size: Bytes of text in a slice, about.
-        most: The longest line that is read.
+        size: Bytes of text in a slice, roughly.
+        max_line: The longest line that is read, in bytes.
 
     Raises:
-        UnreadableFile: If the input cannot be read to its end; slices before that have been given.
+        UnreadableFile: If the input cannot be read to its end; the slices before that have been yielded.
     """
-    with reading(source.path):
+    with as_unreadable(source.path):
         if source.kind == "parquet":
-            yield from _of_table(source, size)
+            yield from _table_slices(source, size)
         elif source.kind == "jsonl":
-            yield from _of_file(source, size)
+            yield from _plain_slices(source, size)
         else:
-            yield from _of_packed(source, size, most)
+            yield from _compressed_slices(source, size, max_line)
 
 
 @contextlib.contextmanager
-def reading(path: str) -> Generator[None]:
-    """Say of what is raised within which file could not be read.
+def as_unreadable(path: str) -> Generator[None]:
+    """Turn the errors of reading a file into `UnreadableFile` that names it.
 
     Raises:
         UnreadableFile: In place of what the libraries raise.
@@ -84,16 +84,16 @@ def reading(path: str) -> Generator[None]:
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile(f"{path}: its data is cut short or damaged ({error}); fetch or pack it again") from error
-    except OSError as error:  # what pyarrow says of damaged data is one too, or a ValueError of its own
-        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror or error}); see that it is whole") from error
+        raise UnreadableFile(f"{path}: its data is cut short or damaged ({error}); fetch or compress it again") from error
+    except OSError as error:  # pyarrow reports damaged data as an OSError, or as a ValueError of its own
+        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror or error}); check that it is whole") from error
     except ValueError as error:
         if not type(error).__module__.startswith("pyarrow"):
             raise
-        raise UnreadableFile(f"{path}: it cannot be read ({error}); see that it is whole") from error
+        raise UnreadableFile(f"{path}: it cannot be read ({error}); check that it is whole") from error
 
 
-def _of_file(source: Source, size: int) -> Iterator[Slice]:
+def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
     with Path(source.path).open("rb", buffering=0) as stream:
         start = number = 0
         while start < source.size:
@@ -103,7 +103,7 @@ def _of_file(source: Source, size: int) -> Iterator[Slice]:
 
 
 def _line_end(stream: IO[bytes], at: int) -> int:
-    """The first byte after the line in which the byte before ``at`` stands."""
+    """Return the end of the line that contains the byte before ``at``."""
     stream.seek(at - 1)
     at -= 1
     while chunk := stream.read(_BUFFER):
@@ -114,21 +114,21 @@ def _line_end(stream: IO[bytes], at: int) -> int:
     return at
 
 
-def _of_packed(source: Source, size: int, most: int) -> Iterator[Slice]:
+def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     number = position = start = 0
     held: list[bytes] = []
     length = 0
-    with _unpacked(source) as (stream, tell):
+    with _decompressed(source) as (stream, tell):
 
         def cut(text: bytes | None, oversized: int, bytes_: int) -> Slice:
             nonlocal number, position, start
             weight = tell() - position
-            made = Slice(source, number, start, start + bytes_, weight, text, oversized)
+            slice = Slice(source, number, start, start + bytes_, weight, text, oversized)
             number, position, start = number + 1, position + weight, start + bytes_
-            return made
+            return slice
 
-        for line in bounded_lines(stream, most):
-            if isinstance(line, Oversized):
+        for line in bounded_lines(stream, max_line):
+            if isinstance(line, OversizedLine):
                 if held:
                     yield cut(b"".join(held), 0, length)
                 yield cut(b"", line.size, line.size)
@@ -144,21 +144,21 @@ def _of_packed(source: Source, size: int, most: int) -> Iterator[Slice]:
 
 
 @contextlib.contextmanager
-def _unpacked(source: Source) -> Generator[tuple[IO[bytes], Any]]:
-    """The text of a packed file, and a function that says how much of the file has been read."""
-    with Path(source.path).open("rb") as packed:
+def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
+    """Open the text of a compressed file; the second value is a function that returns how much of the file has been read."""
+    with Path(source.path).open("rb") as file:
         if source.kind == "jsonl.gz":
-            with gzip.GzipFile(fileobj=packed) as text:
-                yield io.BufferedReader(text, _BUFFER), packed.tell
+            with gzip.GzipFile(fileobj=file) as text:
+                yield io.BufferedReader(text, _BUFFER), file.tell
             return
         arrow = arrow_module()
-        with arrow.CompressedInputStream(arrow.PythonFile(packed, "r"), "zstd") as text:
-            yield io.BufferedReader(text, _BUFFER), packed.tell
+        with arrow.CompressedInputStream(arrow.PythonFile(file, "r"), "zstd") as text:
+            yield io.BufferedReader(text, _BUFFER), file.tell
 
 
-def _of_table(source: Source, size: int) -> Iterator[Slice]:
-    """Runs of whole row groups: smaller ones together, a larger one alone."""
-    with opened_table(source.path) as table:
+def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
+    """Yield runs of whole row groups: small ones together, a large one alone."""
+    with open_parquet(source.path) as table:
         groups = table.metadata
         start = number = held = read = 0
         if not groups.num_row_groups:

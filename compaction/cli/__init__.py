@@ -16,18 +16,17 @@ _NEEDED = frozenset({"rich", "typer"})
 
 
 def main() -> NoReturn:
-    """Run the command line on the process's arguments and exit; the exit codes are those of `compaction.cli.exits.ExitCode`.
+    """Run the command line on the process's arguments and exit with a code of `ExitCode`.
 
-    As other programs do, it ends in silence when whoever reads its output stops, and after a hang-up or a request to end it; it
-    removes what it had half written first.
+    It exits silently when the reader of its output stops, and after SIGTERM or SIGHUP, once half-written files are removed.
     """
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave)
+            signal.signal(getattr(signal, name), _exit_after_cleanup)
     try:
-        import_module("rich")  # the commands import it when they print: better to know now
+        import_module("rich")  # the commands import it only when they print: fail now if it is missing
         from .app import app
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _NEEDED:
@@ -37,6 +36,6 @@ def main() -> NoReturn:
     sys.exit(app())
 
 
-def _leave(number: int, _: object) -> NoReturn:
-    """Exit as after a signal, but tidy up first."""
+def _exit_after_cleanup(number: int, _: object) -> NoReturn:
+    """Exit with the code of a signal by an exception, so that temporary files are removed."""
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The typer application with all commands."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from .batch import batch
-from .check import repair, validate
-from .compact import compact
-from .config import config
-from .exits import CommandGroup
-from .hermes import hermes
-from .inspect import inspect
-from .replay import replay
+from .batch import batch_command
+from .check import repair_command, validate_command
+from .compact import compact_command
+from .config import config_commands
+from .exit_codes import CommandGroup
+from .hermes import hermes_commands
+from .inspect import inspect_command
+from .replay import replay_command
 
 __all__ = ["app"]
 
@@ -46,14 +46,18 @@ def _commands(
 ) -> None:
     """Keep recorded LLM conversations inside a context window without breaking them.
 
-    Files are JSON or JSONL, plain or gzip. Exit codes: 0 done, 1 a problem or a size not reached, 2 arguments or input that
-    cannot be used, 3 a defect of this program, 130 interrupted.
+    Files are JSON or JSONL, plain or gzip. Exit codes: 0 success, 1 a problem was found or a size was not reached, 2 arguments
+    or input that cannot be used, 3 a bug in this program, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-for command in (compact, batch, inspect, validate, repair, replay):
-    app.command()(command)
-for group in (config, hermes):
-    app.add_typer(group)
+app.command("compact")(compact_command)
+app.command("batch")(batch_command)
+app.command("inspect")(inspect_command)
+app.command("validate")(validate_command)
+app.command("repair")(repair_command)
+app.command("replay")(replay_command)
+app.add_typer(config_commands)
+app.add_typer(hermes_commands)

@@ -1,4 +1,4 @@
-"""``compaction batch``: compact as many conversations as there are, and go on after a crash."""
+"""``compaction batch``: compact files and directories of conversations, resumable after a crash."""
 
 from __future__ import annotations
 
@@ -12,52 +12,56 @@ from typing import Annotated, Any
 
 import typer
 
-from ..batch import Limits, compact_files, estimate
+from ..batch import Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
 from ..replay import prices_of
-from .batch_report import progress_shown, show_estimate, show_report, write_json
-from .compact import PRESETS, Plan, plan_of
-from .exits import ExitCode, complain
-from .options import AsJson, CounterName, FormatName, counter_named, parse_size
-from .terminal import safe
+from .batch_report import progress_bar, show_estimate, show_report, write_json
+from .compact import PRESETS, plan_compaction
+from .exit_codes import ExitCode, print_error
+from .options import AsJson, CounterName, FormatName, find_counter, parse_size
+from .printing import printable
 
-__all__ = ["batch"]
+__all__ = ["batch_command"]
 
 _ENGINES = ("local", "ray")
 
 
-def batch(
+def batch_command(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN...", show_default=False, help="Files and directories: .jsonl, .jsonl.gz, .jsonl.zst, .parquet."
+            metavar="IN...", show_default=False, help="Files or directories: .jsonl, .jsonl.gz, .jsonl.zst, .parquet."
         ),
     ],
     *,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="A directory; or one file, if its name ends like one.", show_default=False
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="A directory, or one file if the name has one of these endings.",
+            show_default=False,
         ),
     ],
     to: Annotated[
         str | None, typer.Option(metavar="KIND", help="How to store the output: jsonl, jsonl.gz, jsonl.zst, parquet.")
     ] = None,
     preset: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(PRESETS)}.", show_default=True)
+        str, typer.Option(metavar="NAME", help=f"The preset to use with --window: {', '.join(PRESETS)}.", show_default=True)
     ] = "context_window",
     pipeline: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="In place of --preset: a pipeline in TOML or YAML.")
+        Path | None, typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.")
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option(parser=parse_size, metavar="SIZE", help="Tokens the model takes in and puts out: 32000, 32k, 1m."),
+        typer.Option(parser=parse_size, metavar="SIZE", help="The model's context window in tokens: 32000, 32k, 1m."),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="In place of --window: tokens a result may have.")
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")
     ] = None,
     reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
     ] = None,
     counter: CounterName = "auto",
     format: FormatName = None,
@@ -65,21 +69,21 @@ def batch(
         str, typer.Option(metavar="NAME", help="The column of a Parquet file that holds the messages.")
     ] = "messages",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one for each processor.", show_default=False)
+        int | None, typer.Option(min=1, help="Number of processes; by default one for each processor.", show_default=False)
     ] = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray: actors on a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster; by default the one of the environment."),
+        typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster; by default the environment's."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Conversations that wait for a summarizer at a time.")] = 16,
-    requests_per_minute: Annotated[float | None, typer.Option(metavar="N", help="The most that a summarizer is asked.")] = None,
+    requests_per_minute: Annotated[float | None, typer.Option(metavar="N", help="Limit of requests to the summarizer.")] = None,
     tokens_per_minute: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="The most that a summarizer reads and writes.")
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Limit of tokens sent to and received from it.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Whose prices a summarizer costs; see compaction replay.", show_default=False),
+        typer.Option(metavar="NAME", help="The model whose prices apply to summaries.", show_default=False),
     ] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help="A price table of your own (TOML).")] = None,
     strict: Annotated[
@@ -87,26 +91,28 @@ def batch(
         typer.Option("--strict", help="End at the first bad conversation; broken rules and missed targets are bad too."),
     ] = False,
     max_errors: Annotated[
-        int | None, typer.Option(min=0, help="End after so many bad conversations; by default never.", show_default=False)
+        int | None, typer.Option(min=0, help="End after this many bad conversations; by default never.", show_default=False)
     ] = None,
-    max_bytes: Annotated[int, typer.Option(min=1, metavar="N", help="The longest conversation that is read.")] = 256_000_000,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="The largest conversation that is read, in bytes.")
+    ] = 256_000_000,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Forget what an earlier run did, and replace outputs that are there.")
+        bool, typer.Option("--restart", help="Discard what an earlier run did, and replace existing outputs.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing: say from a sample what it would come to.")] = False,
-    sample: Annotated[int, typer.Option(min=1, help="Conversations of that sample.")] = 200,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; estimate the result from a sample.")] = False,
+    sample: Annotated[int, typer.Option(min=1, help="Conversations in that sample.")] = 200,
     as_json: AsJson = False,
 ) -> int:
-    """Compact files and directories of conversations, in bounded memory, and so that it can be gone on with.
+    """Compact files and directories of conversations in bounded memory.
 
-    Beside OUT stand OUT.manifest.jsonl, what is done, and OUT.errors.jsonl, bad conversations with their place and reason.
-    After a crash, or Ctrl-C, run the same again. Exit code 1: a conversation was bad, an input could not be read, or there were
-    too many errors; what could be written is.
+    After a crash or Ctrl-C, run the same command again to resume. Beside OUT it writes OUT.manifest.jsonl, what is done, and
+    OUT.errors.jsonl, bad conversations with their line and reason. Exit code 1: a conversation was bad, an input could not be
+    read, or there were too many errors; the rest of the output is written.
     """
     if engine not in _ENGINES:
         raise ConfigurationError(f"--engine {engine}: there is no such engine; use one of {', '.join(_ENGINES)}")
-    plan = plan_of(preset, window, budget, reserve_output, pipeline)
-    _, note = counter_named(counter)
+    plan = plan_compaction(preset, window, budget, reserve_output, pipeline)
+    _, note = find_counter(counter)
     priced = None if model is None else prices_of(model, prices)
     options: dict[str, Any] = {
         "counter": counter,
@@ -116,19 +122,19 @@ def batch(
         "column": column,
     }
     if dry_run:
-        found = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
-        show_estimate(found, priced, note, as_json=as_json)
-        return ExitCode.FOUND if found.sample.bad or found.failed else ExitCode.DONE
+        estimated = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
+        show_estimate(estimated, priced, note, as_json=as_json)
+        return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
-    made = _ray(limits, workers, address) if engine == "ray" else workers
-    with progress_shown(priced) as on_progress, _stopped_gently() as stop:
+    pool = ray_workers(workers, limits=limits, address=address) if engine == "ray" else workers
+    with progress_bar(priced) as on_progress, _interruptible() as stop:
         report = compact_files(
             list(inputs),
             output,
             plan.strategy,
             **options,
             to=to,
-            workers=made,
+            workers=pool,
             limits=limits,
             strict=strict,
             max_errors=max_errors,
@@ -140,39 +146,28 @@ def batch(
     if as_json:
         write_json(report, priced)
     else:
-        show_report(report, _what(plan), priced, note)
+        show_report(report, printable(repr(plan.strategy), 400), priced, note)
     if report.outcome == "interrupted":
-        complain("interrupted; what is finished is kept: run the same again to go on")
+        print_error("interrupted; what is finished is kept: run the same again to resume")
         return ExitCode.INTERRUPTED
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
 
 
-def _what(plan: Plan) -> str:
-    """What is done, on one line."""
-    return safe(repr(plan.strategy), 400)
-
-
-def _ray(limits: Limits, workers: int | None, address: str | None) -> Any:
-    from ..batch.ray import ray_workers
-
-    return ray_workers(workers, limits=limits, address=address)
-
-
 @contextlib.contextmanager
-def _stopped_gently() -> Generator[Callable[[], bool]]:
-    """Ctrl-C asks to stop; a second one stops."""
-    asked = threading.Event()
+def _interruptible() -> Generator[Callable[[], bool]]:
+    """Yield a function that returns true after Ctrl-C; a second Ctrl-C stops at once."""
+    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield interrupted.is_set
         return
 
-    def ask(*_: object) -> None:
-        asked.set()
+    def interrupt(*_: object) -> None:
+        interrupted.set()
         signal.signal(signal.SIGINT, before)
-        sys.stderr.write("compaction: finishing what is under way; Ctrl-C again to stop at once\n")
+        sys.stderr.write("compaction: finishing the work in progress; Ctrl-C again to stop at once\n")
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
-        yield asked.is_set
+        yield interrupted.is_set
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""What ``compaction batch`` shows: a bar while it runs, a table at the end, and what a dry run found."""
+"""The output of ``compaction batch``: a progress bar, the table at the end, and the estimate of a dry run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Callable, Generator, Iterator
 
 import attrs
 
-from ..batch import BatchReport, Estimate, Progress, Tally
+from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
 from ..replay import ModelPrices
-from .terminal import console_on, counted, percent, safe, show_table
+from .printing import open_console, percent, plural, print_table, printable
 
-__all__ = ["progress_shown", "show_estimate", "show_report", "write_json"]
+__all__ = ["progress_bar", "show_estimate", "show_report", "write_json"]
 
-_MOST = 5
+_MAX_ITEMS = 5
 
 
 @contextlib.contextmanager
-def progress_shown(prices: ModelPrices | None) -> Generator[Callable[[Progress], object]]:
-    """A bar on standard error, where that is a terminal."""
+def progress_bar(prices: ModelPrices | None) -> Generator[Callable[[BatchProgress], object]]:
+    """Show a progress bar on standard error if that is a terminal; yields the function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -32,12 +32,12 @@ def progress_shown(prices: ModelPrices | None) -> Generator[Callable[[Progress],
         yield lambda now: bar.update(task, completed=now.bytes_done, total=now.bytes_total, description=_moment(now, prices))
 
 
-def _moment(now: Progress, prices: ModelPrices | None) -> str:
+def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
     tally = now.tally
     words = [
-        counted(tally.conversations, "conversation"),
+        plural(tally.conversations, "conversation"),
         f"{_short(tally.tokens_before)} to {_short(tally.tokens_after)} tokens",
-        counted(tally.bad, "error"),
+        plural(tally.bad, "error"),
     ]
     if tally.requests:
         words.append(_asked(tally, prices))
@@ -47,15 +47,15 @@ def _moment(now: Progress, prices: ModelPrices | None) -> str:
 
 
 def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:
-    """The table at the end."""
+    """Print the table and the lines at the end of a batch."""
     tally = report.tally
-    with console_on(sys.stdout) as console:
-        show_table(console, ["", ">before", ">after", ">left"], _sizes(tally))
+    with open_console(sys.stdout) as console:
+        print_table(console, ["", ">before", ">after", ">left"], _sizes(tally))
         for line in _lines(report, what, prices, note):
-            console.print(safe(line))
+            console.print(printable(line))
 
 
-def _sizes(tally: Tally) -> list[list[str]]:
+def _sizes(tally: BatchCounts) -> list[list[str]]:
     pairs = [
         ("tokens", tally.tokens_before, tally.tokens_after),
         ("messages", tally.messages_before, tally.messages_after),
@@ -66,62 +66,64 @@ def _sizes(tally: Tally) -> list[list[str]]:
 
 def _lines(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> Iterator[str]:
     tally = report.tally
-    resumed = ", gone on with" if report.resumed else ""
+    resumed = ", resumed" if report.resumed else ""
     yield f"{report.outcome}{resumed}: {_counts(tally)}"
-    yield f"{_duration(report.seconds)} with {counted(report.workers, 'worker')}; tokens counted by {note or report.counter}"
+    yield f"{_duration(report.seconds)} with {plural(report.workers, 'worker')}; tokens counted by {note or report.counter}"
     yield f"strategy: {what}"
     if tally.requests:
         yield f"summarizer: {_asked(tally, prices)}"
-    yield from _named("written", [f"{path} ({size:,} bytes)" for path, size in report.outputs.items()])
-    yield from _named("not read, and not written", [f"{reason}" for reason in report.failed.values()])
-    yield from _named("left alone", report.foreign)
+    yield from _listed("written", [f"{path} ({size:,} bytes)" for path, size in report.outputs.items()])
+    yield from _listed("not read, and not written", [f"{reason}" for reason in report.failed.values()])
+    yield from _listed("ignored", report.foreign)
     if report.errors is not None:
         yield f"bad conversations: {report.errors}"
 
 
-def _counts(tally: Tally) -> str:
-    words = [counted(tally.conversations, "conversation"), f"{tally.changed:,} changed", f"{tally.bad:,} bad"]
+def _counts(tally: BatchCounts) -> str:
+    words = [plural(tally.conversations, "conversation"), f"{tally.changed:,} changed", f"{tally.bad:,} bad"]
     words += [f"{tally.over_target:,} over target"] if tally.over_target else []
     words += [f"{tally.degraded:,} degraded"] if tally.degraded else []
     return ", ".join(words)
 
 
-def _named(what: str, items: list[str]) -> Iterator[str]:
-    yield from (f"{what}: {item}" for item in items[:_MOST])
-    if len(items) > _MOST:
-        yield f"{what}: {len(items) - _MOST:,} more; --json names them all"
+def _listed(label: str, items: list[str]) -> Iterator[str]:
+    yield from (f"{label}: {item}" for item in items[:_MAX_ITEMS])
+    if len(items) > _MAX_ITEMS:
+        yield f"{label}: {len(items) - _MAX_ITEMS:,} more; --json names them all"
 
 
 def write_json(report: BatchReport, prices: ModelPrices | None) -> None:
-    """The report as a line of JSON."""
+    """Print the report as a line of JSON."""
     data = {**report.to_dict(), "dollars": _dollars(report.tally, prices)}
     sys.stdout.write(json.dumps(data) + "\n")
 
 
-def show_estimate(found: Estimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
-    """What a dry run found."""
+def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
+    """Print the estimate of a dry run."""
     whole, sample = found.whole, found.sample
     if as_json:
         data = {**attrs.asdict(found, recurse=False), "sample": sample.to_dict(), "whole": whole.to_dict()}
         sys.stdout.write(json.dumps({**data, "dollars": _dollars(whole, prices), "note": note}) + "\n")
         return
-    with console_on(sys.stdout) as console:
-        show_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])
+    with open_console(sys.stdout) as console:
+        print_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])
         share = percent(found.bytes_sampled / found.bytes_total) if found.bytes_total else "all"
         console.print(
-            safe(f"from a sample of {counted(sample.conversations, 'conversation')}, {share} of the input; nothing was written")
+            printable(
+                f"from a sample of {plural(sample.conversations, 'conversation')}, {share} of the input; nothing was written"
+            )
         )
-        console.print(safe(f"all would be about {_counts(whole)}"))
-        console.print(safe(f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}"))
+        console.print(printable(f"all would be about {_counts(whole)}"))
+        console.print(printable(f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}"))
         if sample.requests:
-            console.print(safe(f"a summarizer would get {_asked(whole, prices)}; its answers at their longest"))
+            console.print(printable(f"a summarizer would get {_asked(whole, prices)}; its answers at their longest"))
         for reason in found.failed.values():
-            console.print(safe(f"not read: {reason}"))
+            console.print(printable(f"not read: {reason}"))
 
 
-def _asked(tally: Tally, prices: ModelPrices | None) -> str:
+def _asked(tally: BatchCounts, prices: ModelPrices | None) -> str:
     words = (
-        f"{counted(tally.requests, 'request')}, {_short(tally.prompt_tokens)} tokens in, {_short(tally.completion_tokens)} out"
+        f"{plural(tally.requests, 'request')}, {_short(tally.prompt_tokens)} tokens in, {_short(tally.completion_tokens)} out"
     )
     dollars = _dollars(tally, prices)
     return (
@@ -131,7 +133,7 @@ def _asked(tally: Tally, prices: ModelPrices | None) -> str:
     )
 
 
-def _dollars(tally: Tally, prices: ModelPrices | None) -> float | None:
+def _dollars(tally: BatchCounts, prices: ModelPrices | None) -> float | None:
     return None if prices is None else prices.dollars(fresh=tally.prompt_tokens, output=tally.completion_tokens)
 
 
@@ -143,7 +145,7 @@ def _short(number: int) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """A time as a reader wants it.
+    """Return a time in words.
 
     >>> _duration(4.2), _duration(3_700)
     ('4.2 s', '1:01:40')

@@ -1,4 +1,4 @@
-"""``compaction validate`` and ``compaction repair``: would a provider take these conversations, and what to do if not."""
+"""``compaction validate`` and ``compaction repair``: check conversations against their format's rules, and repair them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ import attrs
 import typer
 
 from ..errors import UnreadableFile
-from ..files import Conversation, write_text
-from ..formats import Problem
-from ..validity import repair as repaired
-from ..validity import validate as problems_of
-from .exits import ExitCode, complain, naming
-from .options import STANDARD, AsJson, FormatName, Input, Output, conversations_of, output_of
-from .terminal import counted, safe
+from ..files import FileConversation, write_text
+from ..formats import Problem, repair, validate
+from .exit_codes import ExitCode, error_context, print_error
+from .options import STANDARD, AsJson, FormatName, Input, Output, open_output, read_input
+from .printing import plural, printable
 
-__all__ = ["Checked", "repair", "validate"]
+__all__ = ["FileCheck", "repair_command", "validate_command"]
 
 
 @attrs.frozen
-class Checked:
-    """A file that was looked at.
+class FileCheck:
+    """The result of checking a file.
 
     Args:
         file: Its name as given.
-        conversations: How many it holds, as far as it could be read.
-        messages: How many messages these have.
-        problems: Each rule that is broken: the conversation's place and id, and the problem's own fields.
+        conversations: The number of conversations that could be read.
+        messages: The number of their messages.
+        problems: The broken rules: the conversation's place and id, and the problem's own fields.
         error: Why the file could not be read to its end, if so.
     """
 
@@ -40,68 +38,68 @@ class Checked:
 
     @property
     def words(self) -> str:
-        """The result in words, if the file could be read."""
-        found = counted(len(self.problems), "problem") if self.problems else "valid"
-        return f"{self.file}: {found} in {counted(self.conversations, 'conversation')} of {counted(self.messages, 'message')}"
+        """The result in words, for a file that could be read."""
+        found = plural(len(self.problems), "problem") if self.problems else "valid"
+        return f"{self.file}: {found} in {plural(self.conversations, 'conversation')} of {plural(self.messages, 'message')}"
 
 
-def validate(
+def validate_command(
     sources: Annotated[
         list[str], typer.Argument(metavar="IN...", show_default=False, help="Files of conversations; - is standard input.")
     ],
     format: FormatName = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the rules that conversations break.
+    """List the rules of their wire format that conversations break.
 
-    Of each: where, which, and what to do. The rules are those of the conversation's wire format. Exit code 1 if there is any
-    problem, 2 if a file cannot be read; the other files are looked at all the same.
+    Each line names the place, the rule, and what to do. Exit code 1 if there is any problem, 2 if a file cannot be read; the
+    other files are checked all the same.
     """
     checked = [_checked(source, format) for source in sources]
     if as_json:
         typer.echo(json.dumps({"files": [attrs.asdict(one) for one in checked]}))
     for one in checked:
         if one.error is not None:
-            complain(one.error)
+            print_error(one.error)
         if not as_json:
             for problem in one.problems:
                 typer.echo(_line(problem))
             if one.error is None:
-                typer.echo(safe(one.words))
+                typer.echo(printable(one.words))
     if any(one.error is not None for one in checked):
         return ExitCode.UNUSABLE
     return ExitCode.FOUND if any(one.problems for one in checked) else ExitCode.DONE
 
 
-def _checked(source: str, format: str | None) -> Checked:
+def _checked(source: str, format: str | None) -> FileCheck:
     conversations = messages = 0
     problems: list[dict[str, Any]] = []
     try:
-        for conversation in conversations_of(source):
-            with naming(conversation.where):
-                found = problems_of(conversation.messages, format=format)
+        for conversation in read_input(source):
+            with error_context(conversation.where):
+                found = validate(conversation.messages, format=format)
                 problems += [_entry(conversation, problem) for problem in found]
             conversations += 1
             messages += len(conversation.messages)
     except UnreadableFile as error:
-        return Checked(source, conversations, messages, problems, str(error))
-    return Checked(source, conversations, messages, problems)
+        return FileCheck(source, conversations, messages, problems, str(error))
+    return FileCheck(source, conversations, messages, problems)
 
 
-def repair(source: Input, output: Output = STANDARD, format: FormatName = None, as_json: AsJson = False) -> int:
-    """Make conversations valid, and say what was changed.
+def repair_command(source: Input, output: Output = STANDARD, format: FormatName = None, as_json: AsJson = False) -> int:
+    """Make conversations valid, and list the changes.
 
-    Nothing is invented, and what needs nothing is written byte for byte as it was read. Exit code 1: a problem remains; the
+    No content is invented, and what is valid is written byte for byte as it was read. Exit code 1: a problem remains; the
     output is written all the same.
     """
-    target, stream = output_of(output)
+    target, stream = open_output(output)
     changes: list[dict[str, Any]] = []
     remaining: list[dict[str, Any]] = []
     count = 0
     with write_text(target) as write:
-        for conversation in conversations_of(source):
-            with naming(conversation.where):
-                result = repaired(conversation.messages, format=format)
+        for conversation in read_input(source):
+            with error_context(conversation.where):
+                result = repair(conversation.messages, format=format)
                 write(conversation.with_messages(result.messages))
             changes += [_entry(conversation, change) for change in result.changes]
             remaining += [_entry(conversation, problem) for problem in result.remaining]
@@ -111,15 +109,15 @@ def repair(source: Input, output: Output = STANDARD, format: FormatName = None, 
     else:
         stream.writelines(f"changed: {_line(change)}\n" for change in changes)
         stream.writelines(f"left: {_line(problem)}\n" for problem in remaining)
-        ended = f"{counted(len(changes), 'change')}, {counted(len(remaining), 'problem')} left"
-        stream.write(f"{counted(count, 'conversation')}: {ended}\n")
+        summary = f"{plural(len(changes), 'change')}, {plural(len(remaining), 'problem')} left"
+        stream.write(f"{plural(count, 'conversation')}: {summary}\n")
     return ExitCode.FOUND if remaining else ExitCode.DONE
 
 
-def _entry(conversation: Conversation, problem: Problem) -> dict[str, Any]:
-    """A problem with its conversation's place and id."""
+def _entry(conversation: FileConversation, problem: Problem) -> dict[str, Any]:
+    """Return a problem's fields with its conversation's place and id."""
     return {"conversation": conversation.where, "id": conversation.id, **attrs.asdict(problem)}
 
 
 def _line(entry: dict[str, Any]) -> str:
-    return safe(f"{entry['conversation']}: {entry['where']}: {entry['message']} [{entry['rule']}]; {entry['remedy']}")
+    return printable(f"{entry['conversation']}: {entry['where']}: {entry['message']} [{entry['rule']}]; {entry['remedy']}")

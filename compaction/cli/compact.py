@@ -1,4 +1,4 @@
-"""``compaction compact``: make the conversations of a file fit."""
+"""``compaction compact``: make the conversations of a file fit a context window or a budget."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import attrs
 import typer
 
 from .. import config, presets
-from ..context import RunContext
 from ..errors import ConfigurationError
-from ..files import Conversation, write_text
-from ..formats import MessageFormat
-from ..outcome import Step
-from ..run import compact as compact_async
-from ..run import compact_sync
+from ..files import FileConversation, write_text
+from ..formats import MessageFormat, resolve
+from ..index import RunContext
+from ..result import Step
+from ..run import compact, compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
-from .compact_report import Compacted, CompactReport
-from .exits import ExitCode, naming
+from .compact_report import CompactedConversation, CompactReport
+from .exit_codes import ExitCode, error_context
 from .options import (
     STANDARD,
     AsJson,
@@ -30,14 +29,13 @@ from .options import (
     FormatName,
     Input,
     Output,
-    conversations_of,
-    counter_named,
-    format_of,
-    output_of,
+    find_counter,
+    open_output,
     parse_size,
+    read_input,
 )
 
-__all__ = ["PRESETS", "Plan", "compact", "plan_of"]
+__all__ = ["PRESETS", "CompactionPlan", "compact_command", "plan_compaction"]
 
 
 def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
@@ -45,18 +43,18 @@ def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
 
 
 PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window, "hermes": _hermes}
-"""What ``--preset`` names: functions of a window and its reserve."""
+"""The presets that ``--preset`` names: functions of a window and its reserve."""
 
 
 @attrs.frozen
-class Plan:
-    """What is to be done to each conversation.
+class CompactionPlan:
+    """How each conversation is compacted.
 
     Args:
-        strategy: What does it.
-        budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
-        window: Tokens of the model's window, if known.
-        awaits: Whether it may have to wait for something: a pipeline in a file may ask a model.
+        strategy: The strategy.
+        budget: Tokens a result may have; ``None`` for the strategy's own targets.
+        window: Tokens of the model's context window, if known.
+        awaits: Whether the strategy may await something: a pipeline in a file may ask a model.
     """
 
     strategy: Strategy
@@ -65,26 +63,26 @@ class Plan:
     awaits: bool = False
 
 
-def compact(
+def compact_command(
     source: Input,
     *,
     output: Output = STANDARD,
     preset: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How, with --window: {', '.join(PRESETS)}.", show_default=True)
+        str, typer.Option(metavar="NAME", help=f"The preset to use with --window: {', '.join(PRESETS)}.", show_default=True)
     ] = "context_window",
     pipeline: Annotated[
         Path | None,
         typer.Option(
             "--config",
             metavar="FILE",
-            help="In place of --preset: a pipeline in TOML or YAML. --window then says what the model takes in, --budget or "
-            "--window what the result is judged by.",
+            help="Instead of --preset: a pipeline in TOML or YAML. --window is then the model's context window; the result is "
+            "judged by --budget, else by --window.",
         ),
     ] = None,
     window: Annotated[
         int | None,
         typer.Option(
-            parser=parse_size, metavar="SIZE", help="Tokens the model takes in and puts out: 32000, 32k, 1m. k is 1,000."
+            parser=parse_size, metavar="SIZE", help="The model's context window in tokens: 32000, 32k, 1m. k is 1,000."
         ),
     ] = None,
     budget: Annotated[
@@ -92,11 +90,12 @@ def compact(
         typer.Option(
             parser=parse_size,
             metavar="SIZE",
-            help="In place of --window: tokens the result may have. Gentle steps first; if they do not do, the oldest go.",
+            help="Instead of --window: tokens the result may have. Gentle steps come first; if they do not suffice, the oldest "
+            "messages are dropped.",
         ),
     ] = None,
     reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window kept for the answer.")
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
     ] = None,
     counter: CounterName = "auto",
     format: FormatName = None,
@@ -104,17 +103,17 @@ def compact(
 ) -> int:
     """Make conversations fit a context window or a budget.
 
-    What is not changed is written byte for byte as it was read. Exit code 1: a conversation is still too large, or breaks a
+    Unchanged messages are written byte for byte as they were read. Exit code 1: a conversation is still too large, or breaks a
     rule of its format that it did not break before; the output is written all the same.
     """
-    plan = plan_of(preset, window, budget, reserve_output, pipeline)
-    counting, note = counter_named(counter)
-    target, stream = output_of(output)
-    compacted: list[Compacted] = []
+    plan = plan_compaction(preset, window, budget, reserve_output, pipeline)
+    counting, note = find_counter(counter)
+    target, stream = open_output(output)
+    compacted: list[CompactedConversation] = []
     with write_text(target) as write:
-        for conversation in conversations_of(source):
-            with naming(conversation.where):
-                text, done = _compacted(conversation, plan, counting, format_of(format, conversation))
+        for conversation in read_input(source):
+            with error_context(conversation.where):
+                text, done = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
             compacted.append(done)
     report = CompactReport(source, counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
@@ -125,30 +124,34 @@ def compact(
     return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
 
 
-def plan_of(preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None) -> Plan:
-    """What the options say is to be done.
+def plan_compaction(
+    preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None
+) -> CompactionPlan:
+    """Return the plan that the options describe.
 
     Raises:
-        ConfigurationError: If they do not go together.
+        ConfigurationError: If the options contradict each other.
     """
     if pipeline is not None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
-        return Plan(config.load(pipeline), window if budget is None else budget, window, awaits=True)
+        return CompactionPlan(config.load(pipeline), window if budget is None else budget, window, awaits=True)
     if preset not in PRESETS:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
     if window is not None and budget is None:
         reserved = reserve_output or 0
-        return Plan(PRESETS[preset](window, reserve_output=reserved), window - reserved)
+        return CompactionPlan(PRESETS[preset](window, reserve_output=reserved), window - reserved)
     if budget is None or window is not None:
         raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
     if reserve_output is not None:
         raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
-    return Plan(presets.token_budget(budget), budget)
+    return CompactionPlan(presets.token_budget(budget), budget)
 
 
-def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter, format: MessageFormat) -> tuple[str, Compacted]:
-    """The conversation's new text, and what there is to say about it."""
+def _compacted(
+    conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
+) -> tuple[str, CompactedConversation]:
+    """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     options: dict[str, Any] = {
         "counter": counter,
@@ -158,8 +161,8 @@ def _compacted(conversation: Conversation, plan: Plan, counter: TokenCounter, fo
         "on_step": steps.append,
     }
     if plan.awaits:
-        result = anyio.run(partial(compact_async, conversation.messages, plan.strategy, **options))
+        result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
     else:
         result = compact_sync(conversation.messages, plan.strategy, **options)
-    done = Compacted.of(conversation, result, steps, budget=plan.budget, format=format)
+    done = CompactedConversation.of(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), done

@@ -1,4 +1,4 @@
-"""What ``compaction compact`` says it did: sizes, each step with its reason, the outcome, and whether the result is valid."""
+"""The report of ``compaction compact``: sizes, each step with its reason, the outcome, and whether the result is valid."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import attrs
 
-from ..edits import Edit, named
-from ..files import Conversation
+from ..files import FileConversation
 from ..formats import MessageFormat, Problem
-from ..metrics import Metrics
-from ..outcome import CompactionResult, Outcome, Step
-from .terminal import console_on, counted, percent, place_in, safe, show_table
+from ..index import Edit, Metrics, named
+from ..result import CompactionResult, Outcome, Step
+from .printing import open_console, percent, plural, print_table, printable, short_location
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["CompactReport", "Compacted", "Deed", "StepTaken"]
+__all__ = ["CompactReport", "CompactedConversation", "EditSummary", "StepReport"]
 
-_DONE: Final = {
+_VERBS: Final = {
     "Drop": "dropped",
     "Replace": "replaced",
     "Restore": "brought back",
@@ -31,13 +30,13 @@ _DONE: Final = {
 
 
 @attrs.frozen
-class Deed:
-    """Edits of one kind that a step made for one reason.
+class EditSummary:
+    """The edits of one kind that a step made for one reason.
 
     Args:
-        edit: Their kind.
-        reason: Why.
-        groups: How many groups they named.
+        edit: The kind of edit.
+        reason: The reason.
+        groups: The number of groups they name.
     """
 
     edit: str
@@ -45,66 +44,68 @@ class Deed:
     groups: int
 
     def __str__(self) -> str:
-        return f"{self.groups:,} {_DONE[self.edit]}: {self.reason}"
+        return f"{self.groups:,} {_VERBS[self.edit]}: {self.reason}"
 
 
-def _deeds(edits: Sequence[Edit]) -> list[Deed]:
+def _summaries(edits: Sequence[Edit]) -> list[EditSummary]:
     groups: Counter[tuple[str, str]] = Counter()
     for edit in edits:
         groups[type(edit).__name__, edit.reason] += len(named(edit))
-    return [Deed(kind, reason, count) for (kind, reason), count in groups.items()]
+    return [EditSummary(kind, reason, count) for (kind, reason), count in groups.items()]
 
 
 @attrs.frozen
-class StepTaken:
-    """One step, without the messages it held.
+class StepReport:
+    """One step of a run, without messages.
 
     Args:
-        strategy: Which strategy it was.
+        strategy: The strategy's name.
         configured: The expression that builds it.
-        why: Why it began.
-        did: What it did, but for what a step within it did and told before.
-        before: Sizes when it began.
-        after: Sizes when it ended.
-        reached: Whether its target held then; ``None`` if it was closed before it could say.
+        why: Why it ran.
+        did: Its edits, without those of a step inside it that was reported before.
+        before: Sizes before it.
+        after: Sizes after it.
+        reached: Whether its target held at the end; ``None`` if it was closed before that was known.
     """
 
     strategy: str
     configured: str
     why: str
-    did: list[Deed]
+    did: list[EditSummary]
     before: Metrics
     after: Metrics
     reached: bool | None
 
     @classmethod
-    def all_of(cls, steps: Sequence[Step]) -> list[StepTaken]:
-        """What there is to say about the steps of a run."""
-        told: set[int] = set()
-        taken: list[StepTaken] = []
+    def all_of(cls, steps: Sequence[Step]) -> list[StepReport]:
+        """Return the reports of a run's steps."""
+        reported: set[int] = set()
+        reports: list[StepReport] = []
         for step in steps:
-            own = [edit for edit in step.edits if id(edit) not in told]
-            told.update(map(id, own))
-            taken.append(cls(step.strategy, step.configured, step.why, _deeds(own), step.before, step.after, step.reached))
-        return taken
+            own = [edit for edit in step.edits if id(edit) not in reported]
+            reported.update(map(id, own))
+            reports.append(
+                cls(step.strategy, step.configured, step.why, _summaries(own), step.before, step.after, step.reached)
+            )
+        return reports
 
 
 @attrs.frozen
-class Compacted:
-    """What became of one conversation.
+class CompactedConversation:
+    """The report on one conversation.
 
     Args:
-        where: Its file, and its line where the file holds several.
+        where: Its file, and its line if the file holds several conversations.
         id: Its id.
-        outcome: How the run ended, in the library's words: ``over_target`` also if a step fell short of its own target.
-        fits: Whether the result is within the budget, or reached the strategy's targets if there is none.
+        outcome: The run's outcome; ``over_target`` also if a step missed its own target.
+        fits: Whether the result is within the budget, or within the strategy's targets if there is no budget.
         before: Sizes before.
         after: Sizes after.
-        steps: What was done, in the order in which steps ended.
-        refused: Rules of this package that forbade an edit, and how often.
+        steps: The steps, in the order in which they ended.
+        refused: The rules by which edits were refused, and how often.
         failures: What failed, and what was done instead.
-        problems: Rules of the format that the result breaks.
-        new_problems: Names of those that were not broken as often before.
+        problems: The rules of the format that the result breaks.
+        new_problems: The names of rules that were not broken as often before.
     """
 
     where: str
@@ -113,7 +114,7 @@ class Compacted:
     fits: bool
     before: Metrics
     after: Metrics
-    steps: list[StepTaken]
+    steps: list[StepReport]
     refused: dict[str, int]
     failures: list[str]
     problems: list[Problem]
@@ -122,21 +123,21 @@ class Compacted:
     @classmethod
     def of(
         cls,
-        conversation: Conversation,
+        conversation: FileConversation,
         result: CompactionResult,
         steps: Sequence[Step],
         *,
         budget: int | None,
         format: MessageFormat,
-    ) -> Compacted:
-        """What there is to say about a run.
+    ) -> CompactedConversation:
+        """Return the report on a run.
 
         Args:
-            conversation: What was compacted.
-            result: What came of it.
-            steps: What was done.
-            budget: Tokens by which the result is judged; ``None`` to judge it by the strategy's own targets.
-            format: Its wire format.
+            conversation: The conversation.
+            result: The run's result.
+            steps: The run's steps.
+            budget: Tokens the result may have; ``None`` for the strategy's own targets.
+            format: The wire format.
         """
         problems = format.validate(result.messages)
         known = Counter(problem.rule for problem in format.validate(conversation.messages))
@@ -148,7 +149,7 @@ class Compacted:
             fits=result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
             before=result.before,
             after=result.after,
-            steps=StepTaken.all_of(steps),
+            steps=StepReport.all_of(steps),
             refused=dict(Counter(refusal.rule for refusal in result.refused)),
             failures=[f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
             problems=problems,
@@ -157,35 +158,35 @@ class Compacted:
 
     @property
     def is_well(self) -> bool:
-        """Whether it fits and breaks no rule that it did not break before."""
+        """Whether the result fits and breaks no new rule."""
         return self.fits and not self.new_problems
 
     @property
     def verdict(self) -> str:
-        """In words, how it ended, and whether the result is valid."""
+        """The outcome, and whether the result is valid, in words."""
         ended = "compacted" if any(step.did for step in self.steps) else "unchanged"
         if not self.fits:
             ended = f"{ended}, over budget"
         if self.failures:
-            ended = f"{ended}, {counted(len(self.failures), 'failure')}"
+            ended = f"{ended}, {plural(len(self.failures), 'failure')}"
         if not self.problems:
             return f"{ended}; valid"
         new = f"new: {', '.join(self.new_problems)}" if self.new_problems else "none new"
-        return f"{ended}; {counted(len(self.problems), 'problem')}, {new}"
+        return f"{ended}; {plural(len(self.problems), 'problem')}, {new}"
 
 
 @attrs.frozen
 class CompactReport:
-    """What became of all conversations of a file.
+    """The report on all conversations of a file.
 
     Args:
         file: Its name as given.
-        counter: What counted.
-        exact: Whether its counts are those of its encoding.
-        note: What has to be said about it, if anything.
+        counter: The token counter's name.
+        exact: Whether its counts are exact.
+        note: The counter's warning, if it has one.
         strategy: The strategy, as the expression that builds it.
-        budget: Tokens by which each result was judged, if there is a budget.
-        conversations: What became of each.
+        budget: Tokens a result may have, if there is a budget.
+        conversations: The report on each conversation.
     """
 
     file: str
@@ -194,10 +195,10 @@ class CompactReport:
     note: str | None
     strategy: str
     budget: int | None
-    conversations: list[Compacted]
+    conversations: list[CompactedConversation]
 
     def totals(self) -> dict[str, Any]:
-        """Sums over the conversations."""
+        """Return sums over the conversations."""
         return {
             "conversations": len(self.conversations),
             "before": _sum(done.before for done in self.conversations),
@@ -209,32 +210,32 @@ class CompactReport:
         }
 
     def write_json(self, stream: TextIO) -> None:
-        """Write it as one line of JSON."""
+        """Write the report as one line of JSON."""
         stream.write(json.dumps({**attrs.asdict(self), "totals": self.totals()}) + "\n")
 
     def show(self, stream: TextIO) -> None:
-        """Show it to a person: one conversation at length, several with a line for each."""
-        with console_on(stream) as console:
+        """Print the report: one conversation in detail, several with a line for each."""
+        with open_console(stream) as console:
             if len(self.conversations) == 1:
                 _show_one(console, self.conversations[0])
             else:
                 self._show_all(console)
             precision = "" if self.exact else ", an estimate"
             judged = "no budget, tokens" if self.budget is None else f"budget {self.budget:,} tokens,"
-            console.print(safe(f"{judged} counted by {self.counter}{precision}"))
+            console.print(printable(f"{judged} counted by {self.counter}{precision}"))
             if self.note:
-                console.print(safe(self.note))
+                console.print(printable(self.note))
 
     def _show_all(self, console: Console) -> None:
         rows = [
-            _line(place_in(self.file, done.where), done.id, done.before, done.after, done.verdict)
+            _line(short_location(self.file, done.where), done.id, done.before, done.after, done.verdict)
             for done in self.conversations
         ]
         totals = self.totals()
         before, after = Metrics(**totals["before"]), Metrics(**totals["after"])
         verdict = f"{totals['over_budget']:,} over budget; {totals['with_problems']:,} with problems"
         rows.append(_line("all", f"{len(rows):,}", before, after, verdict))
-        show_table(console, ["~conversation", "~id", ">tokens", ">after", ">left", ">messages", ">after", "~result"], rows)
+        print_table(console, ["~conversation", "~id", ">tokens", ">after", ">left", ">messages", ">after", "~result"], rows)
 
 
 def _sum(sizes: Iterator[Metrics]) -> dict[str, int]:
@@ -250,27 +251,27 @@ def _line(where: str, id: str, before: Metrics, after: Metrics, verdict: str) ->
     return where, id, f"{before.tokens:,}", f"{after.tokens:,}", left, f"{before.messages:,}", f"{after.messages:,}", verdict
 
 
-def _show_one(console: Console, done: Compacted) -> None:
+def _show_one(console: Console, done: CompactedConversation) -> None:
     sizes = zip(attrs.asdict(done.before).items(), attrs.asdict(done.after).values(), strict=True)
     rows = [
         (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
         for (name, before), after in sizes
     ]
-    show_table(console, [safe(done.where), ">before", ">after", ">left"], rows)
+    print_table(console, [printable(done.where), ">before", ">after", ">left"], rows)
     if done.steps:
         columns = ["step", "~why", "~groups", ">tokens before", ">after"]
-        show_table(console, columns, [row for step in done.steps for row in _step_rows(step)])
+        print_table(console, columns, [row for step in done.steps for row in _step_rows(step)])
     for rule, times in done.refused.items():
-        console.print(safe(f"not done, {counted(times, 'time')}: {rule}"))
+        console.print(printable(f"not done, {plural(times, 'time')}: {rule}"))
     for failure in done.failures:
-        console.print(safe(f"failed: {failure}"))
+        console.print(printable(f"failed: {failure}"))
     for problem in done.problems:
-        console.print(safe(str(problem)))
-    console.print(safe(done.verdict))
+        console.print(printable(str(problem)))
+    console.print(printable(done.verdict))
 
 
-def _step_rows(step: StepTaken) -> Iterator[Sequence[str]]:
-    """A line for each thing a step did, the step's own on the first."""
-    did = [str(deed) for deed in step.did] or ["nothing to do" if step.before == step.after else "all of the above"]
+def _step_rows(step: StepReport) -> Iterator[Sequence[str]]:
+    """Yield a line for each summary of a step's edits; the step's name and sizes are on the first."""
+    did = [str(summary) for summary in step.did] or ["nothing to do" if step.before == step.after else "all of the above"]
     yield step.strategy, step.why, did[0], f"{step.before.tokens:,}", f"{step.after.tokens:,}"
     yield from (("", "", more, "", "") for more in did[1:])

@@ -1,4 +1,4 @@
-"""``compaction config``: is a file of a pipeline right, and what does it say."""
+"""``compaction config``: check and show pipeline files."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ import typer
 
 from ..config import dumps, load
 from ..errors import ConfigurationError
-from .exits import ExitCode, complain
-from .terminal import safe
+from .exit_codes import ExitCode, print_error
+from .printing import printable
 
-__all__ = ["config"]
+__all__ = ["config_commands"]
 
 _FORMATS: Final = ("toml", "yaml", "python")
 
-config = typer.Typer(
+config_commands = typer.Typer(
     name="config",
-    help="Check and show files of pipelines. The stores they name are opened, and made if they are not there.",
+    help="Check and show pipeline files. The stores they name are opened, and created if missing.",
     rich_markup_mode=None,
 )
 
 
-@config.command("check")
+@config_commands.command("check")
 def _check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False, help="Pipelines in TOML or YAML.")],
 ) -> int:
-    """Say whether files can be used; exit code 2 if one of them cannot, with every mistake in it and its place."""
+    """Check whether files can be used; exit code 2 if one cannot, with every mistake in it and its place."""
     code = ExitCode.DONE
     for file in files:
         try:
             strategy = load(file)
         except ConfigurationError as error:
-            complain(str(error))
+            print_error(str(error))
             code = ExitCode.UNUSABLE
         else:
-            typer.echo(safe(f"{file}: {strategy.name}, right"))
+            typer.echo(printable(f"{file}: {strategy.name}, valid"))
     return code
 
 
-@config.command("show")
+@config_commands.command("show")
 def _show(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A pipeline in TOML or YAML.")],
     form: Annotated[
-        str, typer.Option("--as", metavar="FORM", help=f"How: {', '.join(_FORMATS)}; python is the expression that builds it.")
+        str, typer.Option("--as", metavar="FORM", help=f"{', '.join(_FORMATS)}; python is the expression that builds it.")
     ] = "toml",
 ) -> None:
-    """Show what a file says: presets taken apart, options that have their defaults left out."""
+    """Show a file with presets expanded and default options omitted."""
     if form not in _FORMATS:
         raise ConfigurationError(f"--as {form}: use one of {', '.join(_FORMATS)}")
     strategy = load(file)

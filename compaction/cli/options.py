@@ -1,4 +1,4 @@
-"""What several commands take: files, sizes, a counter."""
+"""Arguments and options that several commands share: files, sizes, formats and token counters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import IO, Annotated, Final, TextIO, TypeAlias
 import typer
 
 from ..errors import UnreadableFile
-from ..files import Conversation, read_conversations
-from ..formats import MessageFormat, resolve
+from ..files import FileConversation, read_conversations
 from ..tokens import TokenCounter, counter
 
 __all__ = [
@@ -23,11 +22,10 @@ __all__ = [
     "FormatName",
     "Input",
     "Output",
-    "conversations_of",
-    "counter_named",
-    "format_of",
-    "output_of",
+    "find_counter",
+    "open_output",
     "parse_size",
+    "read_input",
 ]
 
 STANDARD: Final = "-"
@@ -47,7 +45,7 @@ Output: TypeAlias = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Where the result goes, in the shape that was read; gzip if it ends in .gz. - is standard output: the report then "
+        help="The output file, in the shape that was read; gzip if the name ends in .gz. - is standard output; the report then "
         "goes to standard error.",
     ),
 ]
@@ -56,7 +54,7 @@ CounterName: TypeAlias = Annotated[
     typer.Option(
         "--counter",
         metavar="NAME",
-        help="What counts tokens: auto, chars/4, bytes/4, estimate, an encoding such as o200k_base, or a model such as gpt-4o.",
+        help="The token counter: auto, chars/4, bytes/4, estimate, an encoding such as o200k_base, or a model such as gpt-4o.",
     ),
 ]
 FormatName: TypeAlias = Annotated[
@@ -64,7 +62,7 @@ FormatName: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="The wire format: openai-chat, openai-responses, anthropic or gemini. Without it, each conversation is looked at.",
+        help="The wire format: openai-chat, openai-responses, anthropic or gemini. By default it is detected.",
         show_default=False,
     ),
 ]
@@ -75,10 +73,10 @@ _UNITS: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_size(text: str) -> int:
-    """A number of tokens as a person writes it; k is 1,000 and m is 1,000,000.
+    """Parse a number of tokens; k is 1,000 and m is 1,000,000.
 
     Raises:
-        BadParameter: If it is none, or not whole.
+        BadParameter: If it is not a number, or not a whole one.
 
     >>> parse_size("32k"), parse_size("32_000"), parse_size("1.5m")
     (32000, 32000, 1500000)
@@ -87,16 +85,16 @@ def parse_size(text: str) -> int:
     size = float(found[1]) * _UNITS[found[2].lower()] if found else 0.5
     if not size.is_integer():
         raise typer.BadParameter(
-            f"{text!r} is no number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
+            f"{text!r} is not a number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
         )
     return int(size)
 
 
-def counter_named(name: str) -> tuple[TokenCounter, str | None]:
-    """The counter of that name, and what has to be said about it.
+def find_counter(name: str) -> tuple[TokenCounter, str | None]:
+    """Return the counter of that name, and its warning if it has one.
 
     Raises:
-        UnknownCounter: If there is none.
+        UnknownCounter: If there is no such counter.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -104,8 +102,8 @@ def counter_named(name: str) -> tuple[TokenCounter, str | None]:
     return found, str(caught[0].message) if caught else None
 
 
-def conversations_of(source: str) -> Iterator[Conversation]:
-    """The conversations of what was named as ``IN``."""
+def read_input(source: str) -> Iterator[FileConversation]:
+    """Return the conversations of the ``IN`` argument."""
     if source != STANDARD:
         return read_conversations(Path(source))
     if sys.stdin is None:
@@ -113,15 +111,6 @@ def conversations_of(source: str) -> Iterator[Conversation]:
     return read_conversations(sys.stdin.buffer)
 
 
-def format_of(name: str | None, conversation: Conversation) -> MessageFormat:
-    """The format of that name, or the one a conversation turns out to have.
-
-    Raises:
-        UnknownFormat: If no format has that name, or the messages are of different formats.
-    """
-    return resolve(name, conversation.messages)
-
-
-def output_of(output: str) -> tuple[Path | IO[bytes], TextIO]:
-    """Where the result goes, and the text stream that is left for the report."""
+def open_output(output: str) -> tuple[Path | IO[bytes], TextIO]:
+    """Return where the result is written, and the text stream for the report."""
     return (sys.stdout.buffer, sys.stderr) if output == STANDARD else (Path(output), sys.stdout)

@@ -1,4 +1,4 @@
-"""``compaction replay``: what recorded sessions would have come to under other strategies."""
+"""``compaction replay``: the cost, cache use, validity and recall of strategies on recorded sessions."""
 
 from __future__ import annotations
 
@@ -15,50 +15,52 @@ import typer
 
 from ..errors import UnreadableFile
 from ..replay import (
-    Estimate,
+    CandidateSummary,
+    IntervalEstimate,
     Recording,
     ReplayResult,
-    Summary,
     UnknownModel,
     prices_of,
     recommend,
+    recordings_of,
+    replay,
     strategy_names,
     unpriced,
+    write_report,
 )
-from ..replay import replay as replayed
-from ..replay.logs import recordings_of
-from ..replay.report import write_report
-from .exits import ExitCode
-from .options import AsJson, CounterName, FormatName, counter_named, parse_size
-from .terminal import console_on, counted, safe, show_table
+from .exit_codes import ExitCode
+from .options import AsJson, CounterName, FormatName, find_counter, parse_size
+from .printing import open_console, plural, print_table, printable
 
-__all__ = ["replay"]
+__all__ = ["replay_command"]
 
 _STRATEGIES: Final = ("adaptive", "context_window")
-_MOST_NOTES: Final = 20
+_MAX_NOTES: Final = 20
 
 
-def replay(
+def replay_command(
     sessions: Annotated[
         list[Path],
         typer.Argument(
             metavar="SESSIONS...",
             show_default=False,
-            help="Files of conversations as compact reads them, or session logs: Claude Code, Codex CLI, SWE-agent, tau-bench, "
-            "ATIF.",
+            help="Files of conversations, as compact reads them, or session logs of Claude Code, Codex CLI, SWE-agent, "
+            "tau-bench or ATIF.",
         ),
     ],
     *,
-    window: Annotated[int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens a request may have: 32000, 32k.")],
+    window: Annotated[
+        int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens a request may have, such as 32000 or 32k.")
+    ],
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME_OR_FILE",
-            help=f"What to replay beside the baselines, repeatable: {', '.join(strategy_names())}; "
-            "or a Python file that names a strategy, or a function strategy(window).",
+            help=f"A strategy to replay beside the baselines, repeatable: {', '.join(strategy_names())}; "
+            "or a Python file that defines strategy, or strategy(window).",
         ),
     ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Whose prices and cache rules hold.")] = "gpt-5",
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model whose prices and cache rules apply.")] = "gpt-5",
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help="A price table of your own (TOML).")] = None,
     overhead: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of every request outside the messages.")
@@ -68,32 +70,32 @@ def replay(
     ] = False,
     counter: CounterName = "auto",
     format: FormatName = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes; by default one for each processor.", show_default=False)] = (
+    jobs: Annotated[int, typer.Option(min=1, help="Processes; by default one per processor.", show_default=False)] = (
         os.cpu_count() or 1
     ),
-    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the intervals.")] = 0,
     recommended: Annotated[
-        bool, typer.Option("--recommend", help="Name the strategies that none beats on both cost and recall, and say why.")
+        bool, typer.Option("--recommend", help="Name the strategies that no other beats on both cost and recall, with reasons.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a report to look at in a browser: one HTML file.")
+        Path | None, typer.Option(metavar="FILE", help="Also write a report to open in a browser: one HTML file.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Replay recorded sessions under strategies: cost, cache, validity, and what was forgotten. No model is called.
+    """Replay recorded sessions under strategies: cost, cache use, validity and forgotten facts. No model is called.
 
     Every assistant message is one call. Figures are means over the sessions that exceed the window, with 95 % intervals; the
-    other sessions are listed. Exit code 1: a session could not be read or played, or a strategy raised.
+    other sessions are counted. Exit code 1: a session could not be read or replayed, or a strategy raised an exception.
     """
-    counting, note = counter_named(counter)
+    counting, note = find_counter(counter)
     recordings, wrong = _read(sessions)
     try:
         priced = prices_of(model, prices)
     except UnknownModel as error:
         priced = unpriced(model)
-        wrong.append(f"{error}; until then costs are counted in input tokens, a cached one as a tenth")
+        wrong.append(f"{error}; costs are in input tokens, and a cached token costs a tenth")
     with _progress() as on_progress:
-        result = replayed(
+        result = replay(
             recordings,
             list(dict.fromkeys(strategy or _STRATEGIES)),
             window=window,
@@ -113,11 +115,11 @@ def replay(
     else:
         _show(result, wrong, recommended, note)
     raised = any(run.failures for each in result.conversations for run in each.runs.values())
-    return ExitCode.FOUND if wrong or raised or result.unplayed else ExitCode.DONE
+    return ExitCode.FOUND if wrong or raised or result.skipped else ExitCode.DONE
 
 
 def _read(sessions: Sequence[Path]) -> tuple[list[Recording], list[str]]:
-    """The recordings of all files, and which files could not be read, and why."""
+    """Return the recordings of all files, and an error for each file that cannot be read."""
     recordings: list[Recording] = []
     unread: list[str] = []
     for path in sessions:
@@ -132,7 +134,7 @@ def _read(sessions: Sequence[Path]) -> tuple[list[Recording], list[str]]:
 
 @contextmanager
 def _progress() -> Generator[Callable[[int, int], object]]:
-    """A bar on standard error, where that is a terminal."""
+    """Show a progress bar on standard error if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -159,38 +161,38 @@ def _show(result: ReplayResult, wrong: Sequence[str], recommended: bool, note: s
     setting = result.setting
     calls = sum(len(each.needs) for each in result.exceeding)
     lines = [
-        f"{counted(len(result.exceeding), 'session')} over {setting.window:,} tokens, {counted(calls, 'call')}",
-        f"{counted(len(result.short), 'session')} within it, not averaged in",
-        "cost: of sending everything; usable: needed facts, in %, in a request that would be taken; old: of the oldest of them",
-        "over: requests over the window; bad: requests that break a rule of their format which the log itself does not",
+        f"{plural(len(result.exceeding), 'session')} over {setting.window:,} tokens, {plural(calls, 'call')}",
+        f"{plural(len(result.short), 'session')} within the window, not in the averages",
+        "cost: relative to sending everything; usable: % of needed facts in requests that would be accepted; old: oldest facts",
+        "over: requests that exceed the window; bad: requests that break a rule of their format that the log does not break",
         f"prices of {setting.prices.model}, {setting.prices.date or 'undated'}",
         note or f"tokens counted by {setting.counter.name}",
         *_notes([*wrong, *result.notes]),
     ]
     if hopeless := sum(not needs.fits for each in result.exceeding for needs in each.needs):
         lines.insert(
-            2, f"{counted(hopeless, 'call')} cannot fit: system messages and the last user message alone exceed the window"
+            2, f"{plural(hopeless, 'call')} cannot fit: the system messages and the last user message alone exceed the window"
         )
     if recommended:
         found = recommend(result)
         lines += [f"recommended: {', '.join(found.names) or 'none of these'}", *(f"- {reason}" for reason in found.reasons)]
-    with console_on(sys.stdout) as console:
+    with open_console(sys.stdout) as console:
         if result.exceeding:
             columns = ["strategy", ">cost", ">usable", ">old", ">words", ">spans", ">over", ">bad", ">edited", ">breaks"]
-            show_table(console, [*columns, ">peak", ">CPU s"], [_row(each) for each in result.summaries.values()])
+            print_table(console, [*columns, ">peak", ">CPU s"], [_row(each) for each in result.summaries.values()])
         for line in lines:
-            console.print(safe(line))
+            console.print(printable(line))
 
 
-def _row(summary: Summary) -> Sequence[str]:
+def _row(summary: CandidateSummary) -> Sequence[str]:
     score, means = summary.score, summary.macro
     recall = ("-" if (value := means[name].value) is None else f"{100 * value:.0f}" for name in ("old", "words", "spans"))
     counts = (score.over, score.invalid, score.compactions, score.breaks, score.peak)
     shares = _interval(means["cost"], 1, 2), _interval(means["usable"], 100, 0), *recall
-    return summary.contender, *shares, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
+    return summary.candidate, *shares, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
 
 
-def _interval(estimate: Estimate, unit: int, digits: int) -> str:
+def _interval(estimate: IntervalEstimate, unit: int, digits: int) -> str:
     if estimate.value is None:
         return "-"
     figure = f"{unit * estimate.value:.{digits}f}"
@@ -200,15 +202,15 @@ def _interval(estimate: Estimate, unit: int, digits: int) -> str:
 
 
 def _notes(notes: Sequence[str]) -> Iterator[str]:
-    """The notes, those that say the same of several sessions once."""
+    """Yield the notes; a note that several sessions share is shown once."""
     places: dict[str, list[str]] = {}
     for note in notes:
         place, _, words = note.partition(": ")
         places.setdefault(words or place, []).append(place)
-    told = Counter({words: len(found) for words, found in places.items()})
-    for words, count in told.most_common(_MOST_NOTES):
+    counts = Counter({words: len(found) for words, found in places.items()})
+    for words, count in counts.most_common(_MAX_NOTES):
         yield (
-            f"{places[words][0]}: {words}" if count == 1 else f"{counted(count, 'session')}, first {places[words][0]}: {words}"
+            f"{places[words][0]}: {words}" if count == 1 else f"{plural(count, 'session')}, first {places[words][0]}: {words}"
         )
-    if len(told) > _MOST_NOTES:
-        yield f"{counted(len(told) - _MOST_NOTES, 'note')} more; --json has them all"
+    if len(counts) > _MAX_NOTES:
+        yield f"{plural(len(counts) - _MAX_NOTES, 'note')} more; --json shows them all"

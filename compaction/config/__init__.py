@@ -1,4 +1,4 @@
-"""Pipelines in files: TOML or YAML, read into a strategy, and written from one.
+"""Pipelines in files: TOML or YAML, read into a strategy and written from one.
 
 ::
 
@@ -20,7 +20,7 @@ It needs the extra ``config``. See ``docs/config.md``.
 
 from __future__ import annotations
 
-from .document import dump, dumps, from_data, load, loads, to_data
-from .parts import PartKind, part_names
+from .pipeline_file import dump, dumps, from_data, load, loads, to_data
+from .registry import ComponentKind, component_names
 
-__all__ = ["PartKind", "dump", "dumps", "from_data", "load", "loads", "part_names", "to_data"]
+__all__ = ["ComponentKind", "component_names", "dump", "dumps", "from_data", "load", "loads", "to_data"]

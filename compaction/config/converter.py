@@ -1,7 +1,7 @@
-"""From plain data to strategies and back, by cattrs: a part is a table with its name under ``use`` and its options beside it.
+"""Conversion of plain data to strategies and back, with cattrs.
 
-Nothing is guessed: a key that is not known, a value of another type, a name that nobody registered is an error that names its
-place, and all of them are told at once.
+A component is a table with its name under ``use`` and its options beside it. Nothing is guessed: an unknown key, a value of the
+wrong type and an unknown name are errors that name their place, and all of them are reported at once.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, Strategy, Too
 from ..summarizers import OpenAISummarizer, Summarizer, SummaryTemplate, redact
 from ..triggers import Trigger, always
 from .expressions import read_expression, write_expression
-from .parts import PartKind, nearest, part_named, part_names
-from .secrets import check_no_secrets
+from .registry import ComponentKind, component_names, find_component, suggestion
+from .secret_check import check_no_secrets
 
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["USE", "converter", "missing", "read_part", "write_part"]
+__all__ = ["USE", "converter", "missing", "read_component", "write_component"]
 
 USE: Final = "use"
-"""The key that names a part."""
+"""The key that names a component."""
 
-_KINDS: Final[dict[object, PartKind]] = {
-    Strategy: PartKind.STRATEGY,
-    Trigger: PartKind.TRIGGER,
-    Selector: PartKind.SELECTOR,
-    ToolStyle: PartKind.TOOL_STYLE,
-    OffloadStyle: PartKind.OFFLOAD_STYLE,
-    Summarizer: PartKind.SUMMARIZER,
-    Store: PartKind.STORE,
+_KINDS: Final[dict[object, ComponentKind]] = {
+    Strategy: ComponentKind.STRATEGY,
+    Trigger: ComponentKind.TRIGGER,
+    Selector: ComponentKind.SELECTOR,
+    ToolStyle: ComponentKind.TOOL_STYLE,
+    OffloadStyle: ComponentKind.OFFLOAD_STYLE,
+    Summarizer: ComponentKind.SUMMARIZER,
+    Store: ComponentKind.STORE,
 }
-_EXPRESSIONS: Final = (PartKind.TRIGGER, PartKind.SELECTOR)
-_SECRETIVE: Final = (PartKind.SUMMARIZER, PartKind.STORE)
+_EXPRESSIONS: Final = (ComponentKind.TRIGGER, ComponentKind.SELECTOR)
+_SECRETIVE: Final = (ComponentKind.SUMMARIZER, ComponentKind.STORE)
 _NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {OpenAISummarizer: ("client", "on_usage", "sleep", "random", "redact")}
 _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}
 _PLAIN: Final[dict[type, tuple[type, ...]]] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
@@ -51,7 +51,7 @@ _PLAIN: Final[dict[type, tuple[type, ...]]] = {str: (str,), bool: (bool,), int: 
 
 @attrs.frozen(kw_only=True)
 class _PipelineTable:
-    """A `Pipeline` as a file has it."""
+    """The options of a `Pipeline` in a file."""
 
     steps: tuple[Strategy, ...]
     trigger: Trigger = always
@@ -62,12 +62,12 @@ class _PipelineTable:
 
 
 def _members(kind: Any) -> tuple[Any, ...]:
-    """The types of a union, or the type alone."""
+    """Return the types of a union, or the type itself."""
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
 
 
-def _part_kind(kind: Any) -> PartKind | None:
-    """Which parts a field holds, if it holds parts."""
+def _component_kind(kind: Any) -> ComponentKind | None:
+    """Return the kind of component that a field of this type holds, if any."""
     return next((_KINDS[each] for each in _members(kind) if _is_hashable(each) and each in _KINDS), None)
 
 
@@ -85,7 +85,7 @@ def _has_template(kind: Any) -> bool:
 
 @cache
 def converter() -> Converter:
-    """The converter for every part there is.
+    """Return the converter for all components.
 
     Raises:
         ConfigurationError: If cattrs is not installed.
@@ -95,38 +95,38 @@ def converter() -> Converter:
         from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
     except ImportError as error:
         raise missing("cattrs", error) from error
-    made = Converter(unstruct_collection_overrides={tuple: list})
+    result = Converter(unstruct_collection_overrides={tuple: list})
 
     def omitted(cls: type) -> dict[str, Any]:
         return {name: override(omit=True) for name in _NOT_IN_FILES.get(cls, ())}
 
     def reads_class(cls: Any) -> Any:
-        return make_dict_structure_fn(cls, made, _cattrs_forbid_extra_keys=True, **omitted(cls))
+        return make_dict_structure_fn(cls, result, _cattrs_forbid_extra_keys=True, **omitted(cls))
 
     def writes_class(cls: Any) -> Any:
-        return make_dict_unstructure_fn(cls, made, _cattrs_omit_if_default=True, **omitted(cls))
+        return make_dict_unstructure_fn(cls, result, _cattrs_omit_if_default=True, **omitted(cls))
 
-    made.register_structure_hook_factory(attrs.has, reads_class)
-    made.register_unstructure_hook_factory(attrs.has, writes_class)
+    result.register_structure_hook_factory(attrs.has, reads_class)
+    result.register_unstructure_hook_factory(attrs.has, writes_class)
     for plain in _PLAIN:
-        made.register_structure_hook(plain, _read_plain)
-    made.register_structure_hook(Path, lambda value, _: Path(_read_plain(value, str)))
-    made.register_unstructure_hook(Path, str)
-    made.register_structure_hook_func(_is_literal, _read_literal)
-    made.register_structure_hook_func(_is_tuple, _read_tuple)
-    made.register_structure_hook_func(_is_mapping, lambda value, _: dict(_table(value)))
+        result.register_structure_hook(plain, _read_plain)
+    result.register_structure_hook(Path, lambda value, _: Path(_read_plain(value, str)))
+    result.register_unstructure_hook(Path, str)
+    result.register_structure_hook_func(_is_literal, _read_literal)
+    result.register_structure_hook_func(_is_tuple, _read_tuple)
+    result.register_structure_hook_func(_is_mapping, lambda value, _: dict(_table(value)))
     read_template = reads_class(SummaryTemplate)
-    made.register_structure_hook_func(_has_template, lambda value, _: _read_template(value, read_template))
-    made.register_structure_hook_func(_is_function, lambda value, _: _read_function(value))
-    made.register_unstructure_hook_func(_is_function, _write_function)
-    made.register_structure_hook_func(lambda kind: _part_kind(kind) is not None, _read_any_part)
-    made.register_unstructure_hook_factory(lambda kind: _part_kind(kind) is not None, _writes_part)
-    return made
+    result.register_structure_hook_func(_has_template, lambda value, _: _read_template(value, read_template))
+    result.register_structure_hook_func(_is_function, lambda value, _: _read_function(value))
+    result.register_unstructure_hook_func(_is_function, _write_function)
+    result.register_structure_hook_func(lambda kind: _component_kind(kind) is not None, _read_field)
+    result.register_unstructure_hook_factory(lambda kind: _component_kind(kind) is not None, _field_writer)
+    return result
 
 
 def missing(name: str, error: ImportError) -> ConfigurationError:
-    """The error of a package that is not installed."""
-    return ConfigurationError(f"files of pipelines need {name} ({error}): pip install 'compaction-toolkit[config]'")
+    """Return the error for a package that is not installed."""
+    return ConfigurationError(f"pipeline files need {name} ({error}): pip install 'compaction-toolkit[config]'")
 
 
 def _is_literal(kind: Any) -> bool:
@@ -162,7 +162,7 @@ def _type_of(value: object) -> str:
 
 def _read_literal(value: object, kind: Any) -> Any:
     if value not in get_args(kind):
-        raise ConfigurationError(f"{value!r}: {nearest(str(value), map(str, get_args(kind)))}")
+        raise ConfigurationError(f"{value!r}: {suggestion(str(value), map(str, get_args(kind)))}")
     return value
 
 
@@ -183,12 +183,12 @@ def _read_function(value: object) -> Callable[[str], str] | None:
     if value is None:
         return None
     if not isinstance(value, str) or value not in _FUNCTIONS:
-        raise ConfigurationError(f"{value!r} is no function that a file may name; {nearest(str(value), _FUNCTIONS)}")
+        raise ConfigurationError(f"{value!r} is not a function that a file may name; {suggestion(str(value), _FUNCTIONS)}")
     return _FUNCTIONS[value]
 
 
 def _read_template(value: object, read: Callable[[Any, type], SummaryTemplate]) -> SummaryTemplate | None:
-    """A prompt, a table of its texts, or a table that names files with ``path`` and ``update_path``."""
+    """Read a template: a prompt, a table of its texts, or a table that names files with ``path`` and ``update_path``."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -197,71 +197,77 @@ def _read_template(value: object, read: Callable[[Any, type], SummaryTemplate]) 
     if "path" not in table:
         return read(table, SummaryTemplate)
     if unknown := [key for key in table if key not in ("path", "update_path")]:
-        raise ConfigurationError(f"unknown key {unknown[0]!r} beside 'path'; {nearest(unknown[0], ['path', 'update_path'])}")
+        raise ConfigurationError(f"unknown key {unknown[0]!r} beside 'path'; {suggestion(unknown[0], ['path', 'update_path'])}")
     return SummaryTemplate.read(
         _read_plain(table["path"], str), update=_read_plain(table["update_path"], str) if "update_path" in table else None
     )
 
 
-def _read_any_part(value: object, kind: Any) -> Any:
+def _read_field(value: object, kind: Any) -> Any:
     if value is None and type(None) in _members(kind):
         return None
-    return read_part(value, cast("PartKind", _part_kind(kind)))
+    return read_component(value, cast("ComponentKind", _component_kind(kind)))
 
 
-def read_part(value: object, kind: PartKind, default: str | None = None) -> Any:
-    """The part that plain data describes.
+def read_component(value: object, kind: ComponentKind, default: str | None = None) -> Any:
+    """Return the component that plain data describes.
 
     Args:
-        value: An expression for a trigger or selector; else a name, or a table with its name under ``use``.
-        kind: What it is.
-        default: Its name, if the table has none.
+        value: An expression for a trigger or selector; otherwise a name, or a table with the name under ``use``.
+        kind: The kind of component.
+        default: The name, if the table has none.
 
     Raises:
-        ConfigurationError: If it describes none.
+        ConfigurationError: If it does not describe a component of this kind.
     """
     if kind in _EXPRESSIONS:
         return read_expression(value, kind)
     table = {USE: value} if isinstance(value, str) else _table(value)
     name = table.pop(USE, default)
     if not isinstance(name, str):
-        raise ConfigurationError(f"'{USE}' must name one of the {kind.value} (got {name!r}); {nearest('', part_names(kind))}")
-    if kind is PartKind.STRATEGY and name not in part_names(kind):
+        raise ConfigurationError(
+            f"'{USE}' must name one of the {kind.value} (got {name!r}); {suggestion('', component_names(kind))}"
+        )
+    if kind is ComponentKind.STRATEGY and name not in component_names(kind):
         return _read_strategy(name, table)
-    part = part_named(kind, name)
-    if part is Pipeline:
+    component = find_component(kind, name)
+    if component is Pipeline:
         read = converter().structure(table, _PipelineTable)
         return Pipeline(*read.steps, trigger=read.trigger, target=read.target)
     if kind in _SECRETIVE:
         check_no_secrets(table)
-    if inspect.isclass(part):
-        return converter().structure(table, part) if attrs.has(part) else _called(part, table)
+    if inspect.isclass(component):
+        return converter().structure(table, component) if attrs.has(component) else _call(component, table)
     if table:
         raise ConfigurationError(f"{name} takes no options (got {', '.join(table)})")
-    return FunctionStrategy(part) if kind is PartKind.STRATEGY and not isinstance(part, Strategy) else part
+    if kind is ComponentKind.STRATEGY and not isinstance(component, Strategy):
+        return FunctionStrategy(component)
+    return component
 
 
 def _read_strategy(name: str, table: dict[str, Any]) -> Strategy:
-    """A strategy that a preset makes."""
-    if name not in part_names(PartKind.PRESET):
-        known = [*part_names(PartKind.STRATEGY), *part_names(PartKind.PRESET)]
-        raise ConfigurationError(f"{name!r} is no strategy; {nearest(name, known)}")
-    made = _called(part_named(PartKind.PRESET, name), table)
-    if not isinstance(made, Strategy):
-        raise ConfigurationError(f"{name!r} made {made!r}, which is no strategy; it belongs into another entry-point group")
-    return made
+    """Return the strategy that a preset makes."""
+    if name not in component_names(ComponentKind.PRESET):
+        known = [*component_names(ComponentKind.STRATEGY), *component_names(ComponentKind.PRESET)]
+        raise ConfigurationError(f"{name!r} is not a strategy; {suggestion(name, known)}")
+    strategy = _call(find_component(ComponentKind.PRESET, name), table)
+    if not isinstance(strategy, Strategy):
+        raise ConfigurationError(
+            f"{name!r} made {strategy!r}, which is not a strategy; it belongs in another entry-point group"
+        )
+    return strategy
 
 
-def _called(factory: Callable[..., Any], table: dict[str, Any]) -> Any:
-    """What a function or class makes of options that its annotations describe."""
-    described = _options_of(factory)
-    options = converter().structure(table, described)
-    return factory(**{field.name: getattr(options, field.name) for field in attrs.fields(described)})
+def _call(factory: Callable[..., Any], table: dict[str, Any]) -> Any:
+    """Call a function or class with options that its annotations describe."""
+    arguments = _arguments_class(factory)
+    options = converter().structure(table, arguments)
+    return factory(**{field.name: getattr(options, field.name) for field in attrs.fields(arguments)})
 
 
 @cache
-def _options_of(factory: Callable[..., Any]) -> Any:
-    """A class whose fields are the arguments of a function, so that they are read as a class's are."""
+def _arguments_class(factory: Callable[..., Any]) -> Any:
+    """Return a class whose fields are the arguments of a function, so that cattrs can read them."""
     hints = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     fields: dict[str, Any] = {}
     for name, argument in inspect.signature(factory).parameters.items():
@@ -278,17 +284,17 @@ def _write_function(value: object) -> str | None:
         return None
     name = next((name for name, function in _FUNCTIONS.items() if function is value), None)
     if name is None:
-        raise ConfigurationError(f"{value!r} is a function that no file can name; leave it out, or set it in code")
+        raise ConfigurationError(f"{value!r} is a function that a file cannot name; leave it out, or set it in code")
     return name
 
 
-def _writes_part(kind: Any) -> Callable[[Any], Any]:
-    part_kind = cast("PartKind", _part_kind(kind))
-    return lambda value: None if value is None else write_part(value, part_kind)
+def _field_writer(kind: Any) -> Callable[[Any], Any]:
+    component_kind = cast("ComponentKind", _component_kind(kind))
+    return lambda value: None if value is None else write_component(value, component_kind)
 
 
-def write_part(value: Any, kind: PartKind) -> Any:
-    """Plain data that `read_part` makes the same part of; options that have their defaults are left out.
+def write_component(value: Any, kind: ComponentKind) -> Any:
+    """Return plain data that `read_component` reads as an equal component; options with their default values are omitted.
 
     Raises:
         ConfigurationError: If a file cannot hold it.
@@ -299,42 +305,43 @@ def write_part(value: Any, kind: PartKind) -> Any:
     return table[USE] if len(table) == 1 else table
 
 
-def _written(value: object, kind: PartKind) -> dict[str, Any]:
+def _written(value: object, kind: ComponentKind) -> dict[str, Any]:
     if isinstance(value, Pipeline):
-        options: dict[str, Any] = {"steps": [write_part(step, kind) for step in value.steps]}
+        options: dict[str, Any] = {"steps": [write_component(step, kind) for step in value.steps]}
         if value.trigger != always:
-            options["trigger"] = write_expression(value.trigger, PartKind.TRIGGER)
+            options["trigger"] = write_expression(value.trigger, ComponentKind.TRIGGER)
         if value.target != ~value.trigger:
-            options["target"] = write_expression(value.target, PartKind.TRIGGER)
+            options["target"] = write_expression(value.target, ComponentKind.TRIGGER)
         return {USE: "Pipeline", **options}
-    made_from: object = value.function if isinstance(value, FunctionStrategy) else type(value)
-    name = next((each for each in part_names(kind) if _is_part(made_from, value, kind, each)), None)
+    origin: object = value.function if isinstance(value, FunctionStrategy) else type(value)
+    name = next((each for each in component_names(kind) if _is_named(origin, value, kind, each)), None)
     if name is None:
         raise ConfigurationError(
             f"{value!r} cannot be written to a file: register it as an entry point in compaction.{kind.value}"
         )
-    if isinstance(value, FunctionStrategy) or part_named(kind, name) is value:
+    if isinstance(value, FunctionStrategy) or find_component(kind, name) is value:
         return {USE: name}
     if not attrs.has(type(value)):
-        raise ConfigurationError(f"{value!r} cannot be written to a file: it is no attrs class, so its options are not known")
+        raise ConfigurationError(f"{value!r} cannot be written to a file: it is not an attrs class, so its options are unknown")
     options = _options(value)
     if kind in _SECRETIVE:
         check_no_secrets(options)
     return {USE: name, **options}
 
 
-def _is_part(made_from: Any, value: Any, kind: PartKind, name: str) -> bool:
+def _is_named(origin: Any, value: Any, kind: ComponentKind, name: str) -> bool:
+    """Whether a component has this name; ``origin`` is its class or function."""
     try:
-        part = part_named(kind, name)
-    except ConfigurationError:  # a registered part that cannot be imported is not this one
+        component = find_component(kind, name)
+    except ConfigurationError:  # a registered component that cannot be imported is not this one
         return False
-    return part is made_from or part is value
+    return component is origin or component is value
 
 
 def _options(value: object) -> dict[str, Any]:
     kind: Any = type(value)
     for field in attrs.fields(kind):
         if field.name in _NOT_IN_FILES.get(kind, ()) and getattr(value, field.name) is not field.default:
-            raise ConfigurationError(f"{kind.__name__}: no file can hold {field.name!r}; set it in code")
+            raise ConfigurationError(f"{kind.__name__}: a file cannot hold {field.name!r}; set it in code")
     options: dict[str, Any] = converter().unstructure(value, kind)
     return options

@@ -1,4 +1,4 @@
-r"""Files of conversations: read with the place of every message, and written as a whole or not at all.
+r"""Files of recorded conversations: read with the position of every message, and written as a whole or not at all.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -13,8 +13,8 @@ r"""Files of conversations: read with the place of every message, and written as
 
 from __future__ import annotations
 
-from .conversation import Conversation
+from .conversation import FileConversation
 from .reading import read_conversations
 from .writing import write_text
 
-__all__ = ["Conversation", "read_conversations", "write_text"]
+__all__ = ["FileConversation", "read_conversations", "write_text"]

@@ -1,4 +1,4 @@
-"""Writing a file as a whole or not at all, so that a failure, at whatever moment, leaves what stood there before."""
+"""Atomic writing of text files: after a failure at any moment, the old file is still there."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ from ..errors import UnwritableFile
 
 __all__ = ["write_text"]
 
-_HELD_IN_MEMORY: Final = 16_000_000
+_MAX_MEMORY: Final = 16_000_000
 
 
 @contextlib.contextmanager
 def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Generator[Callable[[str], object]]:
-    """Gives a function that takes one text after the other; when the ``with`` ends, they are the file.
+    """Yield a function that writes text; the file appears when the ``with`` ends.
 
-    A file is written under another name in its folder, ``.compaction-*.part``, synced to disk, and then renamed; if anything is
-    raised before, nothing happened. It keeps the mode of the file it replaces; a link is followed. A stream, a device or a pipe
-    gets everything at the end.
+    The text is written to ``.compaction-*.part`` in the file's folder, synced to disk, and renamed; on an error before that,
+    nothing is changed. A replaced file keeps its mode, and a link is followed. A stream, device or pipe gets all at the end.
 
     Args:
         target: A path, or a stream of bytes.
-        compress: Whether to write gzip; by default if the path ends in ``.gz``.
+        compress: Whether to write gzip; by default, if the path ends in ``.gz``.
 
     Raises:
         UnwritableFile: If the file cannot be written.
     """
     name = str(target) if isinstance(target, Path) else "the output"
-    packed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
+    compressed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
     try:
-        with contextlib.ExitStack() as opened:
-            stream = opened.enter_context(_replacing(target) if isinstance(target, Path) else _held_back(target))
-            if packed:
-                stream = cast("IO[bytes]", opened.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
+        with contextlib.ExitStack() as exit_stack:
+            stream = exit_stack.enter_context(_replacing(target) if isinstance(target, Path) else _buffered(target))
+            if compressed:
+                stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
             yield lambda text: stream.write(text.encode())
     except OSError as error:
         remedy = "name a file in a folder you may write to, on a disk with room"
@@ -51,12 +50,12 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Generator[IO[bytes]]:
-    """A new file that takes the path's place when all went well."""
+    """Open a new file that replaces the path if no error is raised."""
     path = Path(os.path.realpath(path))
     replaced = path.stat() if path.exists() else None
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):
-        with path.open("wb") as device, _held_back(device) as held:
-            yield held
+        with path.open("wb") as device, _buffered(device) as buffer:
+            yield buffer
         return
     if replaced is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
@@ -75,10 +74,10 @@ def _replacing(path: Path) -> Generator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _held_back(stream: IO[bytes]) -> Generator[IO[bytes]]:
-    """A place for what goes to the stream once all of it is there."""
-    with tempfile.SpooledTemporaryFile(max_size=_HELD_IN_MEMORY) as held:
-        yield cast("IO[bytes]", held)
-        held.seek(0)
-        shutil.copyfileobj(held, stream)
+def _buffered(stream: IO[bytes]) -> Generator[IO[bytes]]:
+    """Open a buffer that is copied to the stream if no error is raised."""
+    with tempfile.SpooledTemporaryFile(max_size=_MAX_MEMORY) as buffer:
+        yield cast("IO[bytes]", buffer)
+        buffer.seek(0)
+        shutil.copyfileobj(buffer, stream)
         stream.flush()

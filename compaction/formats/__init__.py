@@ -1,19 +1,24 @@
-"""Wire formats: how each provider writes a conversation down, and which sequences it accepts.
+"""Wire formats: how each provider writes a conversation, and which sequences of messages it accepts.
 
-One file per format. ``resolve`` turns what a caller passed as ``format=`` into one of them; ``detect`` names the format of a
-list; ``convert`` writes a conversation down in another one and says what was lost.
+Each format has a folder. `detect` finds the format of a list, `validate` and `repair` judge and fix it, `convert` writes a
+conversation in another format and says what was lost.
 """
 
 from __future__ import annotations
 
 from .anthropic import Anthropic, anthropic
-from .base import MessageFormat, Problem, Repair
-from .convert import Conversion, convert
-from .detect import detect, fits
+from .base import MessageFormat, Problem, Repair, Side
+from .base import Rule as Rule
+from .conversion import Conversion, convert
+from .detect import detect, fits, resolve
 from .gemini import Gemini, gemini
 from .openai_chat import OpenAIChat, openai_chat
 from .openai_responses import OpenAIResponses, openai_responses
-from .resolve import resolve
+from .registry import FORMATS as FORMATS
+from .validity import as_list as as_list
+from .validity import repair, validate
+from .wire import fields_of as fields_of
+from .wire import items_of as items_of
 
 __all__ = [
     "Anthropic",
@@ -24,6 +29,7 @@ __all__ = [
     "OpenAIResponses",
     "Problem",
     "Repair",
+    "Side",
     "anthropic",
     "convert",
     "detect",
@@ -31,5 +37,7 @@ __all__ = [
     "gemini",
     "openai_chat",
     "openai_responses",
+    "repair",
     "resolve",
+    "validate",
 ]

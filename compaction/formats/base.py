@@ -1,26 +1,45 @@
-"""What a wire format must say of itself, so that nothing else has to know it.
+"""The contract of a wire format: reading messages, writing changed ones, and the provider's rules.
 
-One file per format implements this class: how a caller's object is read, how a changed one is written, and which sequences its
-provider accepts. The rest of the package asks the format and never looks inside a raw message.
+Each format is one folder that implements `MessageFormat`. The rest of the package asks the format and never looks inside a
+raw message.
 """
 
 from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, final
 
 import attrs
 
-from ..messages import Message, Part
+from ..messages import Message, Outline, Part, TextPart
 
-__all__ = ["MessageFormat", "Problem", "Repair"]
+__all__ = ["MessageFormat", "Problem", "Repair", "Rule", "RuleKind", "Side"]
+
+RuleKind: TypeAlias = Literal["message", "join", "reach"]
+"""How far a rule looks: at one message, at two neighbours, or further (pairs of calls and results, ids, counts)."""
+
+Side: TypeAlias = Literal["before", "after", "both"]
+"""The neighbour at which a broken join is reported; both, if each of the two breaks the rule."""
+
+
+@attrs.frozen
+class Rule:
+    """One rule of a wire format.
+
+    Args:
+        kind: How far it looks.
+        remedy: What to do where it is broken, in one sentence.
+    """
+
+    kind: RuleKind
+    remedy: str
 
 
 @attrs.frozen
 class Problem:
-    """One rule of a format that a conversation breaks.
+    """A rule of a format that a conversation breaks.
 
     Args:
         where: The place, as ``messages[3]`` or ``messages[3].tool_calls[0]``.
@@ -40,12 +59,12 @@ class Problem:
 
 @attrs.frozen
 class Repair:
-    """A conversation made valid, and everything that was done to it.
+    """A repaired conversation and the changes that were made to it.
 
     Args:
         messages: The repaired list; messages that needed nothing are the same objects.
         changes: What was removed, added or moved, one entry each, in order.
-        remaining: What could not be mended without inventing content; its places are those of the repaired list.
+        remaining: What could not be repaired without inventing content; its places are those of the repaired list.
     """
 
     messages: list[Any]
@@ -54,9 +73,16 @@ class Repair:
 
 
 class MessageFormat(abc.ABC):
-    """One wire format: reading, writing, and its provider's rules. Stateless."""
+    """A wire format: reading, writing, and its provider's rules. Stateless."""
 
     name: str
+
+    judges_joins: bool = False
+    """Whether there are messages that may not follow one another: set for each class that writes `join_problem`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.judges_joins = cls.join_problem is not MessageFormat.join_problem or cls.prefers is not MessageFormat.prefers
 
     @abc.abstractmethod
     def read(self, raw: Any, position: int = 0) -> Message:
@@ -67,31 +93,99 @@ class MessageFormat(abc.ABC):
             position: Its place in the list, from 0, for error messages.
 
         Raises:
-            InvalidMessage: If it is no message of this format at all. Fields nobody knows are no reason to refuse.
+            InvalidMessage: If it is not a message of this format. Unknown fields are not a reason to refuse one.
         """
+
+    def outline(self, raw: Any) -> Outline | None:
+        """Return what a glance at a plain message shows; ``None`` if it must be read."""
+        return None
 
     @abc.abstractmethod
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        """A copy of ``message`` made of ``parts``; unknown fields and untouched parts stay as they were on the wire."""
+        """Return a copy of ``message`` made of ``parts``; unknown fields and untouched parts stay as they were on the wire."""
 
     @abc.abstractmethod
     def new(self, role: str, text: str) -> Message:
-        """A fresh message of this format."""
+        """Return a fresh message of this format."""
+
+    # ------------------------------------------------------------------------ rules
 
     @abc.abstractmethod
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Every rule of the format that the list breaks, in order of place; empty if a provider would take it."""
+        """Return every rule of the format that the list breaks, in order of place; empty if a provider would take it."""
 
     @abc.abstractmethod
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """A valid list made from this one, and a report of every change; the input is not changed."""
+        """Return a valid list made from this one, and a report of every change; the input is not changed."""
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        """Return the rules that a message breaks by itself, whatever stands around it; O(parts).
+
+        A message may stand anywhere if the list may end with it. Places are those of a list of this message alone.
+        """
+        return []
+
+    def acceptable(self, message: Message) -> str | None:
+        """Return why an edit may not bring this message into a conversation, or ``None`` if it may; O(parts)."""
+        name = getattr(message.format, "name", type(message.format).__name__)
+        if name != self.name:
+            return f"a message of the format {name} does not belong into a conversation of {self.name}"
+        if all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts):
+            return "the message says nothing"
+        for problem in self.message_problems(message.raw):
+            return f"the message breaks the rule {problem.rule}: {problem.message}"
+        return None
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        """Return the rule that two neighbours break, and the one it is reported at; ``None`` if they may stand together.
+
+        It is exactly what `validate` reports there. Asked for every possible cut, so it should be O(1) for most neighbours.
+
+        Args:
+            before: The first of the two; ``None`` at the start of the list, also where only system messages stand before.
+            after: The second; ``None`` at the end of the list.
+        """
+        return None
+
+    @final
+    def follows(self, before: Message | None, after: Message | None) -> bool:
+        """Whether the provider takes ``after`` directly after ``before``; see `join_problem`."""
+        return self.join_problem(before, after) is None
+
+    def prefers(self, before: Message | None, after: Message | None) -> bool:
+        """Whether a conversation reads well with ``after`` directly after ``before``, where the provider takes it."""
+        return True
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        """Return why the messages of a group may not become those of another; ``None`` if they may.
+
+        Args:
+            before: The first messages of the group, as they are.
+            after: The rewritten messages, one for one; ``None`` for one that is removed.
+            current: Whether the group belongs to the current turn, whose tool loop may still be open.
+        """
+        return None
+
+    # ------------------------------------------------------------------------ comparing and storing
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        """Whether a message with these fields, parts aside, is written in this format; for `compaction.formats.detect`.
+
+        Returns:
+            ``True`` if only formats that say so too have such a message, ``None`` if it may be of this format, else ``False``.
+        """
+        return False
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        """Whether this format has parts of this type; a part that no format has shows nothing."""
+        return False
 
     def key(self, raw: Any) -> Any:
-        """What two raw messages must have equal to count as the same message; by default the object's own ``==``."""
+        """Return what two raw messages must have equal to count as the same message; by default the object's own ``==``."""
         return raw
 
     def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
-        """How many first messages two lists share; O(shared), by identity first, then by `key`."""
+        """Return how many first messages two lists share; O(shared), by identity first, then by `key`."""
         shortest = min(len(known), len(given))
         plain = shortest and type(known[0]) is dict
         if known[:shortest] == given[:shortest] if plain else all(map(operator.is_, known, given)):
@@ -104,50 +198,27 @@ class MessageFormat(abc.ABC):
         return shortest
 
     def to_wire(self, raw: Any) -> Any:
-        """The raw message as JSON-ready data."""
+        """Return the raw message as JSON-ready data."""
         return raw
 
     def from_wire(self, data: Any) -> Any:
-        """The raw message that `to_wire` turned into ``data``."""
+        """Return the raw message that `to_wire` turned into ``data``."""
         return data
 
-    def valid_seam(self, before: Message | None, after: Message | None) -> bool:
-        """Whether ``after`` may directly follow ``before`` (``None``: the start or end of the list); by default always."""
-        return True
+    # ------------------------------------------------------------------------ messages of our making
 
-    def stand_in(self, text: str) -> Message:
-        """A note that stands for tool calls wherever they stood; by default the assistant says it."""
+    def placeholder(self, text: str) -> Message:
+        """Return a note that stands for tool calls wherever they stood; by default the assistant says it."""
         return self.new("assistant", text)
 
-    def replacement_problem(self, messages: Sequence[Message], *, instructed: bool) -> str | None:
-        """Why these messages may not stand in place of others, whatever else is next to them; by default nothing forbids it.
-
-        Args:
-            messages: What is to be shown.
-            instructed: Whether one of the groups they stand for comes directly after a system message that is not among the
-                first messages.
-        """
-        return None
-
-    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        """Why the messages of a group may not become those; by default nothing forbids it.
-
-        Args:
-            before: The first messages of the group, as they are.
-            after: The same anew, one for one; ``None`` for one that goes.
-            current: Whether the group belongs to the current turn, whose tool loop may still be open.
-        """
-        return None
-
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
-        """A summary as this format wants it between these two neighbours: one message, or two where roles have to alternate."""
+        """Return a summary for the place between two neighbours: one message, or two where roles have to alternate."""
         return (self.new(self.summary_role(before, after), text),)
 
     def summary_role(self, before: Message | None, after: Message | None) -> str:
-        """The role a summary takes between these two neighbours (``None`` at either end).
+        """Return the role of a summary between two neighbours (``None`` at either end).
 
-        A summary stands where nobody speaks twice in a row if that can be had: as the assistant after a user message, as the
-        user before or after the assistant.
+        If possible nobody speaks twice in a row: the assistant says it after a user message, the user elsewhere.
         """
         if before is not None and before.role == "user":
             return "assistant"

@@ -1,17 +1,18 @@
-"""What every wire format does with a caller's objects: look into them, size their data, show them as JSON, compare them."""
+"""Shared tools of the wire formats: look into a caller's objects, size their data, show them as JSON, compare them."""
 
 from __future__ import annotations
 
 import json
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..messages import Media, Part, ToolResult
+from ..messages import MediaPart, Part, ToolResultPart
 from .base import MessageFormat, Problem
 
 __all__ = [
+    "NOT_RECORDED",
     "Changes",
     "WireFormat",
     "arguments_object",
@@ -25,14 +26,19 @@ __all__ = [
     "plain",
     "result_elements",
     "same",
+    "says_something",
     "string",
     "type_name",
     "without_role",
 ]
 
 
+NOT_RECORDED: Final = "The result of this call was not recorded."
+"""The text of a stub that a repair puts in place of a missing result."""
+
+
 def fields_of(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
+    """Return the fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.
 
     Returns:
         The mapping; of an object, what was set and whatever is not ``None``. ``None`` if the value has no fields.
@@ -49,29 +55,37 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def items_of(value: Any) -> Sequence[Any] | None:
-    """The items of a list or tuple; ``None`` if it is neither."""
+    """Return the items of a list or tuple; ``None`` if it is neither."""
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
 
 
 def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
-    """What a message is compared by: its wire data, so that an object and its dictionary are one; unreadable, itself."""
+    """Return what a message is compared by: its wire data, so that an object equals its dictionary."""
     kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
     return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
 
 
 def string(value: Any) -> str:
-    """The value if it is a string, else an empty one."""
+    """Return the value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
+def says_something(fields: Mapping[str, Any]) -> bool:
+    """Whether a message has a field in which chat completions and the formats like them say something."""
+    return not _SAID.isdisjoint(fields)
+
+
+_SAID: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+
+
 def kind_of(part: Any) -> str:
-    """The ``type`` of a part; empty if it has none."""
+    """Return the ``type`` of a part; empty if it has none."""
     fields = fields_of(part)
     return "" if fields is None else string(fields.get("type"))
 
 
 def type_name(value: Any) -> str:
-    """What a value is, for a message to a reader."""
+    """Return the name of a value's type, for a message to a reader."""
     return "null" if value is None else type(value).__name__
 
 
@@ -81,7 +95,7 @@ def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text, or as Python shows it where JSON cannot; a string as it is."""
+    """Return a value as JSON text, or as Python shows it where JSON cannot; a string stays as it is."""
     if isinstance(value, str):
         return value
     try:
@@ -93,7 +107,7 @@ def json_text(value: Any) -> str:
 
 
 def json_object(text: Any) -> dict[str, Any] | None:
-    """The object that a JSON text describes, the empty one for no text; ``None`` if it describes something else."""
+    """Return the object that a JSON text describes, an empty one for no text; ``None`` for anything else."""
     try:
         value: Any = json.loads(text or "{}")
     except (TypeError, ValueError, RecursionError):
@@ -107,7 +121,7 @@ def _shown(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value as dictionaries and lists all the way down; the same object where it is so already."""
+    """Return the value as dictionaries and lists all the way down; the same object if it is so already."""
     if value is None or isinstance(value, str | int | float):
         return value
     if (elements := items_of(value)) is not None:
@@ -121,7 +135,7 @@ def plain(value: Any) -> Any:
 
 
 class WireFormat(MessageFormat):
-    """What the formats of providers share: a message is a mapping, or an object of the provider's package.
+    """The base of the formats of providers: a message is a mapping, or an object of the provider's package.
 
     Attributes:
         name: The format's name; the shared instance bears it too, with an underscore.
@@ -145,7 +159,7 @@ class WireFormat(MessageFormat):
         return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))
 
     def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
-        """The fields of a raw message.
+        """Return the fields of a raw message.
 
         Raises:
             InvalidMessage: If it has none.
@@ -157,16 +171,16 @@ class WireFormat(MessageFormat):
 
 
 def without_role(role: Any, position: int, roles: str) -> InvalidMessage:
-    """The error of a message whose role says nothing; ``roles`` are those it may have."""
+    """Return the error for a message without a usable role; ``roles`` are those it may have."""
     what = f"a message needs a role that is a non-empty string (got {role!r})"
     return InvalidMessage(f"messages[{position}].role", what, f"give it one of {roles}")
 
 
 def arguments_object(text: str) -> dict[str, Any]:
-    """A call's arguments as the object the wire wants.
+    """Return a call's arguments as an object.
 
     Raises:
-        ConfigurationError: If they are no JSON object.
+        ConfigurationError: If they are not a JSON object.
     """
     value = json_object(text)
     if value is None:
@@ -176,13 +190,13 @@ def arguments_object(text: str) -> dict[str, Any]:
 
 def result_elements(
     elements: Sequence[Any],
-    result: ToolResult,
+    result: ToolResultPart,
     *,
     words: str | None,
     read: Callable[[Any], Part],
     write: Callable[[Part | None, str], Any],
 ) -> list[Any]:
-    """The elements of a changed result: its words in place of the first that are no media, and only the media it still has.
+    """Return the elements of a changed result: its words in place of the first words, and only the media it still has.
 
     Args:
         elements: What stood there.
@@ -199,7 +213,7 @@ def result_elements(
     left = words
     for element in elements:
         part = read(element)
-        if isinstance(part, Media):
+        if isinstance(part, MediaPart):
             written.extend(element for raw in media if raw is element)
         elif words is None:
             written.append(element)
@@ -209,8 +223,8 @@ def result_elements(
     return [write(None, left), *written] if left else written
 
 
-def kept_media(result: ToolResult, elements: Iterable[Any]) -> list[Any]:
-    """The media that a changed result still has, as they stand among these elements.
+def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
+    """Return the media that a changed result still has, as they stand among these elements.
 
     Raises:
         ConfigurationError: If one does not stand there.
@@ -222,7 +236,7 @@ def kept_media(result: ToolResult, elements: Iterable[Any]) -> list[Any]:
 
 
 class Changes:
-    """Collects what a repair did, to be told in order of place. Holds state: the changes so far."""
+    """Collects what a repair did, in order of place. Holds state: the changes so far."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, Problem]] = []
@@ -235,7 +249,7 @@ class Changes:
         self._found.append((index, Problem(f"messages[{index}]{place}", rule, message, done)))
 
     def in_order(self) -> tuple[Problem, ...]:
-        """All of them, the earliest message first."""
+        """Return all of them, the earliest message first."""
         return tuple(problem for _, problem in sorted(self._found, key=_place))
 
 

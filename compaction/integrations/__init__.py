@@ -1,4 +1,4 @@
-"""This toolkit inside agent frameworks: one module for each, which needs that framework and says so where it is missing.
+"""Integrations with agent frameworks, one folder each; the framework is needed only where its integration is used.
 
     from compaction.integrations.agent_framework import CompactionProvider
     from compaction.integrations.langchain import CompactionMiddleware
@@ -6,11 +6,12 @@
     from compaction.integrations.openai_agents import CompactingSession
     from compaction.integrations.pydantic_ai import CompactionProcessor
 
-Importing this folder loads no framework. ``docs/hooks.md`` says which hook to take, and why.
+Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks of each framework.
 """
 
 from __future__ import annotations
 
-from .following import Following, OnFailure
+from .model_summarizer import SummaryOptions
+from .options import IntegrationOptions, OnStrategyFailure
 
-__all__ = ["Following", "OnFailure"]
+__all__ = ["IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]

@@ -1,56 +1,47 @@
-"""Replay recorded sessions under any strategy, without a model call, to choose one by evidence and not by feel.
+"""Replay of recorded sessions under any strategy, without a model call, to choose one by evidence.
 
-It answers what a strategy would have cost, whether the prompt cache would have survived, whether every request would have been
-taken, and whether the agent would still have had what it needed.
+It measures what a strategy would have cost, whether the prompt cache would have been kept, whether every request would have
+been accepted, and whether each request contained what the agent needed.
 
 >>> chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 >>> result = replay([chat], ["context_window"], window=8_000, counter="chars/4")
 >>> recommend(result).reasons
-('None of the 1 conversations exceeds the window of 8,000 tokens: not compacting is cheapest, and loses nothing.',)
+('None of the 1 conversations exceeds the window of 8,000 tokens: not compacting is cheapest and loses nothing.',)
 
-What each figure means is in ``docs/metrics.md``.
+Each figure is explained in ``docs/metrics.md``.
 """
 
 from __future__ import annotations
 
-from .contenders import Contender, Deed, Player, Setting
-from .intervals import Estimate
-from .names import contender_of, strategy_names
-from .prices import ModelPrices, UnknownModel, prices_of, unpriced
-from .recommending import Recommendation, recommend
-from .recording import Recording
-from .records import Break, CallRecord, ConversationRecord, Run, Survival
-from .replaying import replay
-from .result import MEASURES, ReplayResult, Summary
-from .scores import Score, Share
-from .transcript import Fact, Needs
+from .candidate_names import strategy_names
+from .candidates import Candidate
+from .intervals import IntervalEstimate as IntervalEstimate
+from .intervals import macro_average as macro_average
+from .logs import recordings_of
+from .many_conversations import replay
+from .prices import ModelPrices, UnknownModel, prices_of
+from .prices import unpriced as unpriced
+from .recommendation import Recommendation, recommend
+from .recordings import Recording
+from .report import report_html, write_report
+from .result import CandidateSummary, ReplayResult
+from .scores import Score as Score
+from .settings import CandidateSetting
 
 __all__ = [
-    "MEASURES",
-    "Break",
-    "CallRecord",
-    "Contender",
-    "ConversationRecord",
-    "Deed",
-    "Estimate",
-    "Fact",
+    "Candidate",
+    "CandidateSetting",
+    "CandidateSummary",
     "ModelPrices",
-    "Needs",
-    "Player",
     "Recommendation",
     "Recording",
     "ReplayResult",
-    "Run",
-    "Score",
-    "Setting",
-    "Share",
-    "Summary",
-    "Survival",
     "UnknownModel",
-    "contender_of",
     "prices_of",
     "recommend",
+    "recordings_of",
     "replay",
+    "report_html",
     "strategy_names",
-    "unpriced",
+    "write_report",
 ]

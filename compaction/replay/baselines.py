@@ -1,7 +1,7 @@
-"""What every strategy is compared with: send everything, and two rules of thumb, as an application would write them.
+"""The baselines every strategy is compared with: send everything, and two simple rules as an application would write them.
 
-They are no strategies of this package, and none of its laws helps or binds them: whole groups, the newest that fit, and nothing
-else. A group that does not fit at all is dropped, even if it is the newest.
+They are not strategies of this package and do not go through its index. They keep whole groups, the newest that fit, and
+nothing else. A group that does not fit is dropped even if it is the newest.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Any
 
 import attrs
 
-from ..groups import Grouping, GroupRecord
+from ..index import Grouping
 from ..messages import Message
 from ..tokens import MessageMeter
-from .contenders import Contender, Deed, Player, Setting
+from .candidate_sessions import CandidateAction, CandidateSession, FunctionSession
+from .candidates import Candidate
+from .settings import CandidateSetting
 
 __all__ = ["BASELINES", "KeepNewest", "SendAll"]
 
@@ -23,19 +25,13 @@ __all__ = ["BASELINES", "KeepNewest", "SendAll"]
 class SendAll:
     """Sends the whole history, whatever the window."""
 
-    def __call__(self, setting: Setting) -> Player:
-        return _SendAll()
+    def __call__(self, setting: CandidateSetting) -> CandidateSession:
+        """Start a session."""
+        return FunctionSession(_unchanged)
 
 
-class _SendAll:
-    def view(self, messages: list[Any]) -> list[Any]:
-        return messages
-
-    def deeds(self) -> Sequence[Deed]:
-        return ()
-
-    def unchanged(self) -> list[Any] | None:
-        return None
+def _unchanged(messages: list[Any]) -> list[Any]:
+    return messages
 
 
 @attrs.frozen
@@ -43,78 +39,79 @@ class KeepNewest:
     """Keeps the system messages, the last user message and as many of the newest groups as fit; drops the rest for good.
 
     Args:
-        threshold: Share of the window past which it cuts; until then it only appends.
+        threshold: Share of the window above which it cuts; below it, it only appends.
         target: Share of the window it cuts to.
 
-    With both at 1 it is what most applications do first: keep the last that fits, and cut again whenever it does not. With .8
-    and .5 it is the bar to pass: about half the cost of sending everything, never over the window, always valid.
+    With both at 1 it does what most applications do first: it keeps the newest messages that fit and cuts again at almost
+    every call. With .8 and .5 it is the baseline to beat: about half the cost of sending everything, never over the window,
+    always valid.
     """
 
     threshold: float
     target: float
 
-    def __call__(self, setting: Setting) -> Player:
-        return _KeepNewest(int(self.threshold * setting.window), int(self.target * setting.window), setting)
+    def __call__(self, setting: CandidateSetting) -> CandidateSession:
+        """Start a session."""
+        return _KeepNewestSession(int(self.threshold * setting.window), int(self.target * setting.window), setting)
 
 
-class _KeepNewest:
-    """Holds state: the groups so far, and what is kept of them. A call costs O(what is kept and what is new)."""
+class _KeepNewestSession:
+    """Holds state: the groups so far, and those kept. A call costs O(kept and new messages)."""
 
-    def __init__(self, threshold: int, target: int, setting: Setting) -> None:
+    def __init__(self, threshold: int, target: int, setting: CandidateSetting) -> None:
         self._threshold = threshold - setting.overhead_tokens
         self._target = target - setting.overhead_tokens
         self._format = setting.format
         self._measure = MessageMeter(setting.counter).measure
         self._grouping = Grouping()
         self._read = 0
-        self._kept: list[GroupRecord] = []
-        self._shown: list[tuple[Message, GroupRecord]] = []
-        self._dropped_now: list[GroupRecord] = []
+        self._tokens: dict[int, int] = {}  # of the groups that are kept
+        self._shown: list[tuple[Message, int]] = []
+        self._dropped: set[int] = set()
+        self._dropped_now: list[int] = []
 
     def view(self, messages: list[Any]) -> list[Any]:
         for ordinal in range(self._read, len(messages)):
             message = self._format.read(messages[ordinal], ordinal)
-            record = self._grouping.add(ordinal, message)
-            record.tokens += self._measure(message)[0]
-            if record.id == ordinal:
-                self._kept.append(record)
-            if not record.excluded:
-                self._shown.append((message, record))
+            group = self._grouping.add(message)
+            if group not in self._dropped:
+                self._tokens[group] = self._tokens.get(group, 0) + self._measure(message)[0]
+                self._shown.append((message, group))
         self._read = len(messages)
         self._dropped_now = []
-        if sum(record.tokens for record in self._kept) > self._threshold:
+        if sum(self._tokens.values()) > self._threshold:
             self._cut()
         return [message.raw for message, _ in self._shown]
 
     def _cut(self) -> None:
-        heads = {record.id: message for message, record in reversed(self._shown)}
-        fixed = [record for record in self._kept if record is self._grouping.last_user or heads[record.id].is_system]
-        newest = [record for record in self._kept if record not in fixed]
-        room = self._target - sum(record.tokens for record in fixed)
+        heads = {group: message for message, group in reversed(self._shown)}
+        fixed = [group for group in self._tokens if group == self._grouping.last_user or heads[group].is_system]
+        newest = [group for group in self._tokens if group not in fixed]
+        room = self._target - sum(self._tokens[group] for group in fixed)
         start = len(newest)
-        while start and newest[start - 1].tokens <= room:
+        while start and self._tokens[newest[start - 1]] <= room:
             start -= 1
-            room -= newest[start].tokens
-        before = heads[fixed[-1].id] if fixed else None
-        while start < len(newest) and not self._format.valid_seam(before, heads[newest[start].id]):
+            room -= self._tokens[newest[start]]
+        before = heads[fixed[-1]] if fixed else None
+        while start < len(newest) and not self._format.prefers(before, heads[newest[start]]):
             start += 1
         self._dropped_now = newest[:start]
-        for record in self._dropped_now:
-            record.excluded = True
-        self._kept = [record for record in self._kept if not record.excluded]
-        self._shown = [(message, record) for message, record in self._shown if not record.excluded]
+        self._dropped.update(self._dropped_now)
+        for group in self._dropped_now:
+            del self._tokens[group]
+        self._shown = [(message, group) for message, group in self._shown if group not in self._dropped]
 
-    def deeds(self) -> Sequence[Deed]:
-        ordinals = tuple(sorted(at for record in self._dropped_now for at in record.ordinals))
-        return (Deed("KeepNewest", "drop", "the oldest go first", ordinals),) if ordinals else ()
+    def actions(self) -> Sequence[CandidateAction]:
+        ordinals = tuple(sorted(at for group in self._dropped_now for at in self._grouping.ordinals(group)))
+        return (CandidateAction("KeepNewest", "drop", "the oldest go first", ordinals),) if ordinals else ()
 
-    def unchanged(self) -> list[Any] | None:
+    def fallback_view(self) -> list[Any] | None:
         return None
 
 
 BASELINES = {
-    "none": Contender("none", SendAll()),
-    "truncate": Contender("truncate", KeepNewest(1.0, 1.0)),
-    "hysteresis": Contender("hysteresis", KeepNewest(0.8, 0.5)),
+    "none": Candidate("none", SendAll()),
+    "truncate": Candidate("truncate", KeepNewest(1.0, 1.0)),
+    "hysteresis": Candidate("hysteresis", KeepNewest(0.8, 0.5)),
 }
 """The baselines by name."""

@@ -1,4 +1,4 @@
-"""Constraints: what the user said must, must never or may only be done, sentence by sentence."""
+"""User constraints: the sentences in which a user says what must, must never or may only be done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-__all__ = ["Constraint", "constraints_in"]
+__all__ = ["UserConstraint", "user_constraints_in"]
 
 _SENTENCE: Final = re.compile(r"[^\n.!?。！？]*(?:[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]?")
 _INSTRUCTS: Final = re.compile(
@@ -22,11 +22,11 @@ _LONGEST: Final = 300
 
 
 @attrs.frozen
-class Constraint:
-    """One instruction of the user's.
+class UserConstraint:
+    """One instruction of the user.
 
     Args:
-        text: The sentence, its white space as single blanks.
+        text: The sentence, with runs of white space as single blanks.
         ordinal: The message that states it.
     """
 
@@ -34,13 +34,13 @@ class Constraint:
     ordinal: int
 
 
-def constraints_in(text: str, ordinal: int) -> Iterator[Constraint]:
-    r"""The instructions in what a user said; O(characters).
+def user_constraints_in(text: str, ordinal: int) -> Iterator[UserConstraint]:
+    r"""Yield the instructions in a user's text; O(characters).
 
-    >>> [each.text for each in constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks", 3)]
+    >>> [each.text for each in user_constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks", 3)]
     ['Never touch prod.db!']
     """
     for match in _SENTENCE.finditer(text):
         sentence = " ".join(match[0].split())
         if _SHORTEST <= len(sentence) <= _LONGEST and _INSTRUCTS.search(sentence):
-            yield Constraint(sentence, ordinal)
+            yield UserConstraint(sentence, ordinal)

@@ -1,7 +1,7 @@
-"""How sure a figure is: bootstrap intervals over conversations, and paired differences.
+"""Averages over conversations with bootstrap intervals, and paired differences between candidates.
 
-Conversations are drawn with replacement, never calls: the calls of one conversation depend on each other. All figures of a
-replay use the same draws, so that a difference between two contenders is a difference on the same conversations.
+Whole conversations are drawn with replacement, not calls: the calls of one conversation depend on each other. All figures of
+a replay use the same draws, so that two candidates are always compared on the same conversations.
 
 Percentile bootstrap after Efron and Tibshirani, *An Introduction to the Bootstrap* (1993), chapter 13.
 """
@@ -17,7 +17,7 @@ import attrs
 
 from .scores import Share
 
-__all__ = ["Draws", "Estimate", "macro", "micro"]
+__all__ = ["BootstrapDraws", "IntervalEstimate", "macro_average", "micro_average"]
 
 _DRAWS: Final = 1_000
 _MOST_PLACES: Final = 2_000_000
@@ -25,12 +25,12 @@ _CONFIDENCE: Final = 0.95
 
 
 @attrs.frozen
-class Estimate:
+class IntervalEstimate:
     """A figure with its interval.
 
     Args:
         value: The figure; ``None`` if nothing was counted.
-        low: The lower end of its 95 % interval; ``None`` of fewer than two conversations.
+        low: The lower end of its 95 % interval; ``None`` for fewer than two conversations.
         high: The upper end.
     """
 
@@ -40,39 +40,39 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of zero."""
+        """Whether the interval does not contain zero."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def micro(shares: Sequence[Share]) -> float | None:
-    """All conversations as one: what was found of what was needed in all of them.
+def micro_average(shares: Sequence[Share]) -> float | None:
+    """Return the average over all conversations taken as one: all that was found, divided by all that was needed.
 
-    >>> micro([Share(1, 2), Share(8, 8)])
+    >>> micro_average([Share(1, 2), Share(8, 8)])
     0.9
     """
     needed = sum(share.needed for share in shares)
     return sum(share.found for share in shares) / needed if needed else None
 
 
-def macro(shares: Sequence[Share]) -> float | None:
-    """The mean over conversations, each counting once; those that needed nothing are left out.
+def macro_average(shares: Sequence[Share]) -> float | None:
+    """Return the mean over conversations, each counting once; those that needed nothing are left out.
 
-    >>> macro([Share(1, 2), Share(8, 8), Share()])
+    >>> macro_average([Share(1, 2), Share(8, 8), Share()])
     0.75
     """
     values = [share.found / share.needed for share in shares if share.needed]
     return sum(values) / len(values) if values else None
 
 
-class Draws:
+class BootstrapDraws:
     """Conversations drawn with replacement. Holds the draws.
 
     Args:
-        conversations: How many there are.
-        random: Where chance comes from; the same seed gives the same intervals.
+        conversations: Number of conversations.
+        random: The random generator; the same seed gives the same intervals.
 
-    >>> Draws(3, Random(0)).estimate([Share(1, 2), Share(2, 2), Share(4, 4)], micro)
-    Estimate(value=0.875, low=0.5, high=1.0)
+    >>> BootstrapDraws(3, Random(0)).estimate([Share(1, 2), Share(2, 2), Share(4, 4)], micro_average)
+    IntervalEstimate(value=0.875, low=0.5, high=1.0)
     """
 
     def __init__(self, conversations: int, random: Random) -> None:
@@ -80,23 +80,25 @@ class Draws:
         draws = min(_DRAWS, _MOST_PLACES // max(1, conversations)) if conversations > 1 else 0
         self._draws = [random.choices(places, k=conversations) for _ in range(draws)]
 
-    def estimate(self, shares: Sequence[Share], statistic: Callable[[Sequence[Share]], float | None]) -> Estimate:
-        """A figure of the conversations' shares."""
+    def estimate(self, shares: Sequence[Share], statistic: Callable[[Sequence[Share]], float | None]) -> IntervalEstimate:
+        """Return a statistic of the conversations' shares, with its interval."""
         return self._interval(statistic(shares), [statistic([shares[at] for at in draw]) for draw in self._draws])
 
     def difference(
         self, ones: Sequence[Share], others: Sequence[Share], statistic: Callable[[Sequence[Share]], float | None]
-    ) -> Estimate:
-        """By how much a figure of the first exceeds that of the second, conversation by conversation the same."""
+    ) -> IntervalEstimate:
+        """Return a statistic of the first shares minus that of the second, on the same drawn conversations."""
         drawn = [_minus(statistic([ones[at] for at in draw]), statistic([others[at] for at in draw])) for draw in self._draws]
         return self._interval(_minus(statistic(ones), statistic(others)), drawn)
 
-    def _interval(self, value: float | None, drawn: Sequence[float | None]) -> Estimate:
+    def _interval(self, value: float | None, drawn: Sequence[float | None]) -> IntervalEstimate:
         known = sorted(each for each in drawn if each is not None)
         if value is None or not known:
-            return Estimate(value)
+            return IntervalEstimate(value)
         tail = (1 - _CONFIDENCE) / 2
-        return Estimate(value, known[math.floor(tail * (len(known) - 1))], known[math.ceil((1 - tail) * (len(known) - 1))])
+        return IntervalEstimate(
+            value, known[math.floor(tail * (len(known) - 1))], known[math.ceil((1 - tail) * (len(known) - 1))]
+        )
 
 
 def _minus(one: float | None, other: float | None) -> float | None:

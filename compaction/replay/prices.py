@@ -1,7 +1,7 @@
-"""What tokens cost, and when a provider's prompt cache helps: a dated table, which anyone may replace.
+"""Model prices and the rules of each provider's prompt cache, from a dated table that you can replace.
 
-The table is ``prices.toml`` beside this file: prices in US dollars for a million tokens, each with its source and date. A file
-of the same shape, or a `ModelPrices` of one's own, takes its place.
+The table is ``prices.toml`` beside this file: prices in US dollars per million tokens, each with its source and date. A file
+of the same shape, or your own `ModelPrices`, overrides it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MILLION: Final = 1_000_000
 _TABLE: Final = Path(__file__).with_name("prices.toml")
 
 
-def _no_less_than_nothing(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def _not_negative(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ConfigurationError(f"ModelPrices: {attribute.name!r} is a number of dollars or seconds >= 0 (got {value!r})")
+        raise ConfigurationError(f"ModelPrices: {attribute.name!r} must be a number >= 0 (got {value!r})")
 
 
 @attrs.frozen(kw_only=True)
@@ -33,19 +33,19 @@ class ModelPrices:
     """One model's prices and the rules of its prompt cache.
 
     Args:
-        model: Its name.
-        input: Dollars for a million input tokens that are neither read from the cache nor written to it.
-        cached: For a million read from the cache.
-        write: For a million written to it.
-        output: For a million of output.
+        model: The model's name.
+        input: Dollars per million input tokens that are neither read from the cache nor written to it.
+        cached: Dollars per million tokens read from the cache.
+        write: Dollars per million tokens written to the cache.
+        output: Dollars per million output tokens.
         minimum_tokens: The shortest prefix that is cached.
-        block_tokens: A cached prefix is a multiple of so many tokens; 0 if it ends where a message ends.
+        block_tokens: A cached prefix is a multiple of this many tokens; 0 if it ends where a message ends.
         ttl_seconds: How long a prefix stays cached after its last use.
-        source: Where the figures are from.
-        date: When they were looked up.
+        source: The source of the figures.
+        date: The date of the figures.
 
     Raises:
-        ConfigurationError: If a figure is no number >= 0.
+        ConfigurationError: If a figure is not a number >= 0.
 
     >>> prices = ModelPrices(model="mine", input=1.0, cached=0.1, write=1.25, output=5.0)
     >>> prices.dollars(read=9_000, written=1_000, fresh=0, output=200)
@@ -53,45 +53,45 @@ class ModelPrices:
     """
 
     model: str
-    input: float = attrs.field(validator=_no_less_than_nothing)
-    cached: float = attrs.field(validator=_no_less_than_nothing)
-    write: float = attrs.field(validator=_no_less_than_nothing)
-    output: float = attrs.field(validator=_no_less_than_nothing)
+    input: float = attrs.field(validator=_not_negative)
+    cached: float = attrs.field(validator=_not_negative)
+    write: float = attrs.field(validator=_not_negative)
+    output: float = attrs.field(validator=_not_negative)
     minimum_tokens: int = attrs.field(default=1_024, validator=count())
     block_tokens: int = attrs.field(default=128, validator=count())
-    ttl_seconds: float = attrs.field(default=300.0, validator=_no_less_than_nothing)
+    ttl_seconds: float = attrs.field(default=300.0, validator=_not_negative)
     source: str = ""
     date: str = ""
 
     def dollars(self, *, read: int = 0, written: int = 0, fresh: int = 0, output: int = 0) -> float:
-        """What so many tokens of each kind cost, in dollars."""
+        """Return the cost of these tokens, in dollars."""
         return (read * self.cached + written * self.write + fresh * self.input + output * self.output) / _MILLION
 
 
 class UnknownModel(ConfigurationError):
-    """No price table has the model."""
+    """The model is in no price table."""
 
 
 def unpriced(model: str) -> ModelPrices:
-    """Stand-ins for a model whose prices nobody knows: costs are in input tokens, of which a cached one counts a tenth.
+    """Return placeholder prices for an unknown model: costs are in input tokens, and a cached token costs a tenth.
 
-    Shares of what sending everything costs still mean something then; dollars do not.
+    Costs relative to sending everything are still meaningful then; dollars are not.
 
     >>> unpriced("mine").dollars(read=10_000_000)
     1.0
     """
-    return ModelPrices(model=model, input=1.0, cached=0.1, write=1.0, output=0.0, source="no price table has this model")
+    return ModelPrices(model=model, input=1.0, cached=0.1, write=1.0, output=0.0, source="placeholder prices")
 
 
 def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices:
-    """The prices of a model.
+    """Return the prices of a model.
 
     Args:
-        model: A name of the table, with or without a provider's prefix or a date at its end; or prices, which are returned.
-        path: A table of one's own, in the shape of the package's; what it does not name is taken from the package's.
+        model: A name in the table, with or without a provider prefix or a date suffix; or prices, which are returned.
+        path: Your own table, in the shape of the package's; other models are taken from the package's table.
 
     Raises:
-        UnknownModel: If no table has the model; it names those that are there.
+        UnknownModel: If the model is in no table; the message lists the known models.
 
     >>> prices_of("openai/gpt-5-2025-08-07").model
     'gpt-5'
@@ -105,7 +105,7 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
     fitting = [known for known in table if name.startswith(f"{known}-") and name.removeprefix(f"{known}-")[:1].isdigit()]
     if not fitting:
         raise UnknownModel(
-            f"model {model!r}: there are no prices for it; name one of {', '.join(table)}, or add it to a table of your own"
+            f"there are no prices for model {model!r}; use one of {', '.join(table)}, or add it to your own table"
         )
     return table[max(fitting, key=len)]
 
@@ -114,7 +114,7 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: no price table can be read there ({error}); name a TOML file in UTF-8") from error
+        raise ConfigurationError(f"{path}: cannot read a price table ({error}); it must be a TOML file in UTF-8") from error
 
 
 @cache
@@ -123,14 +123,14 @@ def _packaged() -> Mapping[str, ModelPrices]:
 
 
 def read_prices(text: str, where: str) -> dict[str, ModelPrices]:
-    r"""The prices in a table.
+    r"""Return the prices in a table, by model.
 
     Args:
-        text: TOML: for each provider a table with ``source``, ``date``, the rules of its cache, and a table for each model.
-        where: Its name, for errors.
+        text: TOML: for each provider a table with ``source``, ``date``, the rules of its cache, and its ``models``.
+        where: The table's name, for errors.
 
     Raises:
-        ConfigurationError: If it is none, or a figure is missing or no number.
+        ConfigurationError: If it is not such a table, or a figure is missing or is not a number.
 
     >>> table = "[here]\nblock_tokens = 0\n[here.models]\nm = {input = 1, cached = 0, write = 0, output = 2}"
     >>> read_prices(table, "mine.toml")["m"].output
@@ -139,11 +139,11 @@ def read_prices(text: str, where: str) -> dict[str, ModelPrices]:
     try:
         providers = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{where}: it is no TOML ({error}); see prices.toml of this package for its shape") from error
+        raise ConfigurationError(f"{where}: it is not valid TOML ({error}); see prices.toml in this package") from error
     found: dict[str, ModelPrices] = {}
     for provider, fields in providers.items():
         if not isinstance(fields, dict) or not isinstance(models := cast("dict[str, Any]", fields).get("models"), dict):
-            raise ConfigurationError(f"{where}: {provider!r} is no provider; give it a table of 'models'")
+            raise ConfigurationError(f"{where}: provider {provider!r} needs a table of 'models'")
         rules = {name: value for name, value in cast("dict[str, Any]", fields).items() if name != "models"}
         for model, figures in cast("dict[str, Any]", models).items():
             found[model.lower()] = _prices(model, {**rules, **figures}, where)

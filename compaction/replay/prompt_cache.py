@@ -1,6 +1,6 @@
-"""What a provider's prompt cache would have done with a request that follows another.
+"""A model of a provider's prompt cache: the tokens a request reads from it and writes to it, given the previous request.
 
-Only the request before is compared, as providers match exact prefixes and a conversation is one chain of them.
+Only the previous request is compared: providers match exact prefixes, and a conversation is one chain of requests.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["CacheUse", "PromptCache"]
 
 @attrs.frozen
 class CacheUse:
-    """How a request's tokens are billed.
+    """The tokens of a request by how they are billed.
 
     Args:
-        read: Read from the cache.
-        written: Written to it.
-        fresh: Neither.
-        expired: Whether a prefix would have been read, had it not been kept too long.
+        read: Tokens read from the cache.
+        written: Tokens written to it.
+        fresh: Tokens neither read nor written.
+        expired: Whether a prefix could not be read only because it had expired.
     """
 
     read: int
@@ -30,10 +30,10 @@ class CacheUse:
 
 
 class PromptCache:
-    """The cached prefix of one chain of requests. Holds state: when it was last used.
+    """The cached prefix of one chain of requests. Holds state: the time of its last use.
 
     Args:
-        rules: The provider's.
+        rules: The provider's cache rules.
 
     >>> cache = PromptCache(ModelPrices(model="m", input=1, cached=0.1, write=1, output=8, block_tokens=128))
     >>> cache.send(2_000, shared_tokens=0)
@@ -47,12 +47,12 @@ class PromptCache:
         self._used_at: float | None = None
 
     def send(self, tokens: int, *, shared_tokens: int, now: float | None = None) -> CacheUse:
-        """Bill the next request.
+        """Send the next request and return how its tokens are billed.
 
         Args:
-            tokens: Its size.
-            shared_tokens: How many of its first tokens are those of the request before.
-            now: The time, in seconds; ``None`` if it was not recorded, and nothing expires then.
+            tokens: Tokens of the request.
+            shared_tokens: Tokens at its start that are equal to those of the previous request.
+            now: The time in seconds; ``None`` if it was not recorded, and nothing expires then.
         """
         rules = self._rules
         if tokens < rules.minimum_tokens:

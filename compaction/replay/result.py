@@ -1,4 +1,4 @@
-"""What a replay came to: every record, and the figures that answer which strategy to take."""
+"""The result of a replay: every record, and the figures that compare the candidates."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import attrs
 
 from ..errors import InputError
 from ..formats import resolve
-from .intervals import Draws, Estimate, macro, micro
-from .playing import ReplaySetting
-from .records import ConversationRecord
+from .baselines import BASELINES
+from .intervals import BootstrapDraws, IntervalEstimate, macro_average, micro_average
+from .replayed import ReplayedCall, ReplayedConversation
 from .scores import Score, Share, score_of
+from .settings import ReplaySetting
 
-__all__ = ["MEASURES", "ReplayResult", "Summary"]
+__all__ = ["MEASURES", "CandidateSummary", "ReplayResult"]
 
 _SEND_ALL: Final = "none"
 
@@ -29,145 +30,143 @@ MEASURES: Final[Mapping[str, Callable[[Score, Score], Share]]] = {
     "spans": lambda score, _: score.spans,
     "constraints": lambda score, _: sum(score.survival.values(), Share()),
 }
-"""The figures with an interval: shares of a conversation's score, and of what sending everything came to there."""
+"""The figures with an interval: each is a share of a conversation's score, given the score of sending everything there."""
 
 
 @attrs.frozen(kw_only=True)
-class Summary:
-    """One contender over all conversations that exceed the window.
+class CandidateSummary:
+    """The figures of one candidate over all conversations that exceed the window.
 
     Args:
-        contender: Its name.
+        candidate: Its name.
         score: The sums.
-        macro: Each of `MEASURES` as the mean over conversations.
-        micro: Each over all conversations as one, so that long ones count more.
-        difference: Each of ``macro`` less the reference's.
+        macro: Each of `MEASURES`, as the mean over conversations.
+        micro: Each of `MEASURES` over all conversations taken as one, so that long ones count more.
+        difference: Each of ``macro`` minus the reference's.
         against: The reference.
     """
 
-    contender: str
+    candidate: str
     score: Score
-    macro: Mapping[str, Estimate]
-    micro: Mapping[str, Estimate]
-    difference: Mapping[str, Estimate]
+    macro: Mapping[str, IntervalEstimate]
+    micro: Mapping[str, IntervalEstimate]
+    difference: Mapping[str, IntervalEstimate]
     against: str
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class ReplayResult:
-    """All that a replay found out.
+    """The records and figures of a replay.
 
     Args:
-        conversations: Each conversation with the runs of every contender, in the order given.
-        contenders: Their names.
-        setting: What held for all.
-        unplayed: Conversations that could not be played, and why.
-        seed: Of the intervals.
+        conversations: Each conversation with the runs of every candidate, in the order given.
+        candidates: The candidates' names.
+        setting: The settings of the replay.
+        skipped: Conversations that could not be replayed, and why.
+        seed: The seed of the intervals.
     """
 
-    conversations: tuple[ConversationRecord, ...]
-    contenders: tuple[str, ...]
+    conversations: tuple[ReplayedConversation, ...]
+    candidates: tuple[str, ...]
     setting: ReplaySetting
-    unplayed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     seed: int = 0
 
     @cached_property
-    def exceeding(self) -> tuple[ConversationRecord, ...]:
-        """The conversations that exceed the window at some call: the figures are theirs."""
+    def exceeding(self) -> tuple[ReplayedConversation, ...]:
+        """The conversations that exceed the window at some call; the figures are over these."""
         return tuple([each for each in self.conversations if each.exceeds])
 
     @cached_property
-    def short(self) -> tuple[ConversationRecord, ...]:
-        """The conversations that never do: nothing to compact, and so not averaged in."""
+    def short(self) -> tuple[ReplayedConversation, ...]:
+        """The conversations that never exceed it: they need no compaction and are not in the averages."""
         return tuple([each for each in self.conversations if not each.exceeds])
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What was wrong with logs, and what contenders raised, each with its conversation."""
-        found = list(self.unplayed)
+        """Problems of the logs and exceptions of the candidates, each with its conversation."""
+        found = list(self.skipped)
         for each in self.conversations:
             name = each.recording.id if not each.recording.where else f"{each.recording.where} ({each.recording.id})"
             found += [f"{name}: {note}" for note in each.recording.notes]
-            found += [f"{name}: {run.contender} raised {failure}" for run in each.runs.values() for failure in run.failures]
+            found += [f"{name}: {run.candidate} raised {failure}" for run in each.runs.values() for failure in run.failures]
         return tuple(found)
 
     # ---------------------------------------------------------------- figures
 
-    def scores(self, contender: str, conversations: Sequence[ConversationRecord] | None = None) -> list[Score]:
-        """The score of each conversation.
+    def scores(self, candidate: str, conversations: Sequence[ReplayedConversation] | None = None) -> list[Score]:
+        """Return the score of each conversation.
 
         Args:
-            contender: A name of ``contenders``.
-            conversations: Some of ``conversations``; by default those that exceed the window.
+            candidate: A name from ``candidates``.
+            conversations: The conversations; by default those that exceed the window.
 
         Raises:
-            InputError: If there is no such contender.
+            InputError: If the candidate is unknown.
         """
-        if contender not in self.contenders:
-            raise InputError(f"contender {contender!r}: this replay had {', '.join(self.contenders)}; name one of them")
+        if candidate not in self.candidates:
+            raise InputError(f"candidate {candidate!r} is unknown; this replay has {', '.join(self.candidates)}")
         chosen = self.exceeding if conversations is None else conversations
         prices, charge = self.setting.prices, self.setting.charge_summaries
-        return [score_of(each, each.runs[contender], prices, charge_summaries=charge) for each in chosen]
+        return [score_of(each, each.runs[candidate], prices, charge_summaries=charge) for each in chosen]
 
-    def shares(self, contender: str, measure: str) -> list[Share]:
-        """One of `MEASURES` for each conversation that exceeds the window."""
-        return [MEASURES[measure](score, whole) for score, whole in self._scored(contender)]
+    def shares(self, candidate: str, measure: str) -> list[Share]:
+        """Return one of `MEASURES` for each conversation that exceeds the window."""
+        return [MEASURES[measure](score, whole) for score, whole in self._scored(candidate)]
 
-    def _scored(self, contender: str) -> list[tuple[Score, Score]]:
+    def _scored(self, candidate: str) -> list[tuple[Score, Score]]:
         known = self._known_scores
-        for name in (contender, _SEND_ALL):
+        for name in (candidate, _SEND_ALL):
             if name not in known:
                 known[name] = self.scores(name)
-        return list(zip(known[contender], known[_SEND_ALL], strict=True))
+        return list(zip(known[candidate], known[_SEND_ALL], strict=True))
 
     @cached_property
     def _known_scores(self) -> dict[str, list[Score]]:
         return {}
 
     @cached_property
-    def _draws(self) -> Draws:
-        return Draws(len(self.exceeding), Random(self.seed))
+    def _draws(self) -> BootstrapDraws:
+        return BootstrapDraws(len(self.exceeding), Random(self.seed))
 
     @cached_property
     def cheapest_baseline(self) -> str | None:
-        """The baseline that costs least, on average, of those whose requests would all be taken; ``None`` if there is none."""
-        from .baselines import BASELINES
+        """The cheapest baseline, on average, of those whose requests would all be accepted; ``None`` if there is none."""
+        present = [name for name in BASELINES if name in self.candidates]
+        fit = [name for name in present if not Score.total(score for score, _ in self._scored(name)).would_fail]
+        return min(fit, key=lambda name: macro_average(self.shares(name, "cost")) or 0.0, default=None)
 
-        played = [name for name in BASELINES if name in self.contenders]
-        fit = [name for name in played if not Score.total(score for score, _ in self._scored(name)).would_fail]
-        return min(fit, key=lambda name: macro(self.shares(name, "cost")) or 0.0, default=None)
-
-    def summary(self, contender: str, *, against: str | None = None) -> Summary:
-        """A contender's figures.
+    def summary(self, candidate: str, *, against: str | None = None) -> CandidateSummary:
+        """Return a candidate's figures.
 
         Args:
-            contender: A name of ``contenders``.
-            against: The reference of the differences; by default the cheapest baseline that stays in the window, else ``none``.
+            candidate: A name from ``candidates``.
+            against: The reference of the differences; by default the cheapest baseline in the window, else ``"none"``.
         """
         reference = against or self.cheapest_baseline or _SEND_ALL
-        own = {name: self.shares(contender, name) for name in MEASURES}
+        own = {name: self.shares(candidate, name) for name in MEASURES}
         others = {name: self.shares(reference, name) for name in MEASURES}
-        return Summary(
-            contender=contender,
-            score=Score.total(score for score, _ in self._scored(contender)),
-            micro={name: self._draws.estimate(own[name], micro) for name in MEASURES},
-            macro={name: self._draws.estimate(own[name], macro) for name in MEASURES},
-            difference={name: self._draws.difference(own[name], others[name], macro) for name in MEASURES},
+        return CandidateSummary(
+            candidate=candidate,
+            score=Score.total(score for score, _ in self._scored(candidate)),
+            micro={name: self._draws.estimate(own[name], micro_average) for name in MEASURES},
+            macro={name: self._draws.estimate(own[name], macro_average) for name in MEASURES},
+            difference={name: self._draws.difference(own[name], others[name], macro_average) for name in MEASURES},
             against=reference,
         )
 
     @cached_property
-    def summaries(self) -> dict[str, Summary]:
-        """Every contender's figures, by name."""
-        return {name: self.summary(name) for name in self.contenders}
+    def summaries(self) -> dict[str, CandidateSummary]:
+        """The figures of every candidate, by name."""
+        return {name: self.summary(name) for name in self.candidates}
 
     # ---------------------------------------------------------------- data
 
     def to_dict(self, *, calls: bool = False) -> dict[str, Any]:
-        """The result as JSON-ready data.
+        """Return the result as JSON-ready data.
 
         Args:
-            calls: Whether to hold every call of every run; large.
+            calls: Whether to include every call of every run, which makes it large.
         """
         setting = self.setting
         return {
@@ -185,7 +184,7 @@ class ReplayResult:
             "contenders": {name: _summary_data(summary) for name, summary in self.summaries.items()},
         }
 
-    def _conversation(self, each: ConversationRecord, calls: bool) -> dict[str, Any]:
+    def _conversation(self, each: ReplayedConversation, calls: bool) -> dict[str, Any]:
         data: dict[str, Any] = {
             "id": each.recording.id,
             "where": each.recording.where,
@@ -196,11 +195,11 @@ class ReplayResult:
             "exceeds": each.exceeds,
             "timed": each.timed,
             "notes": list(each.recording.notes),
-            "scores": {name: _score_data(self.scores(name, [each])[0]) for name in self.contenders},
+            "scores": {name: _score_data(self.scores(name, [each])[0]) for name in self.candidates},
         }
         if calls:
             data["needs"] = [attrs.asdict(needs, value_serializer=_plain) for needs in each.needs]
-            data["runs"] = {name: [attrs.asdict(call) for call in run.calls] for name, run in each.runs.items()}
+            data["runs"] = {name: [_call_data(call) for call in run.calls] for name, run in each.runs.items()}
         return data
 
 
@@ -214,5 +213,15 @@ def _score_data(score: Score) -> dict[str, Any]:
     return data
 
 
-def _summary_data(summary: Summary) -> dict[str, Any]:
-    return {**attrs.asdict(summary), "score": _score_data(summary.score)}
+def _summary_data(summary: CandidateSummary) -> dict[str, Any]:
+    data = {**attrs.asdict(summary), "score": _score_data(summary.score)}
+    return _renamed(data, "candidate", "contender")
+
+
+def _call_data(call: ReplayedCall) -> dict[str, Any]:
+    return _renamed(attrs.asdict(call), "actions", "deeds")
+
+
+def _renamed(data: dict[str, Any], field: str, key: str) -> dict[str, Any]:
+    """Return the data with a field under the key that the JSON has always had, in the same place."""
+    return {key if name == field else name: value for name, value in data.items()}

@@ -1,4 +1,4 @@
-"""Sums over calls: what one conversation, or many, came to under one contender. Every metric is a quotient of two of these."""
+"""Scores: sums over the calls of one conversation, or of many, under one candidate. Every metric is a ratio of two of them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any, Final
 
 import attrs
 
-from .atoms import AtomKind
+from .facts import NeededFactKind
 from .prices import ModelPrices
-from .records import CallRecord, ConversationRecord, Run
-from .transcript import Fact, Needs
+from .replayed import CandidateRun, ReplayedCall, ReplayedConversation
+from .transcript import NeededFact, Needs
 
 __all__ = ["AGES", "Score", "Share", "age_of", "score_of"]
 
 AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))
-"""Messages between a fact and its use, in classes; what is older is ``"over 200"``."""
+"""Classes of age, in messages between a fact and its use; older ones are ``"over 200"``."""
 
 
-def age_of(fact: Fact) -> str:
-    """The class of a fact's age."""
+def age_of(fact: NeededFact) -> str:
+    """Return the class of a fact's age."""
     return next((name for most, name in AGES if fact.age <= most), "over 200")
 
 
 @attrs.frozen
 class Share:
-    """So many of so many.
+    """A number found out of a number needed.
 
     >>> (Share(1, 2) + Share(2, 2)).value
     0.75
@@ -40,7 +40,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """The share; ``None`` of nothing."""
+        """The ratio; ``None`` if nothing was needed."""
         return self.found / self.needed if self.needed else None
 
 
@@ -49,35 +49,35 @@ class Score:
     """Sums over calls; see ``docs/metrics.md``.
 
     Args:
-        calls: How many.
-        tokens: Sent in all.
-        peak: Most in one request.
-        over: Requests over the window.
-        hopeless: Those of them whose system messages and last user message alone are.
-        invalid: Requests that break a rule of their format which the log itself does not.
-        compactions: Calls at which anything was changed.
-        breaks: Requests that departed from the one before.
-        lost_tokens: Tokens of cached prefixes these gave up.
-        expired: Requests whose prefix was lost to time.
+        calls: Number of calls.
+        tokens: Tokens of all requests.
+        peak: Tokens of the largest request.
+        over: Requests that exceed the window.
+        hopeless: Those of them whose system messages and last user message alone exceed it.
+        invalid: Requests that break a rule of their format that the log itself does not break.
+        compactions: Calls at which the strategy changed anything.
+        breaks: Requests that did not continue the previous one.
+        lost_tokens: Tokens of cached prefixes lost by these.
+        expired: Requests whose cached prefix had expired.
         seconds: CPU time of the strategy.
         read: Tokens read from the prompt cache.
         written: Tokens written to it.
-        fresh: Tokens that were neither.
-        summary_read: Tokens that summaries stand for.
-        summary_written: Tokens of summaries.
-        prompt_dollars: The requests.
-        summary_dollars: The summaries, if they are charged for.
-        output_dollars: The answers, which are the same for all.
-        failures: Times the contender raised.
-        facts: Needed facts that could be read in the request.
-        usable: The same, in a request that would not fail.
-        old: The same, of facts that cutting to the newest messages would have lost.
-        words: The same as ``usable`` of rare words.
-        spans: Of verbatim spans.
+        fresh: Tokens neither read nor written.
+        summary_read: Tokens of the messages that summaries replace.
+        summary_written: Tokens of the summaries.
+        prompt_dollars: Cost of the requests.
+        summary_dollars: Cost of the summaries, if they are charged for.
+        output_dollars: Cost of the answers, which is the same for all candidates.
+        failures: Different exceptions of the candidate, counted once per conversation.
+        facts: Needed facts that the request contains.
+        usable: The same, only in requests that would not fail.
+        old: ``usable`` of the facts that cutting to the newest messages would have lost.
+        words: ``usable`` of rare words.
+        spans: ``usable`` of verbatim spans.
         kinds: ``usable`` by kind of fact.
         ages: ``usable`` by age.
-        causes: What broke the prefix, how often.
-        survival: Of the user's instructions, those still verbatim, by compactions gone through.
+        causes: How often each cause broke the prefix.
+        survival: The user's instructions that are still verbatim, by number of compactions since they were stated.
     """
 
     calls: int = 0
@@ -112,17 +112,17 @@ class Score:
 
     @property
     def dollars(self) -> float:
-        """What compaction can change of the bill: requests and summaries."""
+        """The cost that compaction can change: requests and summaries."""
         return self.prompt_dollars + self.summary_dollars
 
     @property
     def would_fail(self) -> bool:
-        """Whether any request is over the window without need or breaks a rule, or the contender raised."""
+        """Whether a request that could fit exceeds the window, a request breaks a rule, or the candidate raised."""
         return self.over > self.hopeless or bool(self.invalid or self.failures)
 
     @classmethod
     def total(cls, scores: Iterable[Score]) -> Score:
-        """The sum of scores; of ``peak`` the largest."""
+        """Return the sum of scores; ``peak`` is the largest."""
         every = list(scores)
         sums: dict[str, Any] = {}
         for field in attrs.fields(cls):
@@ -144,13 +144,15 @@ def _sum(values: list[Any]) -> Any:
     return merged
 
 
-def score_of(conversation: ConversationRecord, run: Run, prices: ModelPrices, *, charge_summaries: bool = False) -> Score:
-    """What one conversation came to under one contender.
+def score_of(
+    conversation: ReplayedConversation, run: CandidateRun, prices: ModelPrices, *, charge_summaries: bool = False
+) -> Score:
+    """Return the score of one conversation under one candidate.
 
     Args:
-        conversation: What its actions needed.
-        run: How the contender did.
-        prices: The model's.
+        conversation: The conversation.
+        run: The candidate's run of it.
+        prices: The model's prices.
         charge_summaries: Whether summaries cost as if the model had written them.
     """
     calls = run.calls
@@ -186,24 +188,24 @@ def score_of(conversation: ConversationRecord, run: Run, prices: ModelPrices, *,
 
 
 class _Recall:
-    """Counts what was needed and what of it was there. Holds state."""
+    """Counts what was needed and what was found. Holds state."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {name: [0, 0] for name in ("facts", "usable", "old", "words", "spans")}
-        self._kinds: dict[str, list[int]] = {kind.value: [0, 0] for kind in AtomKind}
+        self._kinds: dict[str, list[int]] = {kind.value: [0, 0] for kind in NeededFactKind}
         self._ages: dict[str, list[int]] = {name: [0, 0] for name in (*(name for _, name in AGES), "over 200")}
 
-    def add(self, call: CallRecord, needs: Needs) -> None:
+    def add(self, call: ReplayedCall, needs: Needs) -> None:
         usable = not call.would_fail
         missing = set(call.missing_facts)
         for place, fact in enumerate(needs.facts):
-            there = place not in missing
-            self._count(self._counts["facts"], there)
-            self._count(self._counts["usable"], there and usable)
-            self._count(self._kinds[fact.kind.value], there and usable)
-            self._count(self._ages[age_of(fact)], there and usable)
+            found = place not in missing
+            self._count(self._counts["facts"], found)
+            self._count(self._counts["usable"], found and usable)
+            self._count(self._kinds[fact.kind.value], found and usable)
+            self._count(self._ages[age_of(fact)], found and usable)
             if fact.old:
-                self._count(self._counts["old"], there and usable)
+                self._count(self._counts["old"], found and usable)
         self._count(self._counts["words"], needs.word_count - call.missing_words if usable else 0, needs.word_count)
         self._count(self._counts["spans"], needs.span_count - call.missing_spans if usable else 0, needs.span_count)
 

@@ -1,21 +1,36 @@
-"""Stores: where messages wait that left a conversation's view."""
+"""Stores: where messages go that leave a conversation's view, the tools that read them back, and saved sessions."""
 
 from __future__ import annotations
 
-from .base import RANKED, Description, Found, Hit, NotStored, Record, RecordKind, Store, StoreRequest, Tally
-from .sqlite import SCHEMA, SQLiteStore
+from .base import (
+    NotStored,
+    SearchHit,
+    SearchResult,
+    Store,
+    StoreCounts,
+    StoreDescription,
+    StoredKind,
+    StoredRecord,
+    StoreRequest,
+)
+from .database import DatabaseFile as DatabaseFile
+from .recall import TOOLS, handle_tool_call, tool_schemas
+from .sessions import SessionStore
+from .sqlite import SQLiteStore
 
 __all__ = [
-    "RANKED",
-    "SCHEMA",
-    "Description",
-    "Found",
-    "Hit",
+    "TOOLS",
     "NotStored",
-    "Record",
-    "RecordKind",
     "SQLiteStore",
+    "SearchHit",
+    "SearchResult",
+    "SessionStore",
     "Store",
+    "StoreCounts",
+    "StoreDescription",
     "StoreRequest",
-    "Tally",
+    "StoredKind",
+    "StoredRecord",
+    "handle_tool_call",
+    "tool_schemas",
 ]

@@ -1,9 +1,9 @@
-"""What a store is: the place where messages wait that left a conversation's view, so that nothing compacted is lost.
+"""The store protocol: records of the messages that left a conversation's view, so that nothing compacted is lost.
 
-A store keeps records by session and id. A message's id is a digest of its content, so storing it again changes nothing; a stub
-or summary is a record too, whose children are what it stands for.
+A store keeps records by session and id. A message's id is a digest of its content, so storing it again changes nothing. A stub
+or summary is a record too; its children are the records it stands for.
 
-    >>> Record.of_message({"role": "user", "content": "tea"}, role="user", text="tea").id
+    >>> StoredRecord.of_message({"role": "user", "content": "tea"}, role="user", text="tea").id
     '883bf28bdc0546a1'
 """
 
@@ -16,42 +16,53 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from ..edits import Request
 from ..errors import StateError
+from ..index import Request
 
-__all__ = ["RANKED", "Description", "Found", "Hit", "NotStored", "Record", "RecordKind", "Store", "StoreRequest", "Tally"]
+__all__ = [
+    "RANKED",
+    "NotStored",
+    "SearchHit",
+    "SearchResult",
+    "Store",
+    "StoreCounts",
+    "StoreDescription",
+    "StoreRequest",
+    "StoredKind",
+    "StoredRecord",
+]
 
 RANKED: Final = 20_000
-"""How many of the newest matches a search ranks; older ones are left out, and the answer says so."""
+"""The number of newest matches that a search ranks; older ones are left out, and the result says so."""
 
-RecordKind: TypeAlias = Literal["message", "summary"]
-"""``summary``: what stands in a view for other records, a stub or a summary."""
+StoredKind: TypeAlias = Literal["message", "summary"]
+"""``summary``: a stub or summary, which stands in the view for other records."""
 
 
 class NotStored(StateError):
-    """There is no record of that id, or it belongs to another session."""
+    """There is no record with that id, or it belongs to another session."""
 
 
 @attrs.frozen(kw_only=True)
-class Record:
-    """One thing a store keeps.
+class StoredRecord:
+    """A message, stub or summary in a store.
 
     Args:
-        id: Its name within the session: 16 hexadecimal digits, or the 8 of a summary's mark.
+        id: Its id within the session: 16 hexadecimal digits, or the 8 of a summary's mark.
         kind: Whether it is a message or stands for others.
-        role: The message's role; of a summary, ``"summary"``.
-        text: What can be searched: its words, results, calls and thoughts. Empty if it should not be found.
-        data: The message as JSON text, exactly; a summary has none.
-        children: Ids of what a summary stands for, in order.
+        role: The message's role; ``"summary"`` for a stub or summary.
+        text: The searchable text: words, results, calls and thoughts. Empty if a search should not find it.
+        data: The message as JSON text, exactly; empty for a stub or summary.
+        children: Ids of the records that a stub or summary stands for, in order.
         by: The strategy that took it out of the view.
-        reason: Why, in a few words.
-        at: When, in seconds of the clock passed in with the run; ``None`` without one.
+        reason: The reason, in a few words.
+        at: The time, in seconds of the run's clock; ``None`` without one.
         tokens: Tokens it took in the view.
-        position: Its place among what the session stored, from 1; 0 before it is stored.
+        position: Its place among the session's records, from 1; 0 before it is stored.
     """
 
     id: str
-    kind: RecordKind = "message"
+    kind: StoredKind = "message"
     role: str
     text: str = ""
     data: str = ""
@@ -63,13 +74,13 @@ class Record:
     position: int = 0
 
     @classmethod
-    def of_message(cls, wire: Any, *, role: str, text: str, **about: Any) -> Record:
-        """The record of a message; its id is a digest of its content.
+    def of_message(cls, wire: Any, *, role: str, text: str, **about: Any) -> StoredRecord:
+        """Return the record of a message; its id is a digest of its content.
 
         Args:
             wire: The message as JSON-ready data; the order of its keys is kept.
             role: Its role.
-            text: What can be searched.
+            text: The searchable text.
             about: ``by``, ``reason``, ``at`` and ``tokens``.
 
         Raises:
@@ -79,11 +90,11 @@ class Record:
         return cls(id=_digest(data), role=role, text=text, data=data, **about)
 
     @classmethod
-    def of_summary(cls, children: Sequence[str], *, id: str | None = None, **about: Any) -> Record:
-        """The record of a stub or summary.
+    def of_summary(cls, children: Sequence[str], *, id: str | None = None, **about: Any) -> StoredRecord:
+        """Return the record of a stub or summary.
 
         Args:
-            children: Ids of what it stands for, in order.
+            children: Ids of the records it stands for, in order.
             id: Its own id; by default a digest of its children.
             about: ``by``, ``reason``, ``at`` and ``tokens``.
         """
@@ -95,12 +106,12 @@ def _digest(text: str) -> str:
 
 
 def _json_text(wire: Any) -> str:
-    """JSON that reads back as the same data; characters as they are, or escaped if one of them is half a sign."""
+    """Return JSON that reads back as the same data; characters are escaped only if one is a lone surrogate."""
     try:
         text = json.dumps(wire, ensure_ascii=False)
         return text if _is_utf8(text) else json.dumps(wire)
     except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"a message cannot be stored, it is no JSON ({error}); it stays in the view") from error
+        raise StateError(f"a message cannot be stored as JSON ({error}); it stays in the view") from error
 
 
 def _is_utf8(text: str) -> bool:
@@ -112,45 +123,45 @@ def _is_utf8(text: str) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class Hit:
+class SearchHit:
     """A message that matches a search.
 
     Args:
         record: The message.
-        score: How well, by bm25; higher is better.
+        score: Its bm25 score; higher is better.
     """
 
-    record: Record
+    record: StoredRecord
     score: float
 
 
 @attrs.frozen(kw_only=True)
-class Found:
-    """What a search found.
+class SearchResult:
+    """The result of a search.
 
     Args:
-        hits: The best, best first.
-        matches: How many messages were ranked.
+        hits: The best matches, best first.
+        matches: The number of messages that were ranked.
         capped: Whether there are older matches that were not ranked.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     matches: int
     capped: bool
 
 
 @attrs.frozen(kw_only=True)
-class Tally:
-    """What one strategy took out of the view for one reason.
+class StoreCounts:
+    """Counts of the messages that one strategy took out of the view for one reason.
 
     Args:
         by: The strategy.
-        reason: Why.
-        messages: How many messages.
+        reason: The reason.
+        messages: The number of messages.
         tokens: Their tokens.
         chars: Characters of their JSON.
         first_at: When the first was stored; ``None`` without a clock.
-        last_at: When the last was.
+        last_at: When the last was stored.
     """
 
     by: str
@@ -163,62 +174,66 @@ class Tally:
 
 
 @attrs.frozen(kw_only=True)
-class Description:
-    """What a session stored.
+class StoreDescription:
+    """A description of what a session stored.
 
     Args:
-        tallies: Sums by strategy and reason.
+        tallies: Counts by strategy and reason.
         summaries: The newest stubs and summaries, newest first, at most 20.
     """
 
-    tallies: tuple[Tally, ...]
-    summaries: tuple[Record, ...]
+    tallies: tuple[StoreCounts, ...]
+    summaries: tuple[StoredRecord, ...]
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps records; each session's apart. Every method raises `StateError` if it cannot do what it says."""
+    """Keeps the records of each session apart. Every method raises `StateError` if it fails."""
 
-    def put(self, session: str, records: Sequence[Record]) -> Awaitable[None] | None:
-        """Keep these records, all or none, safe against a crash from when it returns; may be awaited.
+    def put(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None] | None:
+        """Store these records, all or none, durably before it returns; may be awaited.
 
-        A message that is there already is left as it is; a summary gains the children it lacks.
+        A message that is already stored is left as it is; a stub or summary gains the children it lacks.
         """
         ...
 
-    def get(self, session: str, ids: Sequence[str]) -> list[Record]:
-        """The records with these ids, in that order; what does not exist, or belongs to another session, is an error."""
-        ...
+    def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
+        """Return the records with these ids, in that order.
 
-    def range(self, session: str, first: int, count: int) -> list[Record]:
-        """Up to ``count`` messages from a position on, in the order they were stored; summaries left out."""
-        ...
-
-    def search(self, session: str, query: str, *, limit: int) -> Found:
-        """The messages that hold all words of a query, best first; ``"quoted words"`` have to stand together.
-
-        Any text is a query; signs have no meaning in it.
+        Raises:
+            NotStored: If one does not exist or belongs to another session.
         """
         ...
 
-    def describe(self, session: str) -> Description:
-        """What a session stored, in sums."""
+    def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
+        """Return up to ``count`` messages from a position on, in the order they were stored, without stubs and summaries."""
+        ...
+
+    def search(self, session: str, query: str, *, limit: int) -> SearchResult:
+        """Return the messages that hold all words of a query, best first; ``"quoted words"`` must stand together.
+
+        Any text is a query; punctuation has no meaning in it.
+        """
+        ...
+
+    def describe(self, session: str) -> StoreDescription:
+        """Return counts of what a session stored, and its newest stubs and summaries."""
         ...
 
 
 @attrs.frozen(kw_only=True)
 class StoreRequest(Request):
-    """Records to be stored before what they hold may leave the view.
+    """A request to store records before their messages leave the view.
 
     Args:
-        store: Where to.
-        session: Whose they are.
-        records: What.
+        store: The store.
+        session: The session's name.
+        records: The records.
     """
 
     store: Store = attrs.field(eq=False, repr=False)
     session: str
-    records: tuple[Record, ...]
+    records: tuple[StoredRecord, ...]
 
     def call(self) -> Any:
         return self.store.put(self.session, self.records)

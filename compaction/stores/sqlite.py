@@ -1,7 +1,7 @@
-"""A store in one SQLite file: nothing to run, safe to kill at any moment, searched by full text.
+"""A store in one SQLite file with full-text search.
 
-A message's place is ``session number * 2**32 + position``, so a session is a range of places: search, ranges and the newest
-matches of one session never look at another's.
+A record's place is ``session number * 2**32 + position``, so a session is a range of places, and a search in one session never
+reads the records of another.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from typing import Any, Final
 import attrs
 
 from ..checks import above
-from ..database import DatabaseFile
 from ..errors import StateError
-from .base import RANKED, Description, Found, Hit, NotStored, Record, Tally
+from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord
+from .database import DatabaseFile
 
-__all__ = ["SCHEMA", "SQLiteStore"]
+__all__ = ["SQLiteStore"]
 
-SCHEMA: Final = 1
-"""The version of the tables."""
-
+_SCHEMA: Final = 1  # version of the tables
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     """CREATE TABLE IF NOT EXISTS records (
@@ -57,17 +55,17 @@ _WORDS: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 @attrs.frozen
 class SQLiteStore:
-    """Keeps what left the view in a SQLite file that any number of sessions, threads and processes may share.
+    """A store in a SQLite file that any number of sessions, threads and processes may share.
 
-    Each call opens and closes the file. Storing is one transaction, written through to the disk before it returns; what is read
-    is JSON, nothing is evaluated. The file is readable by its owner alone.
+    Each call opens and closes the file. Storing is one transaction, written through to the disk before it returns. What is read
+    is JSON; nothing is evaluated. The file is readable by its owner alone.
 
     Args:
-        path: The file; made if it is not there.
+        path: The file; created if it does not exist.
         timeout_seconds: How long to wait for another process that writes, above 0.
 
     Raises:
-        StateError: If the file cannot be written, is no store, or one of a newer release.
+        StateError: If the file cannot be written, is not a store, or is of a newer release.
     """
 
     path: Path = attrs.field(converter=Path)
@@ -79,16 +77,16 @@ class SQLiteStore:
     @property
     def _file(self) -> DatabaseFile:
         return DatabaseFile(
-            path=self.path, tables=_TABLES, schema=SCHEMA, application=_APPLICATION, timeout_seconds=self.timeout_seconds
+            path=self.path, tables=_TABLES, schema=_SCHEMA, application=_APPLICATION, timeout_seconds=self.timeout_seconds
         )
 
     # ---------------------------------------------------------------- writing
 
-    def put(self, session: str, records: Sequence[Record]) -> None:
-        """Keep these records in one transaction; O(records).
+    def put(self, session: str, records: Sequence[StoredRecord]) -> None:
+        """Store these records in one transaction; O(records).
 
         Raises:
-            StateError: If the file cannot be written; then none is kept.
+            StateError: If the file cannot be written; then none is stored.
         """
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
@@ -109,8 +107,8 @@ class SQLiteStore:
 
     # ---------------------------------------------------------------- reading
 
-    def get(self, session: str, ids: Sequence[str]) -> list[Record]:
-        """The records with these ids; O(ids).
+    def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
+        """Return the records with these ids; O(ids).
 
         Raises:
             NotStored: If one does not exist or belongs to another session.
@@ -122,11 +120,11 @@ class SQLiteStore:
                 return [found[id] for id in ids]
             elsewhere = database.execute("SELECT 1 FROM records WHERE id = ?", (_storable(missing),)).fetchone()
         if elsewhere:
-            raise NotStored(f"id {missing!r} belongs to another session than {session!r}; a session reads its own records only")
+            raise NotStored(f"id {missing!r} does not belong to session {session!r}; a session reads its own records only")
         raise NotStored(f"id {missing!r} is not stored in session {session!r}; take ids from stubs, summaries or a search")
 
-    def range(self, session: str, first: int, count: int) -> list[Record]:
-        """Messages in the order they were stored; O(count)."""
+    def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
+        """Return messages in the order they were stored; O(count)."""
         first = min(max(first, 1), 1 << 31)
         with self._file.open() as database:
             start, end = _places(_number(database, session))
@@ -136,11 +134,11 @@ class SQLiteStore:
             )
             return [_record(row) for row in rows]
 
-    def search(self, session: str, query: str, *, limit: int) -> Found:
-        """The best of the newest 20,000 matches."""
+    def search(self, session: str, query: str, *, limit: int) -> SearchResult:
+        """Return the best of the newest 20,000 matches."""
         match = _match(query)
         if not match:
-            return Found(hits=(), matches=0, capped=False)
+            return SearchResult(hits=(), matches=0, capped=False)
         where = "FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
         with self._file.open() as database:
             start, end = _places(_number(database, session))
@@ -154,11 +152,11 @@ class SQLiteStore:
             best = database.execute(
                 f"SELECT rowid, rank {where} ORDER BY rank, rowid DESC LIMIT ?", (match, start, end, max(0, limit))
             ).fetchall()
-            hits = tuple([Hit(record=_at(database, place), score=-rank) for place, rank in best])
-        return Found(hits=hits, matches=matches, capped=beyond is not None)
+            hits = tuple([SearchHit(record=_at(database, place), score=-rank) for place, rank in best])
+        return SearchResult(hits=hits, matches=matches, capped=beyond is not None)
 
-    def describe(self, session: str) -> Description:
-        """What a session stored, in sums; O(strategies and reasons)."""
+    def describe(self, session: str) -> StoreDescription:
+        """Return counts of what a session stored; O(strategies and reasons)."""
         with self._file.open() as database:
             number = _number(database, session)
             tallies = database.execute(
@@ -168,30 +166,30 @@ class SQLiteStore:
                 f"SELECT {_COLUMNS} FROM records WHERE kind = 'summary' AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
                 (*_places(number), _SUMMARIES),
             ).fetchall()
-        names = [field.name for field in attrs.fields(Tally)]
-        return Description(
-            tallies=tuple([Tally(**dict(zip(names, row, strict=True))) for row in tallies]),
+        names = [field.name for field in attrs.fields(StoreCounts)]
+        return StoreDescription(
+            tallies=tuple([StoreCounts(**dict(zip(names, row, strict=True))) for row in tallies]),
             summaries=tuple([_record(row) for row in newest]),
         )
 
 
 def _number(database: sqlite3.Connection, session: str) -> int:
-    """The number of a session; one that no session has if it stored nothing yet."""
+    """Return the number of a session; -1, which no session has, if it stored nothing yet."""
     row = database.execute("SELECT number FROM sessions WHERE name = ?", (_storable(session),)).fetchone()
     return -1 if row is None else int(row[0])
 
 
 def _places(number: int) -> tuple[int, int]:
-    """The lowest place of a session, which nothing has, and the highest."""
+    """Return the places before and at the end of a session's range."""
     return number << _SHIFT, ((number + 1) << _SHIFT) - 1
 
 
 def _storable(text: str) -> str:
-    """The text without what SQLite or its search cannot take in: halves of a sign and zero characters."""
+    """Return the text without lone surrogates and zero characters, which SQLite or its search cannot hold."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def _insert(database: sqlite3.Connection, number: int, place: int, record: Record) -> None:
+def _insert(database: sqlite3.Connection, number: int, place: int, record: StoredRecord) -> None:
     text = _storable(record.text)
     data = record.data if record.kind == "message" else json.dumps(record.children)
     by, reason = _storable(record.by), _storable(record.reason)
@@ -202,8 +200,8 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Recor
         database.execute(_TALLY, (number, by, reason, record.tokens, len(data), record.at, record.at))
 
 
-def _merge(database: sqlite3.Connection, known: tuple[int, str], record: Record) -> None:
-    """Keep what is there under a record's id; a summary gains children.
+def _merge(database: sqlite3.Connection, known: tuple[int, str], record: StoredRecord) -> None:
+    """Keep the stored record; a stub or summary gains children.
 
     Raises:
         StateError: If another message has its id.
@@ -211,7 +209,7 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str], record: Record)
     place, data = known
     if record.kind == "message":
         if data != record.data:
-            raise StateError(f"id {record.id!r} is another message's; this one cannot be stored in the same session")
+            raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
         return
     before: list[str] = json.loads(data)
     children = before + [child for child in record.children if child not in set(before)]
@@ -219,7 +217,7 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str], record: Record)
         database.execute("UPDATE records SET data = ? WHERE place = ?", (json.dumps(children), place))
 
 
-def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
+def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:
     wanted = sorted(ids)
     for start in range(0, len(wanted), _IDS_AT_ONCE):
         some = wanted[start : start + _IDS_AT_ONCE]
@@ -228,13 +226,13 @@ def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iter
         yield from ((record.id, record) for record in map(_record, rows))
 
 
-def _at(database: sqlite3.Connection, place: int) -> Record:
+def _at(database: sqlite3.Connection, place: int) -> StoredRecord:
     return _record(database.execute(f"SELECT {_COLUMNS} FROM records WHERE place = ?", (place,)).fetchone())
 
 
-def _record(row: Any) -> Record:
+def _record(row: Any) -> StoredRecord:
     place, id, kind, role, by, reason, at, tokens, text, data = row
-    return Record(
+    return StoredRecord(
         id=id,
         kind=kind,
         role=role,
@@ -250,7 +248,7 @@ def _record(row: Any) -> Record:
 
 
 def _match(query: str) -> str:
-    """A query as SQLite's search wants it: each word in quotes, so that none is an operator; empty if there is no word."""
+    """Return a query for SQLite's search, each word in quotes so that none is an operator; empty if there is no word."""
     words = [phrase or word for phrase, word in _WORDS.findall(_storable(query)[:_QUERY_CHARS])]
     kept = [word for word in words if any(sign.isalnum() for sign in word)]
     return " ".join([f'"{word}"' for word in kept[:_QUERY_WORDS]])

@@ -1,19 +1,19 @@
-"""Strategies: what to take out of a conversation, gentlest first.
+"""Strategies that shorten a conversation, gentlest first.
 
 ======================== ===============================================================================
-`ToolResult`             old tool results shortened: `Collapse`, `Clear`, `HeadTail`, `Dedupe`
-`ClearReasoning`         old reasoning taken out
-`ClearMedia`             old images, sounds and files replaced by a note
-`Clip`                   messages too large for the window cut to their two ends
-`SelectiveToolCall`      old tool calls dropped, with their results
-`Offload`                large tool results, or old groups, moved to a store; stubs stay
-`Lossless`               any strategy, with what it takes out stored first
-`Summarization`          old groups replaced by a summary, which later rounds update
-`GrowingSummary`         the oldest groups replaced by a summary that only grows at its end
-`SlidingWindow`          old turns dropped
-`Truncation`             the oldest groups dropped until a target holds
-`Pipeline`               strategies in a row; ``a >> b``
-`TokenBudgetComposed`    strategies in a row until a budget holds, and a fallback that gets there
+`ToolResult`             shortens old tool results: `Collapse`, `Clear`, `HeadTail`, `Dedupe`
+`ClearReasoning`         removes old reasoning
+`ClearMedia`             replaces old images, sounds and files by a note
+`Clip`                   cuts messages too large for the window to their two ends
+`SelectiveToolCall`      drops old tool calls with their results
+`Offload`                moves large tool results, or old groups, to a store and leaves stubs
+`Lossless`               runs any strategy, and stores the messages it removes first
+`Summarization`          replaces old groups by a summary, which later rounds update
+`GrowingSummary`         replaces the oldest groups by a summary that only grows at its end
+`SlidingWindow`          drops old turns
+`Truncation`             drops the oldest groups until a target holds
+`Pipeline`               runs strategies in a row; ``a >> b``
+`TokenBudgetComposed`    runs strategies in a row until a budget holds, then drops the oldest groups
 ======================== ===============================================================================
 
 A plain function that yields edits is a strategy too; see `compaction.strategies.base`.
@@ -21,13 +21,24 @@ A plain function that yields edits is a strategy too; see `compaction.strategies
 
 from __future__ import annotations
 
-from .base import CompactionStrategy, Failed, FunctionStrategy, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .base import (
+    CompactionStrategy,
+    Failed,
+    FunctionStrategy,
+    Pipeline,
+    StepBegan,
+    StepEnded,
+    Steps,
+    Strategy,
+    StrategyLike,
+    as_strategy,
+)
+from .base import Report as Report
 from .clip import Clip
 from .growing_summary import GrowingSummary
 from .media import ClearMedia
 from .offload import Lossless, Offload, OnStoreFailure
 from .offload_styles import OffloadStyle, StubGroups, StubResults
-from .pipeline import Pipeline
 from .reasoning import ClearReasoning
 from .selective_tool_call import SelectiveToolCall
 from .sliding_window import SlidingWindow

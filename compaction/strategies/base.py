@@ -1,4 +1,4 @@
-"""What every strategy is: a callable that reads an index and yields edits.
+"""The base of strategies, and pipelines: a strategy is a callable that reads an index and yields edits.
 
 A strategy may be a plain generator function::
 
@@ -7,8 +7,8 @@ A strategy may be a plain generator function::
             if stripped := without_reasoning(group):
                 yield Rewrite(group, stripped, reason="old reasoning")
 
-The built-in ones are frozen values with ``trigger=``, ``target=`` and ``keep=``. Subclass `CompactionStrategy` and write
-``edits``; the base asks the trigger first and reports what happened.
+The built-in ones are frozen values with ``trigger=``, ``target=`` and ``keep=``. To write one, subclass `CompactionStrategy`
+and define ``edits``; the base class asks the trigger first and reports what happened.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
-from ..edits import Edit, Request
 from ..errors import ConfigurationError, StrategyError
-from ..groups import MessageGroup
-from ..index import MessageIndex
+from ..index import Edit, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Trigger, always, as_trigger, never
+from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
 __all__ = [
     "CompactionStrategy",
     "Failed",
     "FunctionStrategy",
+    "Pipeline",
     "Report",
     "StepBegan",
     "StepEnded",
@@ -46,7 +45,7 @@ class StepBegan:
 
     Args:
         strategy: The strategy.
-        why: Its trigger's explanation.
+        why: The explanation of its trigger.
     """
 
     strategy: Strategy
@@ -59,7 +58,7 @@ class StepEnded:
 
     Args:
         strategy: The strategy.
-        target: What it worked towards; ``never`` if it was to do all it can.
+        target: Its target; ``never`` if it does all it can.
         reached: Whether the target holds now.
     """
 
@@ -70,11 +69,11 @@ class StepEnded:
 
 @attrs.frozen
 class Failed:
-    """Reports that a part failed and what a policy did instead.
+    """Reports that a part failed, and how the strategy went on.
 
     Args:
         strategy: The name of the strategy.
-        error: What was raised.
+        error: The exception.
         policy: What was done instead, in words.
     """
 
@@ -84,12 +83,12 @@ class Failed:
 
 
 Report: TypeAlias = StepBegan | StepEnded | Failed
-"""What a strategy tells an observer; it changes nothing."""
+"""A report to an observer; it changes nothing."""
 
 Steps: TypeAlias = Generator[Edit | Request | Report, Any, None]
-"""A running strategy: it yields edits, requests and reports, and is sent whether an edit was applied, or a request's answer.
+"""A running strategy. It yields edits, requests and reports; it is sent whether an edit was applied, or a request's answer.
 
-Because something is sent, ``yield from`` takes a generator, not a list: ``for edit in edits: yield edit``.
+Because values are sent, ``yield from`` needs a generator, not a list: write ``for edit in edits: yield edit``.
 """
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
@@ -97,59 +96,55 @@ StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | R
 
 
 class Strategy(abc.ABC):
-    """Anything that compacts: a built-in, a pipeline, or a lifted function. ``a >> b`` runs one after the other."""
+    """The base of all strategies. ``a >> b`` is a pipeline that runs one after the other."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """What it is called in journals and reports."""
+        """The name in journals and reports."""
         return type(self).__name__
 
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> Steps:
-        """Run on an index: a generator that a driver in `compaction.run` pumps."""
+        """Return a generator that runs on an index; a driver in `compaction.run` advances it."""
 
     def forced(self, focus: str | None = None) -> Strategy:
-        """This strategy for a run that somebody asked for: what is gentle runs whatever its trigger says; the rest is as it is.
+        """Return the strategy for a run that a user asked for: gentle parts run whatever their triggers say.
 
         Args:
-            focus: What a summary should give room to.
+            focus: The subject on which a summary should say most.
         """
         return self
 
     def __rshift__(self, other: StrategyLike) -> Strategy:
-        from .pipeline import Pipeline
-
         return Pipeline(self, other)
 
     def __rrshift__(self, other: StrategyLike) -> Strategy:
-        from .pipeline import Pipeline
-
         return Pipeline(other, self)
 
 
-def _until_the_trigger_rests(strategy: CompactionStrategy) -> Trigger:
+def _opposite_of_trigger(strategy: CompactionStrategy) -> Trigger:
     return ~strategy.trigger
 
 
-_UNTIL_THE_TRIGGER_RESTS: Any = attrs.Factory(_until_the_trigger_rests, takes_self=True)
+_OPPOSITE_OF_TRIGGER: Any = attrs.Factory(_opposite_of_trigger, takes_self=True)
 
 
 @attrs.frozen
 class CompactionStrategy(Strategy):
-    """Base of the built-in strategies: asks the trigger, yields the edits, reports the outcome.
+    """The base of the built-in strategies: asks the trigger, yields the edits, reports the outcome.
 
     Args:
-        trigger: When to run; by default whenever asked.
-        target: When to stop. By default as soon as the trigger no longer fires; with no trigger either, never, which asks for
-            all the strategy can do. Set one below the trigger: without that distance every turn cuts again, and a provider's
-            prompt cache never survives.
-        keep: The groups it does not touch.
+        trigger: When to run; by default always.
+        target: When to stop; by default as soon as the trigger no longer fires, or, without a trigger, never: the strategy does
+            all it can. Set it below the trigger: without that distance every turn cuts again and breaks the provider's prompt
+            cache.
+        keep: Groups that stay.
     """
 
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
-    target: Trigger = attrs.field(default=_UNTIL_THE_TRIGGER_RESTS, converter=as_trigger, kw_only=True)
+    target: Trigger = attrs.field(default=_OPPOSITE_OF_TRIGGER, converter=as_trigger, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
 
     @final
@@ -162,25 +157,32 @@ class CompactionStrategy(Strategy):
 
     @abc.abstractmethod
     def edits(self, index: MessageIndex) -> Steps:
-        """The edits, in order; asks ``self.target`` before each step."""
+        """Yield the edits, in order; ask ``self.target`` before each step."""
+
+    def free(self, index: MessageIndex) -> list[int]:
+        """Return the ids of the groups that may leave the view and that ``keep`` leaves free, oldest first.
+
+        O(groups), and no message is read.
+        """
+        kept = self.keep(index)
+        return [id for id in index.removable_ids if id not in kept]
 
     def candidates(self, index: MessageIndex) -> list[MessageGroup]:
-        """The groups that may leave the view and that ``keep`` leaves free, oldest first; O(groups)."""
-        kept = self.keep(index)
-        return [group for group in index.included_groups if group.id not in kept and index.is_removable(group)]
+        """Return the groups that may leave the view and that ``keep`` leaves free, oldest first; O(groups)."""
+        return [index.group(id) for id in self.free(index)]
 
     def rewritable(self, index: MessageIndex) -> list[MessageGroup]:
-        """The groups whose content may change and that ``keep`` leaves free, oldest first; O(groups)."""
+        """Return the groups whose content may change and that ``keep`` leaves free, oldest first; O(groups)."""
         kept = self.keep(index)
-        return [group for group in index.included_groups if group.id not in kept and index.is_rewritable(group)]
+        return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
 
 
 @attrs.frozen
 class FunctionStrategy(Strategy):
-    """A plain function as a strategy: it runs whenever asked.
+    """A plain function as a strategy that always runs.
 
     Args:
-        function: Takes an index and yields edits and requests.
+        function: A function that takes an index and yields edits and requests.
     """
 
     function: Callable[[MessageIndex], Iterable[Edit | Request | Report]]
@@ -202,13 +204,66 @@ class FunctionStrategy(Strategy):
 
 
 def as_strategy(strategy: StrategyLike) -> Strategy:
-    """The strategy itself, or a plain function lifted to one.
+    """Return a strategy as it is, or a plain function as a strategy.
 
     Raises:
-        ConfigurationError: If it is no callable.
+        ConfigurationError: If it is not callable.
     """
     if isinstance(strategy, Strategy):
         return strategy
     if not callable(strategy):
         raise ConfigurationError(f"a strategy is a callable of an index that yields edits (got {strategy!r})")
     return FunctionStrategy(strategy)
+
+
+@attrs.frozen(init=False, repr=False)
+class Pipeline(Strategy):
+    """Runs every step in order, each by its own trigger; put the gentlest first.
+
+    A pipeline is a strategy, and an empty one does nothing. With a trigger or a target it is one step: the trigger is asked
+    once; if it fires, all steps run, even where the first already frees enough, and ``target`` alone decides the outcome.
+
+    Args:
+        steps: Strategies or plain functions; a nested pipeline without trigger and target is replaced by its steps.
+        trigger: When to run at all.
+        target: Whether the pipeline as a whole was successful; by default, that the trigger no longer fires.
+
+    >>> from compaction.strategies import ClearReasoning, SelectiveToolCall
+    >>> ClearReasoning() >> SelectiveToolCall() == Pipeline(ClearReasoning(), SelectiveToolCall())
+    True
+    """
+
+    steps: tuple[Strategy, ...]
+    trigger: Trigger
+    target: Trigger
+
+    def __init__(self, *steps: StrategyLike, trigger: TriggerLike = always, target: TriggerLike | None = None) -> None:
+        flat: list[Strategy] = []
+        for step in map(as_strategy, steps):
+            flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
+        object.__setattr__(self, "steps", tuple(flat))
+        object.__setattr__(self, "trigger", as_trigger(trigger))
+        object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
+
+    def __repr__(self) -> str:
+        trigger = [] if self.trigger == always else [f"trigger={self.trigger!r}"]
+        target = [] if self.target == ~self.trigger else [f"target={self.target!r}"]
+        return f"Pipeline({', '.join([*map(repr, self.steps), *trigger, *target])})"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has neither a trigger nor a target of its own."""
+        return self.trigger == always and self.target == never
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        if self.is_plain:
+            for step in self.steps:
+                yield from step(index)
+        elif self.trigger(index):
+            yield StepBegan(self, self.trigger.explain(index))
+            for step in self.steps:
+                yield from step(index)
+            yield StepEnded(self, self.target, self.target == never or self.target(index))
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return Pipeline(*(step.forced(focus) for step in self.steps))

@@ -1,4 +1,4 @@
-"""Messages too large for what is left of the window: both ends stay. Cut when they arrive, they break no prompt cache."""
+"""Cutting messages that are too large for the window to their two ends, when they arrive."""
 
 from __future__ import annotations
 
@@ -8,33 +8,31 @@ from typing import Final
 import attrs
 
 from ..checks import above, count
-from ..edits import Rewrite
-from ..groups import GroupKind, MessageGroup
-from ..index import MessageIndex
-from ..messages import Message, Part, Text, ToolResult
+from ..index import GroupKind, MessageGroup, MessageIndex, Rewrite
+from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
 from .tool_styles import cut_middle
 
 __all__ = ["Clip"]
 
-_LEAST_CHARS: Final = 120
+_MIN_CHARS: Final = 120
 
 
 @attrs.frozen
 class Clip(CompactionStrategy):
-    """Cuts the middle out of what is said or returned in groups of too many tokens; calls, thoughts and media stay.
+    """Cuts the middle out of texts and results in groups of too many tokens; calls, reasoning and media stay.
 
-    Cut before it is first sent, a group breaks no prompt cache; cut later, it breaks it for all that follows. So let it run on
-    every turn, without a trigger.
+    A group that is cut before it is first sent breaks no prompt cache; cut later, it breaks the cache for everything after it.
+    So let it run on every turn, without a trigger.
 
     Cost: O(groups in the view), and O(characters) of a group that is cut.
 
     Args:
-        tokens: Tokens that such a group is cut to, > 0; a group of calls with large arguments may stay above.
-        slack: A group is cut if it is so many times ``tokens``, >= 1: to cut off little is not worth a gap.
+        tokens: Tokens a group is cut to, > 0; a group of calls with large arguments may stay above.
+        slack: How many times ``tokens`` a group must have to be cut, > 0: a small cut is not worth the gap.
         trigger: When to run.
         target: When to stop; asked before each group.
-        keep: What it must not cut.
+        keep: Groups that stay as they are.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -61,7 +59,7 @@ class Clip(CompactionStrategy):
                 yield Rewrite(group, messages, "too large for the window; both ends stay")
 
     def _clipped(self, index: MessageIndex, group: MessageGroup) -> Iterator[Message]:
-        """The group's messages, each of at most so many tokens that together they come to what a group may have."""
+        """Yield the group's messages, the largest cut so that together they have the tokens of one group."""
         sizes = [index.measure(message)[0] for message in group.messages]
         most = _level(sizes, self.tokens)
         for message, tokens in zip(group.messages, sizes, strict=True):
@@ -69,7 +67,7 @@ class Clip(CompactionStrategy):
 
 
 def _level(sizes: Sequence[int], total: int) -> float:
-    """The size to which the larger ones have to come down for the sum to be the total."""
+    """Return the size to which the larger ones must be cut for the sum to be the total."""
     left, count = float(total), len(sizes)
     for size in sorted(sizes):
         if size * count > left:
@@ -80,21 +78,21 @@ def _level(sizes: Sequence[int], total: int) -> float:
 
 
 def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Message:
-    """The message with its texts cut until it has at most so many tokens, or hardly a character is left."""
+    """Return the message with its texts cut to so many tokens, or to the fewest characters."""
     share = most / tokens
     while True:
         cut = message.evolve(parts=[_cut_part(part, share) for part in message.parts])
-        if index.measure(cut)[0] <= most or all(_length(part) * share <= _LEAST_CHARS for part in message.parts):
+        if index.measure(cut)[0] <= most or all(_length(part) * share <= _MIN_CHARS for part in message.parts):
             return cut if index.measure(cut)[0] < tokens else message
         share *= 0.9
 
 
 def _length(part: Part) -> int:
-    return len(part.text) if isinstance(part, Text | ToolResult) else 0
+    return len(part.text) if isinstance(part, TextPart | ToolResultPart) else 0
 
 
 def _cut_part(part: Part, share: float) -> Part:
-    if not isinstance(part, Text | ToolResult):
+    if not isinstance(part, TextPart | ToolResultPart):
         return part
-    cut = cut_middle(part.text, max(_LEAST_CHARS, int(len(part.text) * share)))
+    cut = cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
     return part if cut is part.text else attrs.evolve(part, text=cut)

@@ -1,12 +1,11 @@
-"""Clearing media: old images, sounds and files give way to a note that they were there."""
+"""Replacing old images, sounds and files by a short note."""
 
 from __future__ import annotations
 
 import attrs
 
-from ..edits import Rewrite
-from ..index import MessageIndex
-from ..messages import Media, Message, Part, Text, ToolResult
+from ..index import MessageIndex, Rewrite
+from ..messages import MediaPart, Message, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
 
@@ -15,14 +14,14 @@ __all__ = ["ClearMedia"]
 
 @attrs.frozen
 class ClearMedia(CompactionStrategy):
-    """Puts a short note in place of images, sounds, videos and files, oldest first, until ``target`` holds.
+    """Replaces images, sounds, videos and files by a short note, oldest first, until ``target`` holds.
 
     Cost: O(messages outside ``keep``).
 
     Args:
         trigger: When to run.
         target: When to stop; asked before each group.
-        keep: What it must not touch; by default the last turn.
+        keep: Groups that stay as they are; by default the last turn.
         placeholder: The note; ``{kind}`` becomes image, audio, video or file.
 
     >>> from compaction import compact_sync
@@ -52,9 +51,9 @@ class ClearMedia(CompactionStrategy):
         )
 
     def _without_media(self, part: Part) -> Part:
-        if isinstance(part, Media):
-            return Text(self.placeholder.replace("{kind}", part.kind))
-        if isinstance(part, ToolResult) and part.media:
+        if isinstance(part, MediaPart):
+            return TextPart(self.placeholder.replace("{kind}", part.kind))
+        if isinstance(part, ToolResultPart) and part.media:
             notes = [self.placeholder.replace("{kind}", media.kind) for media in part.media]
             return attrs.evolve(part, text="\n".join(filter(None, [part.text, *notes])), media=())
         return part

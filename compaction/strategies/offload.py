@@ -1,7 +1,8 @@
-"""Offload: what leaves the view goes to a store first, and a stub that names its id stays; nothing is ever lost.
+"""Moving messages to a store before they leave the view, and leaving stubs that name their ids.
 
-The order is the point: a request to store, its answer, then the edit. If the store fails, the conversation stays as it is. A
-process killed between the two finds the messages in both places. `compaction.recall` holds the tools to read them back.
+Messages are stored first, and the edit follows only when the store has answered: if the store fails, the conversation stays as
+it is, and a process killed between the two leaves the messages in both places. `compaction.stores.recall` holds the tools that
+read them back.
 
     >>> from compaction import compact_sync, last
     >>> from compaction.stores import SQLiteStore
@@ -19,14 +20,11 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from ..edits import Edit, Replace, Rewrite, Together, named, signature
 from ..errors import ConfigurationError, NoProgress, SyncDriverError
-from ..groups import MessageGroup
-from ..index import MessageIndex
-from ..marks import read_mark
+from ..index import Edit, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
-from ..stores import Record, Store, StoreRequest
+from ..stores import Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
 from .offload_styles import OffloadStyle, StubResults, stored_as
@@ -34,7 +32,7 @@ from .offload_styles import OffloadStyle, StubResults, stored_as
 __all__ = ["Lossless", "Offload", "OnStoreFailure"]
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
-"""What to do if the store fails: keep the view as it is and report it, or raise, which undoes the run."""
+"""What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
 
 _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 
@@ -43,16 +41,16 @@ _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 class Offload(CompactionStrategy):
     """Moves old content to a store and leaves stubs, oldest first, until ``target`` holds.
 
-    It works in steps, each of twice as many groups as the one before, and asks the target before each: at most about twice as
-    many leave as have to, in few writes. Cost: O(messages), and a write for each step.
+    It works in steps, each of twice as many groups as the one before, and asks the target before each: it moves at most about
+    twice as many groups as necessary, in few writes. Cost: O(messages), and a write for each step.
 
     Args:
-        store: Where to.
-        session: Whose the messages are in the store; give each conversation its own.
-        style: What leaves and what stays in its place: `StubResults` or `StubGroups`.
+        store: The store.
+        session: The name of the conversation in the store; give each conversation its own.
+        style: What is moved, and what stays in its place: `StubResults` or `StubGroups`.
         trigger: When to run.
         target: When to stop.
-        keep: What it must not touch; by default the last 2 groups, as `ToolResult`.
+        keep: Groups that stay as they are; by default the last 2, as for `ToolResult`.
         on_failure: What to do if the store fails.
     """
 
@@ -66,7 +64,7 @@ class Offload(CompactionStrategy):
         return attrs.evolve(self, trigger=always, target=never)
 
     def edits(self, index: MessageIndex) -> Steps:
-        if index.is_cooling(self.name):
+        if index.context.pauses.is_paused(self, index.context.now):
             return
         steps = self.style(index, self.candidates(index))
         while not self.target(index):
@@ -78,25 +76,25 @@ class Offload(CompactionStrategy):
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
-                index.note_failure(self.name)
+                index.context.pauses.record_failure(self, index.context.now)
                 yield _failed(self.name, error, self.on_failure)
                 return
-            index.note_success(self.name)
+            index.context.pauses.record_success(self)
             yield from (edit for edit in edits)
 
 
 @attrs.frozen
 class Lossless(Strategy):
-    """Any strategy, with what it takes out of the view stored first; a summary links to what it stands for.
+    """Runs any strategy, and stores the messages it removes first; a summary links to the messages it stands for.
 
-    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit. What a summary stands for is
-    stored under the id in its first line, where ``compaction_expand`` finds it. What cannot be stored stays: the strategy is
-    told that its edit was refused.
+    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit. The messages that a summary
+    stands for are stored under the id in its first line, where ``compaction_expand`` finds them. What cannot be stored stays:
+    the strategy is told that its edit was refused.
 
     Args:
-        strategy: What compacts.
-        store: Where the originals go.
-        session: Whose the messages are in the store; give each conversation its own.
+        strategy: The strategy that compacts.
+        store: The store for the originals.
+        session: The name of the conversation in the store; give each conversation its own.
         on_failure: What to do if the store fails.
     """
 
@@ -138,9 +136,9 @@ class Lossless(Strategy):
             steps.close()
 
     def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
-        """Store what the edit takes out of the view, then ask for it; returns whether it was applied.
+        """Store the messages the edit removes, then yield the edit; return whether it was applied.
 
-        Once the store failed nothing is; each strategy that ``begun`` counts may ask for an edit once.
+        After the store failed, no edit is applied; each strategy that ``begun`` counts may ask for the same edit once.
         """
         if not failed:
             try:
@@ -159,10 +157,10 @@ class Lossless(Strategy):
 
 
 def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
-    """The report of a store that failed.
+    """Return the report of a failed store.
 
     Raises:
-        Exception: The failure, if that is the policy.
+        Exception: The failure, if the policy is ``raise``.
     """
     if policy == "raise":
         raise error
@@ -170,16 +168,16 @@ def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
 
 
 def _follow(running: list[str], item: object) -> None:
-    """Keep in mind which strategy runs."""
+    """Update the names of the running strategies."""
     if isinstance(item, StepBegan):
         running.append(item.strategy.name)
     elif isinstance(item, StepEnded) and len(running) > 1:
         running.pop()
 
 
-def _leaving(index: MessageIndex, edit: Edit, by: str) -> tuple[Record, ...]:
-    """The records of what an edit takes out of the view, and links from the summaries it puts there."""
-    records: dict[str, Record] = {}
+def _leaving(index: MessageIndex, edit: Edit, by: str) -> tuple[StoredRecord, ...]:
+    """Return the records of the messages an edit removes, and links from the summaries it adds."""
+    records: dict[str, StoredRecord] = {}
     for part in edit.edits if isinstance(edit, Together) else (edit,):
         about = {"by": by, "reason": part.reason, "at": index.context.now}
         children: list[str] = []
@@ -195,11 +193,11 @@ def _leaving(index: MessageIndex, edit: Edit, by: str) -> tuple[Record, ...]:
         mark = read_mark(part.messages[0]) if isinstance(part, Replace) and part.messages else None
         if mark is not None:
             tokens = sum(group.tokens for group in groups)
-            records[mark.id] = Record.of_summary(children, id=mark.id, tokens=tokens, **about)
+            records[mark.id] = StoredRecord.of_summary(children, id=mark.id, tokens=tokens, **about)
     return tuple(records.values())
 
 
 def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> list[Message]:
-    """The source messages that a rewrite changes; all of the group, if one was changed before."""
+    """Return the source messages that a rewrite changes; all of the group if one was changed before."""
     changed = [old for old, new in zip(group.messages, edit.messages, strict=False) if old is not new]
     return changed if all(any(old is source for source in sources) for old in changed) else sources

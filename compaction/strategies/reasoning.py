@@ -1,13 +1,11 @@
-"""Clearing reasoning: what the model thought in earlier turns is rarely wanted again, and some providers drop it anyway."""
+"""Removing the reasoning of earlier turns, which models rarely need again and some providers drop anyway."""
 
 from __future__ import annotations
 
 import attrs
 
-from ..edits import Drop, Edit, Rewrite
-from ..groups import MessageGroup, only_reasoning
-from ..index import MessageIndex
-from ..messages import Message, Reasoning
+from ..index import Drop, Edit, MessageGroup, MessageIndex, Rewrite, only_reasoning
+from ..messages import Message, ReasoningPart
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
 
@@ -16,14 +14,14 @@ __all__ = ["ClearReasoning"]
 
 @attrs.frozen
 class ClearReasoning(CompactionStrategy):
-    """Takes the reasoning out of messages, oldest first, until ``target`` holds; what was said and called stays.
+    """Removes the reasoning from messages, oldest first, until ``target`` holds; texts and calls stay.
 
     Cost: O(messages outside ``keep``).
 
     Args:
         trigger: When to run.
         target: When to stop; asked before each group.
-        keep: What it must not touch; by default the last turn, whose tool loop may need its reasoning.
+        keep: Groups that stay as they are; by default the last turn, whose tool loop may need its reasoning.
 
     >>> from compaction import compact_sync
     >>> messages = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4", "reasoning": "two and two"},
@@ -36,7 +34,7 @@ class ClearReasoning(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         for group in self.rewritable(index):
-            if not any(isinstance(part, Reasoning) for message in group.messages for part in message.parts):
+            if not any(isinstance(part, ReasoningPart) for message in group.messages for part in message.parts):
                 continue
             if self.target(index):
                 return
@@ -52,8 +50,8 @@ def _cleared(group: MessageGroup, index: MessageIndex) -> Edit | None:
 
 
 def _without_reasoning(message: Message) -> Message | None:
-    """The message without its reasoning; itself if it has none, ``None`` if it has nothing else."""
+    """Return the message without its reasoning; the same one if it has none, ``None`` if it has nothing else."""
     if only_reasoning(message):
         return None
-    parts = [part for part in message.parts if not isinstance(part, Reasoning)]
+    parts = [part for part in message.parts if not isinstance(part, ReasoningPart)]
     return message if len(parts) == len(message.parts) else message.evolve(parts=parts)

@@ -1,39 +1,32 @@
-"""The sliding window: keep the latest turns or groups, drop what is older."""
+"""A sliding window over the latest turns or groups."""
 
 from __future__ import annotations
 
 import attrs
 
-from ..edits import Drop
-from ..groups import GroupKind, MessageGroup
-from ..index import MessageIndex
+from ..index import Drop, GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, last
+from ..triggers import never
 from .base import CompactionStrategy, Steps
-from .seams import steps_to_seams
 
 __all__ = ["SlidingWindow"]
 
 
-def _same_turn(one: MessageGroup, other: MessageGroup) -> bool:
-    """Whether two neighbours belong to one turn; a collapsed tool call belongs to the turn it stands in."""
-    return other.turn == one.turn or ((other.is_collapsed or one.is_collapsed) and other.kind is not GroupKind.USER)
-
-
 @attrs.frozen
 class SlidingWindow(CompactionStrategy):
-    """Drops what is outside ``keep``, the oldest turn first, each turn at once, until ``target`` holds.
+    """Drops the groups outside ``keep``, oldest turn first and each turn at once, until ``target`` holds.
 
     Summaries and system groups stay.
 
     With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are
-    left. Without one it keeps just what ``keep`` says: ``SlidingWindow(keep=last(groups=20))``.
+    left. Without one only ``keep`` decides: ``SlidingWindow(keep=last(groups=20))``.
 
     Cost: O(groups).
 
     Args:
         trigger: When to run.
         target: When to stop; asked before each turn.
-        keep: The window; by default the last turn, which a trigger over turns never reaches.
+        keep: The window; by default the last turn.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import turns_exceed
@@ -46,8 +39,19 @@ class SlidingWindow(CompactionStrategy):
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        groups = [group for group in self.candidates(index) if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
-        for step in steps_to_seams(index, groups, _same_turn):
+        groups = [
+            id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
+        ]
+        all_it_can = self.target == never  # a worse beginning would then gain nothing
+        for step in index.steps(groups, lambda one, other: _same_turn(index, one, other), preferred_only=all_it_can):
             if self.target(index):
                 return
             yield Drop(step, "outside the window")
+
+
+def _same_turn(index: MessageIndex, one: int, other: int) -> bool:
+    """Whether two groups in a row belong to one turn; a collapsed tool call belongs to the turn around it."""
+    columns = index.columns
+    if columns.turn(one) == columns.turn(other):
+        return True
+    return (columns.is_collapsed(one) or columns.is_collapsed(other)) and columns.kind(other) is not GroupKind.USER

@@ -1,9 +1,8 @@
-"""Summarization: a text stands for what it replaces. The strategy that can go most wrong, so the one with most to check.
+"""Replacing old groups by a summary.
 
-A summary is never accepted because a model answered. It must say something, be shorter than what it stands for, and take its
-place without breaking the format; otherwise ``on_failure`` says what happens, and the result says so too. An earlier summary is
-updated, not summarized again, and nothing is asked of a summarizer while there is nothing new, too little of it, or it failed
-a moment ago.
+A summary is accepted only if it is not empty, is shorter than the groups it replaces, and keeps the conversation valid.
+Otherwise ``on_failure`` decides, and the result reports it. An earlier summary is updated, not summarized again. The summarizer
+is not asked while there are no new groups, or too few, or shortly after it failed.
 """
 
 from __future__ import annotations
@@ -13,11 +12,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from ..edits import Drop, Replace, Rewrite, Together
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from ..groups import GroupKind, MessageGroup
-from ..index import MessageIndex
-from ..marks import read_mark
+from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Replace, Rewrite, Together, read_mark
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..summarizers import (
@@ -31,32 +27,31 @@ from ..summarizers import (
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
-from .seams import neighbours, replaceable, steps_to_seams
 from .summary_text import SummaryText
 
 __all__ = ["OnFailure", "Summarization"]
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
-"""What to do if there is no summary to be had: keep the conversation as it is, write a digest without a model, drop what was to
-be summarized, or raise."""
+"""What to do if the summarizer failed: keep the conversation as it is, write a digest without a model, drop the groups, or
+raise."""
 
 
 @attrs.frozen
 class Summarization(CompactionStrategy):
     """Replaces the groups that ``keep`` leaves free by one summary, and updates it in later rounds.
 
-    Cost: O(groups, and messages that the earlier summary stands for), and one request to the summarizer.
+    Cost: O(groups + messages of the earlier summary), and one request to the summarizer.
 
     Args:
-        summarizer: Who writes it; by default a digest made without a model.
+        summarizer: Writes the summary; by default a digest made without a model.
         trigger: When to run.
-        target: When there is nothing to do; asked once, before the summarizer is.
-        keep: What stays verbatim; by default the last 4 groups, as in Agent Framework's documentation.
+        target: When there is nothing to do; asked once, before the summarizer.
+        keep: Groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
         budget: How long the summary may be.
-        on_failure: What to do if there is no summary to be had.
-        least_share: The new groups must be at least this share of the view, or no summary is asked for: without it a
+        on_failure: What to do if the summarizer failed.
+        least_share: Share of the view's tokens that the new groups must have, or no summary is asked for: without it, a
             conversation whose kept part alone is too large would be summarized again on every turn.
-        focus: What the summary should give room to.
+        focus: The subject on which the summary should say most.
         template: Its sections and wording: a template, a text with placeholders, or the path of one.
         language: The language to write in; ``None`` for the conversation's own.
         system_note: A sentence appended to the first system message together with the first summary, once.
@@ -88,7 +83,7 @@ class Summarization(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         request = self._request(index)
-        if request is None or self.target(index) or index.is_cooling(self.name):
+        if request is None or self.target(index) or index.context.pauses.is_paused(self, index.context.now):
             return
         try:
             answer = yield request
@@ -96,17 +91,17 @@ class Summarization(CompactionStrategy):
         except (ConfigurationError, SyncDriverError):
             raise
         except Exception as error:
-            index.note_failure(self.name)
+            index.context.pauses.record_failure(self, index.context.now)
             yield from self._without_summary(index, request, error)
             return
-        index.note_success(self.name)
+        index.context.pauses.record_success(self)
         yield from self._put(index, request, summary)
 
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
-        """What to ask for; ``None`` while there is nothing new, or too little of it."""
-        free = replaceable(index, [group for group in self.candidates(index) if not self._is_anothers(group)])
+        """Return the request; ``None`` while there are no new groups, or too few."""
+        free = index.replaceable([group for group in self.candidates(index) if not self._is_of_another(group)])
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
         tokens = sum(group.tokens for group in fresh)
@@ -129,22 +124,22 @@ class Summarization(CompactionStrategy):
             language=self.language,
         )
 
-    def _is_anothers(self, group: MessageGroup) -> bool:
-        """Whether it is a summary that another strategy updates; such a one stays."""
+    def _is_of_another(self, group: MessageGroup) -> bool:
+        """Whether it is a summary that another strategy updates, which therefore stays."""
         return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
 
     def _replaced(self, index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
-        """The groups a summary stands for: the new ones and the earlier summary."""
+        """Return the groups a summary stands for: the new ones and the earlier summary."""
         kept = {group.id for group in request.kept}
         return [group for group in index.included_groups if group.id not in kept]
 
     # ---------------------------------------------------------------- answering
 
     def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...]:
-        """The answer as messages that can take the place of the groups.
+        """Return the answer as messages that can replace the groups.
 
         Raises:
-            SummaryFailed: If it says nothing, or is not shorter than what it is to stand for.
+            SummaryFailed: If it is empty, or is not shorter than the groups.
         """
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
@@ -152,7 +147,7 @@ class Summarization(CompactionStrategy):
         mine = [mark.round for group in replaced if (mark := read_mark(group.messages[0])) and mark.by == self.name]
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
         text = self.text.render(answer, originals=places, by=self.name, round=max(mine, default=0) + 1)
-        messages = index.format.summary(text, *neighbours(index, {group.id for group in replaced}))
+        messages = index.format.summary(text, *index.neighbours(replaced))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:
             raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
@@ -166,7 +161,7 @@ class Summarization(CompactionStrategy):
             yield replace
 
     def _without_summary(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
-        """What ``on_failure`` says."""
+        """Do what ``on_failure`` says."""
         groups = self._replaced(index, request)
         if self.on_failure == "raise":
             raise error
@@ -174,7 +169,7 @@ class Summarization(CompactionStrategy):
             yield Failed(self.name, error, "nothing was summarized; the conversation stays as it is")
         elif self.on_failure == "drop":
             dropped = 0
-            for step in steps_to_seams(index, groups):
+            for step in index.steps(groups, preferred_only=True):
                 if (yield Drop(step, "dropped: no summary was to be had")):
                     dropped += len(step)
             yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
@@ -192,7 +187,7 @@ class Summarization(CompactionStrategy):
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:
-    """The first system message with the note at its end; ``None`` if none says anything, or it has the note."""
+    """Return the edit that adds the note to the first system message; ``None`` if it is empty or has the note."""
     group = next((group for group in index.included_groups if group.kind is GroupKind.SYSTEM), None)
     if group is None or not index.is_rewritable(group):
         return None
@@ -203,7 +198,7 @@ def _noted(index: MessageIndex, note: str) -> Rewrite | None:
 
 
 def _ranges(ordinals: Sequence[int]) -> str:
-    """Places of messages as ``messages 3-17, 20``, counted from 0."""
+    """Return places of messages as ``messages 3-17, 20``, counted from 0."""
     runs: list[list[int]] = []
     for ordinal in sorted(ordinals):
         if runs and ordinal == runs[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""The words around a summary: what tells a model, and a later run, that this is background and where it ends."""
+"""The words around a summary, which tell a model that it is background and where it ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from ..errors import ConfigurationError
-from ..marks import marked, read_mark
+from ..index import marked, read_mark
 from ..messages import Message
 
 __all__ = ["SummaryText"]
@@ -26,11 +26,11 @@ def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: 
 
 @attrs.frozen(kw_only=True)
 class SummaryText:
-    """What stands before and after a summary.
+    """The texts before and after a summary.
 
     Args:
-        preface: One paragraph; ``{originals}`` becomes the places of the messages it stands for.
-        end: The line that ends it.
+        preface: One paragraph; ``{originals}`` is replaced by the places of the original messages.
+        end: The last line.
 
     >>> text = SummaryText(preface="Background.")
     >>> print(text.render("Tea is wanted.", originals="messages 1-7", by="Summarization"))
@@ -46,12 +46,12 @@ class SummaryText:
     end: str = attrs.field(default=_END, validator=_single_paragraph)
 
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
-        """The whole text of a summary message, its mark first."""
+        """Return the whole text of a summary message, its mark first."""
         preface = self.preface.replace("{originals}", originals)
         return marked(f"{preface}\n\n{summary.strip()}\n\n{self.end}", by=by, round=round)
 
     def read(self, message: Message) -> str | None:
-        """The summary alone, from a message that `render` wrote, whatever its words; ``None`` for any other message."""
+        """Return the summary alone from a message that `render` wrote; ``None`` for any other message."""
         mark = read_mark(message)
         if mark is None:
             return None

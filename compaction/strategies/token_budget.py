@@ -1,4 +1,4 @@
-"""A hard token budget over other strategies: gentle ones first, and a fallback that gets there."""
+"""A hard token budget: other strategies first, and truncation as the fallback."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 
 from ..checks import count
-from ..edits import Drop, Replace, Rewrite, Together
-from ..index import MessageIndex
+from ..index import Drop, MessageIndex, Replace, Rewrite, Together
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import tokens_exceed
 from .base import StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
@@ -24,17 +23,17 @@ def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
 
 @attrs.frozen
 class TokenBudgetComposed(Strategy):
-    """Runs strategies in order until a request fits the budget; if they do not suffice, drops the oldest groups.
+    """Runs strategies in order until a request fits the budget; if that is not enough, drops the oldest groups.
 
-    The budget is asked after every edit, also in the middle of a strategy, which is then closed. What it sends, throws and
-    closes reaches the strategy that runs. Cost: that of the strategies that run, and O(groups) for the fallback.
+    The budget is checked after every edit, also within a strategy, which is then closed. Cost: that of the strategies that run,
+    and O(groups) for the fallback.
 
     Args:
-        strategies: What to try, gentlest first; each by its own trigger.
+        strategies: Strategies to try, gentlest first, each by its own trigger.
         budget: Tokens a request may send, the context's overhead included; > 0.
         early_stop: Whether to stop as soon as the budget holds; if not, every strategy runs to its own target.
-        keep: What the fallback must not drop either.
-        drop_system: Whether, if all else is not enough, system groups may go.
+        keep: Groups that the fallback must not drop either.
+        drop_system: Whether system groups may be dropped if nothing else is enough.
 
     Raises:
         ConfigurationError: If the budget is not above 0.
@@ -65,7 +64,7 @@ class TokenBudgetComposed(Strategy):
         yield StepEnded(self, ~over, not over(index))
 
     def _part(self, steps: Steps, index: MessageIndex) -> Generator[Any, Any, None]:
-        """One strategy, until it ends or the budget holds; sends, throws and closes reach it."""
+        """Run one strategy until it ends or the budget holds; pass on what is sent and thrown, and close it."""
         answer: Any = None
         try:
             item = next(steps)

@@ -1,13 +1,11 @@
-"""Old tool results, shortened in place: the gentlest way to win space, as they are most of an agent's conversation."""
+"""Shortening old tool results in place, which are most of an agent's conversation."""
 
 from __future__ import annotations
 
 import attrs
 
 from ..checks import count
-from ..edits import Replace, Rewrite
-from ..groups import GroupKind
-from ..index import MessageIndex
+from ..index import GroupKind, MessageIndex, Replace, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Steps, Strategy
@@ -18,16 +16,16 @@ __all__ = ["ToolResult"]
 
 @attrs.frozen
 class ToolResult(CompactionStrategy):
-    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; what was said stays.
+    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; other messages stay.
 
     Cost: O(messages), plus the style's O(texts it shortens).
 
     Args:
-        style: What becomes of a group: `Collapse`, `Clear`, `HeadTail`, `Dedupe`, or any `ToolStyle`.
+        style: How a group is shortened: `Collapse`, `Clear`, `HeadTail`, `Dedupe`, or any `ToolStyle`.
         trigger: When to run.
         target: When to stop; asked before each group.
-        keep: What it must not touch; by default the last 2 groups, as in Agent Framework's documentation.
-        at_least: Tokens a run must free, or it changes nothing: every change costs a prompt cache, so they come in batches.
+        keep: Groups that stay as they are; by default the last 2 groups, as in Agent Framework's documentation.
+        at_least: Tokens a run must free, or it changes nothing: every change breaks a prompt cache, so they come in batches.
 
     Raises:
         ConfigurationError: If ``at_least`` is below 0.

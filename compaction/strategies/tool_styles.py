@@ -1,7 +1,7 @@
-"""What becomes of an old tool result: a style is a value that turns a group into its shorter form.
+"""Styles of shortening old tool results: values that turn a group into its shorter form.
 
-A style is first shown all groups of the view, then asked for each group that may change; ``None`` means there is nothing to
-gain.
+A style first reads all groups of the view, and is then called with each group that may change; it returns ``None`` where there
+is nothing to gain.
 """
 
 from __future__ import annotations
@@ -13,37 +13,32 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 import attrs
 
 from ..checks import count
-from ..collapsed import NO_CALL, collapsed_text
-from ..edits import Replace, Rewrite
-from ..groups import MessageGroup
-from ..index import MessageIndex
-from ..marks import COLLAPSED_BY, marked
-from ..messages import Message, Part, Text, ToolCall, ToolResult
-from .seams import parted
+from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked
+from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call", "cut_middle"]
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
-"""The edit that shortens a tool-call group, if there is one."""
+"""A function that returns the edit that shortens a tool-call group, if there is one."""
 
 
 class ToolStyle(Protocol):
-    """How old tool results are shortened."""
+    """A way of shortening old tool results."""
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        """Look at the whole view once, O(messages), and return what shortens a group, O(its texts)."""
+        """Read the whole view once, O(messages), and return a function that shortens a group, O(its texts)."""
         ...
 
 
-def _rewritten(group: MessageGroup, change: Callable[[ToolResult], ToolResult], reason: str) -> Rewrite | None:
-    """The group with every result changed; ``None`` if none was."""
+def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResultPart], reason: str) -> Rewrite | None:
+    """Return the edit that changes every result of a group; ``None`` if none changes."""
 
-    def part_anew(part: Part) -> Part:
-        return change(part) if isinstance(part, ToolResult) else part
+    def changed_part(part: Part) -> Part:
+        return change(part) if isinstance(part, ToolResultPart) else part
 
     messages: list[Message] = []
     for message in group.messages:
-        parts = [part_anew(part) for part in message.parts]
+        parts = [changed_part(part) for part in message.parts]
         same = all(new is old for new, old in zip(parts, message.parts, strict=True))
         messages.append(message if same else message.evolve(parts=parts))
     if all(new is old for new, old in zip(messages, group.messages, strict=True)):
@@ -53,11 +48,11 @@ def _rewritten(group: MessageGroup, change: Callable[[ToolResult], ToolResult], 
 
 @attrs.frozen(kw_only=True)
 class Clear:
-    """Results give way to a placeholder; calls and structure stay.
+    """Replaces results by a placeholder; calls and structure stay.
 
     Args:
-        placeholder: What stands in place of a result. The default is the one Hermes Agent's documentation gives.
-        min_chars: Results of at most so many characters stay.
+        placeholder: The text in place of a result; by default the one in Hermes Agent's documentation.
+        min_chars: Results of at most this many characters stay.
     """
 
     placeholder: str = "[Old tool output cleared to save context space]"
@@ -66,7 +61,7 @@ class Clear:
     def __call__(self, index: MessageIndex) -> Shorten:
         return lambda group: _rewritten(group, self._cleared, "an old tool result")
 
-    def _cleared(self, result: ToolResult) -> ToolResult:
+    def _cleared(self, result: ToolResultPart) -> ToolResultPart:
         if (len(result.text) <= self.min_chars and not result.media) or result.text == self.placeholder:
             return result
         return attrs.evolve(result, text=self.placeholder, media=())
@@ -74,7 +69,7 @@ class Clear:
 
 @attrs.frozen(kw_only=True)
 class HeadTail:
-    """Long results keep their two ends and say how much was cut between.
+    """Cuts long results to their two ends, with a note of how much was cut.
 
     Args:
         chars: Characters that stay, two thirds at the start, one third at the end; whole lines where that is possible.
@@ -85,15 +80,15 @@ class HeadTail:
     def __call__(self, index: MessageIndex) -> Shorten:
         return lambda group: _rewritten(group, self._cut, "a long tool result")
 
-    def _cut(self, result: ToolResult) -> ToolResult:
+    def _cut(self, result: ToolResultPart) -> ToolResultPart:
         cut = cut_middle(result.text, self.chars)
         return result if cut is result.text else attrs.evolve(result, text=cut)
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """A long text's two ends, two thirds of the characters at the start, and between them how much was cut.
+    """Return a long text's two ends, two thirds of the characters at the start, with a note of how much was cut.
 
-    Whole lines stay where that is possible. A text that is hardly longer, or was cut so before, stays as it is.
+    Whole lines stay where that is possible. A text that is only slightly longer, or that was cut before, is returned as it is.
 
     Args:
         text: The text.
@@ -112,7 +107,7 @@ _LINE_SLACK: Final = 200
 
 
 def _line_end(text: str, place: int, slack: int) -> int:
-    """The end of a line within ``slack`` characters after ``place`` (before it, if negative); else the place itself."""
+    """Return the end of a line within ``slack`` characters after ``place`` (before it, if negative); else the place itself."""
     found = text.rfind("\n", place + slack, place) if slack < 0 else text.find("\n", place, place + slack)
     return place if found < 0 else found + (slack > 0)
 
@@ -122,7 +117,7 @@ _SAME: Final = "[Same output as the later "
 
 @attrs.frozen(kw_only=True)
 class Dedupe:
-    """A result that a later call repeats word for word points to that call.
+    """Replaces a result that a later call repeats word for word by a pointer to that call.
 
     Args:
         min_chars: Shorter results stay.
@@ -133,7 +128,7 @@ class Dedupe:
     def __call__(self, index: MessageIndex) -> Shorten:
         later = self._latest(index.included_groups)
 
-        def repeated(result: ToolResult) -> ToolResult:
+        def repeated(result: ToolResultPart) -> ToolResultPart:
             known = later.get(result.text)
             if known is None or known[0] is result or result.media:
                 return result
@@ -141,9 +136,9 @@ class Dedupe:
 
         return lambda group: _rewritten(group, repeated, "a later call has the same result")
 
-    def _latest(self, groups: Sequence[MessageGroup]) -> dict[str, tuple[ToolResult, str]]:
-        """Of every long result text, its last occurrence and the call it answers."""
-        latest: dict[str, tuple[ToolResult, str]] = {}
+    def _latest(self, groups: Sequence[MessageGroup]) -> dict[str, tuple[ToolResultPart, str]]:
+        """Return the last occurrence of every long result text, and the call it answers."""
+        latest: dict[str, tuple[ToolResultPart, str]] = {}
         for group in groups:
             calls = {call.id: call for message in group.messages for call in message.tool_calls()}
             for message in group.messages:
@@ -156,7 +151,7 @@ class Dedupe:
 
 @attrs.frozen(kw_only=True)
 class Collapse:
-    """The group becomes one assistant message: what the assistant said, then a line for each call with its outcome.
+    """Replaces a group by one assistant message: its own texts, then a line for each call with its outcome.
 
     Args:
         outcome_chars: Characters of each result that stay; the middle goes.
@@ -167,12 +162,12 @@ class Collapse:
     argument_chars: int = attrs.field(default=80, validator=count(1))
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        apart = parted(index)
+        apart = index.interleaved()
 
         def collapsed(group: MessageGroup) -> Replace | None:
             if group.id in apart or not index.is_removable(group):
                 return None
-            message = index.format.stand_in(marked(self.describe(group), by=COLLAPSED_BY))
+            message = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
             if index.measure(message)[0] >= group.tokens:
                 return None
             return Replace(group, [message], "an old tool call")
@@ -180,9 +175,9 @@ class Collapse:
         return collapsed
 
     def describe(self, group: MessageGroup) -> str:
-        """What the assistant said in the group, and one line for each call: name, short arguments, outcome."""
-        said = [part.text for message in group.messages for part in message.parts if isinstance(part, Text) and part.text]
-        results: dict[str, list[ToolResult]] = {}
+        """Return the assistant's texts in the group, and one line for each call: name, short arguments, outcome."""
+        said = [part.text for message in group.messages for part in message.parts if isinstance(part, TextPart) and part.text]
+        results: dict[str, list[ToolResultPart]] = {}
         for message in group.messages:
             for result in message.tool_results():
                 results.setdefault(result.call_id, []).append(result)
@@ -190,27 +185,27 @@ class Collapse:
         lines += [f"{NO_CALL} -> {self._outcome(result)}" for left in results.values() for result in left]
         return collapsed_text(said, lines)
 
-    def _line(self, call: ToolCall, results: dict[str, list[ToolResult]]) -> str:
+    def _line(self, call: ToolCallPart, results: dict[str, list[ToolResultPart]]) -> str:
         waiting = results.get(call.id)
         outcome = self._outcome(waiting.pop(0)) if waiting else "no result"
         return f"{brief_call(call, self.argument_chars)} -> {outcome}"
 
-    def _outcome(self, result: ToolResult) -> str:
+    def _outcome(self, result: ToolResultPart) -> str:
         media = [f"[{media.kind}]" for media in result.media]
         return " ".join([_shortened(result.text, self.outcome_chars) or "(empty)", *media])
 
 
-def brief_call(call: ToolCall, chars: int = 80) -> str:
-    """A call as ``name(key=value, ...)``, arguments shortened to ``chars`` characters.
+def brief_call(call: ToolCallPart, chars: int = 80) -> str:
+    """Return a call as ``name(key=value, ...)``, arguments shortened to ``chars`` characters.
 
-    >>> brief_call(ToolCall("call_1", "read_file", '{"path": "a.py", "lines": 20}'))
+    >>> brief_call(ToolCallPart("call_1", "read_file", '{"path": "a.py", "lines": 20}'))
     'read_file(path=a.py, lines=20)'
     """
     return f"{call.name}({_shortened(_arguments(call.arguments), chars)})"
 
 
 def _arguments(text: str) -> str:
-    """JSON arguments as ``key=value, ...``; anything else as it is."""
+    """Return JSON arguments as ``key=value, ...``; anything else as it is."""
     try:
         arguments: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -223,7 +218,7 @@ def _arguments(text: str) -> str:
 
 
 def _shortened(text: str, chars: int) -> str:
-    """The text on one line, its middle left out if it is too long."""
+    """Return the text on one line, without its middle if it is too long."""
     if len(text) > 8 * chars:
         text = text[: 4 * chars] + " ... " + text[-4 * chars :]
     line = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Truncation: drop the oldest groups until the target holds. The last resort of most pipelines."""
+"""Dropping the oldest groups until a target holds: the last resort of most pipelines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ..edits import Drop
-from ..groups import GroupKind
-from ..index import MessageIndex
+from ..index import Drop, GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, last
+from ..triggers import never
 from .base import CompactionStrategy, Steps
-from .seams import steps_to_seams
 
 __all__ = ["Truncation"]
 
@@ -25,8 +23,8 @@ class Truncation(CompactionStrategy):
     Args:
         trigger: When to run.
         target: When to stop; asked before each step.
-        keep: What it must not drop; by default the last 32 groups, as in Agent Framework's documentation.
-        drop_system: Whether system groups go too, once nothing else is left to drop.
+        keep: Groups that stay; by default the last 32 groups, as in Agent Framework's documentation.
+        drop_system: Whether system groups are dropped too, once nothing else is left.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -44,7 +42,7 @@ class Truncation(CompactionStrategy):
         if self.drop_system:
             count = index.edit_count
             yield from self._system_edits(index)
-            if index.edit_count > count:  # an instruction may have held the answer to it
+            if index.edit_count > count:  # a system group may have held back the answer to it
                 yield from self._conversation_edits(index)
 
     def _conversation_edits(self, index: MessageIndex) -> Steps:
@@ -55,23 +53,26 @@ class Truncation(CompactionStrategy):
             yield Drop(step, "the oldest go first")
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """What to drop, in order: the conversation, then summaries of it, and what could not go without these."""
-        groups = self.candidates(index)
-        summaries = {group.id for group in groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed}
+        """Yield the groups to drop, in order: the conversation, then summaries, then groups that only leave with them."""
+        groups = self.free(index)
+        all_it_can = self.target == never  # a worse beginning would then gain nothing
+        summaries = {id for id in groups if index.columns.kind(id) is GroupKind.SUMMARY and not index.columns.is_collapsed(id)}
         asked: set[int] = set()
         known = -1
-        while len(asked) > known:  # once a summary is gone, more may go without the others
+        while len(asked) > known:  # once a summary is dropped, more groups may leave without the others
             known = len(asked)
             for kept in (summaries, set[int]()):
-                free = [group for group in groups if group.id not in asked and group.id not in kept]
-                for step in steps_to_seams(index, free):
+                free = [id for id in groups if id not in asked and id not in kept]
+                for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
+                if not summaries:
+                    return
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)
-        for group in index.included_groups:
+        for id in index.included_ids:
             if self.target(index):
                 return
-            if group.kind is GroupKind.SYSTEM and group.id not in kept and not group.pinned:
-                yield Drop(group, "system messages go when nothing else can", allow_system=True)
+            if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept and id not in index.columns.pinned:
+                yield Drop(id, "system messages go when nothing else can", allow_system=True)

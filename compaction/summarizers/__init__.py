@@ -1,4 +1,4 @@
-"""What writes summaries: a digest or a list of facts without a model, a model on any OpenAI-compatible server, and a memory.
+"""Summarizers: a digest or a list of facts without a model, a model on an OpenAI-compatible server, and a cache on disk.
 
 A summarizer is any object with ``summarize(request) -> str``, sync or async.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from .base import Summarizer, SummaryBudget, SummaryRequest
 from .cached import CachedSummarizer
-from .digest import DigestSummarizer
-from .fact_list import FactSummarizer
-from .openai_summarizer import OpenAISummarizer
+from .extractive import DigestSummarizer, FactSummarizer
+from .model import OpenAISummarizer
 from .redaction import redact
-from .templates import PromptLoader, SummaryTemplate, as_template, default_template
+from .templates import PromptLoader, SummaryTemplate
+from .templates import as_template as as_template
+from .templates import default_template as default_template
 
 __all__ = [
     "CachedSummarizer",
@@ -23,7 +24,5 @@ __all__ = [
     "SummaryBudget",
     "SummaryRequest",
     "SummaryTemplate",
-    "as_template",
-    "default_template",
     "redact",
 ]

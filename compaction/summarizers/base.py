@@ -1,8 +1,8 @@
-"""What a summarizer is asked, and what it must answer.
+"""The summarizer protocol, the request it answers, and the budget of a summary.
 
-A summarizer is any object with ``summarize(request) -> str``, sync or async. It either returns text that can stand for the
-groups in the request, or raises; it never returns an apology, an error text or nothing. What happens then is the strategy's
-``on_failure``.
+A summarizer is any object with ``summarize(request) -> str``, sync or async. It returns text that can stand for the groups in
+the request, or it raises; it never returns an apology, an error text or nothing. After an error, the strategy's ``on_failure``
+decides.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import attrs
 
 from ..checks import count, share
-from ..edits import Request
-from ..groups import MessageGroup
+from ..index import MessageGroup, Request
 from ..messages import Message
 from ..tokens import TokenCounter
 from .templates import SummaryTemplate, default_template
@@ -24,25 +23,25 @@ __all__ = ["Summarizer", "SummaryBudget", "SummaryRequest"]
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Turns groups of a conversation into a text that stands for them."""
+    """Writes a text that stands for groups of a conversation."""
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
-        """The summary, at most ``request.budget`` tokens.
+        """Return the summary, at most ``request.budget`` tokens.
 
         Raises:
-            SummaryFailed: If there is none to be had.
+            SummaryFailed: If the summarizer has no usable summary.
         """
         ...
 
 
 @attrs.frozen(kw_only=True)
 class SummaryBudget:
-    """How long a summary may be: a share of what it stands for, within bounds. The figures are Hermes Agent's.
+    """The allowed length of a summary: a share of what it stands for, within bounds. The figures are Hermes Agent's.
 
     Args:
         ratio: Share of the summarized tokens, above 0 and at most 1.
         floor: Tokens it may always have, >= 1.
-        ceiling: Tokens it never exceeds; ``None`` for no bound. Wins over ``floor``.
+        ceiling: Tokens it never exceeds, whatever the floor; ``None`` for no bound.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -56,12 +55,12 @@ class SummaryBudget:
     ceiling: int | None = attrs.field(default=cast("int | None", 12_000), validator=attrs.validators.optional(count(1)))
 
     def tokens(self, content: int, *, update_of: int = 0) -> int:
-        """The budget for summarizing ``content`` tokens.
+        """Return the budget for summarizing ``content`` tokens.
 
         Args:
-            content: Tokens of all that the summary will stand for: in a later round what is new, and what the earlier summary
-                stands for. A share of what is new alone would shrink whenever less is new, and what was held would have to go.
-            update_of: Tokens of the earlier summary; as many it may have again, whatever it stands for.
+            content: Tokens of everything the summary will stand for: in a later round, the new messages and those that the
+                earlier summary stands for. A share of the new messages alone would shrink whenever there are few of them.
+            update_of: Tokens of the earlier summary; the new one may have at least as many.
         """
         tokens = max(int(content * self.ratio), self.floor, update_of)
         return tokens if self.ceiling is None else min(tokens, self.ceiling)
@@ -69,19 +68,19 @@ class SummaryBudget:
 
 @attrs.frozen(kw_only=True)
 class SummaryRequest(Request):
-    """What is to be summarized, and how.
+    """A request for a summary.
 
     Args:
-        summarizer: Who is asked.
-        groups: The groups the summary will stand for, oldest first, an earlier summary left out.
+        summarizer: The summarizer to ask.
+        groups: The groups that the summary will stand for, oldest first, without an earlier summary.
         previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
-        originals: The messages that ``previous`` and the strategy's other summaries in ``kept`` stand for, as far as this
-            process still has them.
+        originals: The messages that ``previous`` and the strategy's other summaries in ``kept`` stand for, if this process
+            still has them.
         kept: The groups that stay in the view beside the summary.
         budget: Tokens the summary may have.
-        counter: Counts them.
-        focus: What to give room to, in the user's words; ``None`` for no preference.
-        template: The sections to fill and how to ask for them.
+        counter: The token counter.
+        focus: A topic to give most room to, in the user's words; ``None`` for no preference.
+        template: The prompts and the sections to fill.
         language: The language to write in, such as ``"Korean"``; ``None`` for the conversation's own.
     """
 

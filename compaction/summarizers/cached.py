@@ -1,7 +1,7 @@
-"""Remembers what a summarizer answered, on disk, so that a crash, a rerun or a second worker pays for nothing twice.
+"""A cache of summaries on disk, so that nothing is paid for twice after a crash, in a second run, or by a second worker.
 
-An answer is kept under a digest of all that could change it: who is asked and everything in the request. It is written as
-soon as it is there, before anything else can fail.
+An answer is kept under a digest of everything that could change it: the summarizer and the request. It is written before
+anything else can fail.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import attrs
 
-from ..database import DatabaseFile
 from ..errors import ConfigurationError
-from ..messages import Media, Message, Part, ToolCall, ToolResult
+from ..messages import MediaPart, Message, Part, ToolCallPart, ToolResultPart
+from ..stores import DatabaseFile
 from .base import Summarizer, SummaryRequest
 
 __all__ = ["CachedSummarizer", "request_digest"]
@@ -31,7 +31,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 def _key_of(summarizer: Summarizer) -> str:
-    """What a summarizer's answers depend on besides the request: its ``cache_key``, else its `repr`."""
+    """Return what a summarizer's answers depend on besides the request: its ``cache_key``, else its `repr`."""
     key: object = getattr(summarizer, "cache_key", None)
     if isinstance(key, str):
         return f"{type(summarizer).__qualname__} {key}"
@@ -39,7 +39,7 @@ def _key_of(summarizer: Summarizer) -> str:
     if _ADDRESS.search(told):
         raise ConfigurationError(
             f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
-            " 'cache_key', a text that says what its answers depend on"
+            " 'cache_key', a text with everything its answers depend on"
         )
     return told
 
@@ -62,18 +62,18 @@ def _file(path: str | os.PathLike[str]) -> str:
 
 @attrs.frozen
 class CachedSummarizer:
-    """A summarizer that asks another one only what it has not answered yet.
+    """A summarizer that remembers the answers of another one in a file.
 
-    The file is an SQLite database; any number of processes and threads may share it. It holds summaries in clear text, so it is
-    as confidential as the conversations.
+    The file is an SQLite database that any number of processes and threads may share. It holds summaries in clear text, so it
+    is as confidential as the conversations.
 
     Args:
-        inner: Who is asked. What its answers depend on is its ``cache_key`` if it has one, else its `repr`.
-        path: The file; made if it is not there, for its owner alone. Its folder must be there.
+        inner: The summarizer to ask. Its ``cache_key``, or else its `repr`, must distinguish it from others.
+        path: The file; created if it does not exist, readable by its owner alone. Its folder must exist.
 
     Raises:
-        ConfigurationError: If the inner summarizer cannot be told from others, or there is no path.
-        StateError: If the file cannot be opened, is something else, is damaged, or was written by a newer version.
+        ConfigurationError: If the inner summarizer has no such key, or the path does not name a file.
+        StateError: If the file cannot be opened, is another database, is damaged, or is of a newer version.
     """
 
     inner: Summarizer = attrs.field(validator=_check_inner)
@@ -84,18 +84,18 @@ class CachedSummarizer:
 
     @property
     def _file(self) -> DatabaseFile:
-        """Nothing is held between two uses, so threads, forks and processes may share the file."""
+        """The database; no connection is kept between two uses, so threads, forks and processes may share the file."""
         return DatabaseFile(
             path=Path(self.path), tables=(_TABLE,), schema=_SCHEMA, application=_APPLICATION, timeout_seconds=_BUSY_SECONDS
         )
 
     @property
     def cache_key(self) -> str:
-        """The inner summarizer's."""
+        """The inner summarizer's key."""
         return _key_of(self.inner)
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
-        """The remembered answer, or the inner summarizer's, to be awaited if that has to be.
+        """Return the remembered answer, or the inner summarizer's, which may be an awaitable.
 
         Raises:
             SummaryFailed: If the inner summarizer fails; failures are not remembered.
@@ -126,11 +126,11 @@ class CachedSummarizer:
 
 
 def request_digest(request: SummaryRequest, summarizer: str) -> str:
-    """A digest of all that the answer to a request can depend on; O(its text).
+    """Return a digest of everything that the answer to a request can depend on; O(its text).
 
     Args:
-        request: What is asked.
-        summarizer: Who is asked: what tells it from others.
+        request: The request.
+        summarizer: The summarizer's key.
     """
     told: dict[str, Any] = {
         "summarizer": summarizer,
@@ -153,12 +153,12 @@ def _messages(messages: Iterable[Message]) -> list[Any]:
 
 
 def _part(part: Part) -> list[Any]:
-    """A part as JSON-ready data: its kind and what a summarizer can see of it."""
+    """Return a part as JSON-ready data: its kind and what a summarizer can see of it."""
     kind = type(part).__name__
-    if isinstance(part, ToolCall):
+    if isinstance(part, ToolCallPart):
         return [kind, part.id, part.name, part.arguments]
-    if isinstance(part, ToolResult):
+    if isinstance(part, ToolResultPart):
         return [kind, part.call_id, part.text, [_part(medium) for medium in part.media]]
-    if isinstance(part, Media):
+    if isinstance(part, MediaPart):
         return [kind, part.kind, part.detail, part.size_bytes]
     return [kind, part.text]

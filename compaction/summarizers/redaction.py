@@ -1,8 +1,8 @@
-"""Takes secrets out of a text before it leaves for a summarizer, and out of what comes back.
+"""Redaction of secrets in what is sent to a summarizer and in what it returns.
 
-A summary outlives the conversation: it is resent with every request, stored, and shown to other models. So what nobody should
-read twice must not get into it. `redact` knows a secret by its shape or by the name it is given; it is a net and no proof, and
-a secret told in other words passes through it.
+A summary outlives the conversation: it is sent again with every request, stored, and shown to other models, so secrets must
+not get into it. `redact` recognizes a secret by its form or by the name it is assigned to. It is a safety net, not a
+guarantee: a secret described in other words is not found.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _KINDS: Final = ("password", "secret", "api_key", "token")
 
 
 def redact(text: str) -> str:
-    """The text with every secret that can be recognized replaced by ``[REDACTED:kind]``.
+    """Return the text with every recognized secret replaced by ``[REDACTED:kind]``.
 
-    Found are private keys, the tokens of well-known services, JSON web tokens, credentials in headers, cookies, passwords in
-    URLs and connection strings, and what is assigned to a name such as ``password``, ``api_key`` or ``token``, where it looks
-    like a value and not like code. Identifiers, checksums, commit ids, UUIDs and paths stay. What was redacted stays as it is.
+    It finds private keys, the tokens of well-known services, JSON web tokens, credentials in headers, cookies, passwords in
+    URLs and connection strings, and values assigned to a name such as ``password``, ``api_key`` or ``token``, unless they look
+    like code. Identifiers, checksums, commit ids, UUIDs and paths stay, and so does what is already redacted.
 
-    Cost: linear in the text; a recorded conversation takes 0.3 s a megabyte, the most hostile text we know 2 s.
+    Cost: linear in the text; 0.3 s a megabyte for a recorded conversation, 2 s for the most hostile text we know.
 
     >>> redact("export DB_PASSWORD=hunter2 && psql postgres://app:s3cr3t@db/main")
     'export DB_PASSWORD=[REDACTED:password] && psql postgres://app:[REDACTED:password]@db/main'
@@ -66,7 +66,7 @@ def _kind(found: re.Match[str]) -> str:
 
 
 def _value(found: re.Match[str]) -> str:
-    """The assignment without its value, or as it is if the value is no secret."""
+    """Return the assignment without its value, or unchanged if the value is not a secret."""
     kind = next(kind for kind in _KINDS if found[kind])
     group = next(group for group in ("double", "single", "bare") if found[group])
     value = found[group].rstrip(".!?:")
@@ -79,7 +79,7 @@ def _value(found: re.Match[str]) -> str:
 
 
 def _looks_secret(kind: str, value: str, *, quoted: bool, shouted: bool) -> bool:
-    """Whether a value under such a name is one: a password may be a word where code cannot stand, keys hold digits."""
+    """Return whether a value under such a name is a secret: a password may be a word where code cannot be, keys hold digits."""
     digits = any(character.isdigit() for character in value)
     spaced = any(character.isspace() for character in value)
     if kind == "password":
@@ -88,7 +88,7 @@ def _looks_secret(kind: str, value: str, *, quoted: bool, shouted: bool) -> bool
 
 
 def _without_private_keys(text: str) -> str:
-    """The text without private keys; one whose end is missing goes as far as its lines look like one."""
+    """Return the text without private keys; one without an end is removed as far as its lines look like a key."""
     pieces: list[str] = []
     done, end = 0, 0
     for start in PRIVATE_KEY.finditer(text):
@@ -102,7 +102,7 @@ def _without_private_keys(text: str) -> str:
 
 
 def _key_end(text: str, start: int, end: int) -> int:
-    """Where a private key ends whose first line ends at ``start``; ``end`` is the next closing line, -1 if there is none."""
+    """Return where a private key ends whose first line ends at ``start``; ``end`` is the next closing line, or -1."""
     if 0 <= end <= start + _KEY_CHARS:
         closing = text.find("-----", end + len("-----END "), end + 100)
         if closing >= 0:
@@ -123,4 +123,4 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.
     (_NAMES, ASSIGNED, _value),
     (("--",), OPTION, _value),
 )
-"""What is looked for in which order, and words without which there is nothing to find."""
+"""The searches in order, each with words of which one must occur in the text."""

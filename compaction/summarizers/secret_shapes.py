@@ -1,7 +1,7 @@
-r"""What a secret looks like: tokens that services make recognizable, and the places where people write passwords.
+r"""Regular expressions for secrets: tokens that services make recognizable, and the places where people write passwords.
 
-Only shapes that say what they are stand here. A commit id, a checksum, a UUID or a path looks as random as a key, and is what a
-summary is most often needed for; so randomness alone is never taken for a secret.
+Only unmistakable forms are listed. A commit id, a checksum, a UUID or a path looks as random as a key, and a summary needs it,
+so randomness alone never counts as a secret.
 
 Every expression is linear: repeats are bounded, or cannot start again within what they match. ``\n`` written as two
 characters, as in the JSON of a tool call, ends a word like the character itself.
@@ -64,7 +64,7 @@ def _one_of(shapes: dict[str, str]) -> str:
 
 
 TOKEN: Final = re.compile(f"{_WORD_START}(?:{_one_of(_TOKENS)}|{_one_of(_WEBHOOKS)})")
-"""A token that says itself what it is; the group that matched names the kind."""
+"""A token with a recognizable form; the group that matched names the kind."""
 
 PRIVATE_KEY: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 """The first line of a private key; `compaction.summarizers.redaction` finds its end."""
@@ -85,7 +85,7 @@ _BARE: Final = r"""(?P<bare>[^\s"'`\\,;&<>(){}\[\]|]{4,4096})(?P<call>[(\[])?"""
 _VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_BARE})"
 
 ASSIGNED: Final = re.compile(f"(?i){_NAME}(?:{_ASSIGNS}|{_SAYS}){_VALUE}")
-"""A name that people give to secrets, as the end of a longer name or alone, and what it is assigned or said to be."""
+"""A name that people give to secrets, alone or at the end of a longer name, and the value assigned to it."""
 
 OPTION: Final = re.compile(f"(?i)--(?:[a-z0-9]{{1,20}}-){{0,4}}{_NAME}[ \\t]{{1,4}}{_VALUE}")
 """The same as an option on a command line."""
@@ -102,7 +102,7 @@ PLACEHOLDER: Final = re.compile(
     r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
     r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
 )
-"""Words that stand where a secret would."""
+"""A placeholder in the place of a secret."""
 
 AUTHORIZATION: Final = re.compile(
     r"""(?i)(\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?(?:[a-z-]{1,16}[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})"""

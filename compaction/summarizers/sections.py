@@ -1,8 +1,8 @@
-"""The sections of a summary: how a digest is written, and how an earlier summary, ours or a model's, is read again.
+"""The sections of a summary: writing a digest, and reading an earlier summary, ours or a model's.
 
-The headings are those of the Hermes Agent documentation. A heading is recognized by what it says in English, Korean, Chinese or
-Japanese; what stands under one that is not known, or under none, is read as Critical Context, and so is the heading, so that
-nothing is lost.
+The headings are those of the Hermes Agent documentation. A heading is recognized by its words in English, Korean, Chinese or
+Japanese. Text under an unknown heading, or under none, is read as Critical Context together with the heading, so that nothing
+is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CONTEXT: Final = "context"
 
 
 def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
-    r"""The digest: its first line, then each section that has items, in the fixed order.
+    r"""Return the text of a digest: its first line, then each section that has items, in a fixed order.
 
     >>> print(write_sections({Section.GOAL: ["Fix the build"], Section.DONE: ["make -> ok"]}).partition("\n\n")[2])
     ## Goal
@@ -80,13 +80,13 @@ def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
 
 
 def _item(text: str) -> str:
-    """A list item; further lines are indented, so that none of them is taken for a heading, and blank ones left out."""
+    """Return a list item; further lines are indented, so that none is read as a heading, and blank lines are removed."""
     first, *further = [line for line in text.splitlines() if line.strip()] or [""]
     return "\n  ".join([f"- {first}", *further])
 
 
 def read_sections(text: str) -> dict[Section, list[str]]:
-    r"""The items of each section of a summary, in order; O(characters).
+    r"""Return the items of each section of a summary, in order; O(characters).
 
     >>> read_sections("Notes.\n## Goal\nShip it\n## Key Decisions\n1. Use SQLite\n   for now\n2. (none)")
     {<Section.CONTEXT: '## Critical Context'>: ['Notes.'], <Section.GOAL: '## Goal'>: ['Ship it'],

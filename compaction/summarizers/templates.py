@@ -1,7 +1,7 @@
-"""How a summary is asked for: prompts and sections, replaceable by a string, a file, or what loads an application's prompts.
+"""Summary templates: the prompts and sections, given as a string, a file, or an application's prompt loader.
 
-A template is filled in one pass. Text that is put in is never looked at for placeholders or braces, so a conversation about
-templates, or one that wants to be one, changes nothing.
+A template is filled in one pass. Inserted text is never searched for placeholders or braces, so a conversation about templates
+changes nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _FIELD: Final = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")
 
 
 class PromptLoader(Protocol):
-    """Whatever holds an application's prompts."""
+    """An object that loads an application's prompts."""
 
     def load_or_default(self, category: str, name: str, default: str) -> str:
-        """The prompt of that category and name, or ``default`` if there is none."""
+        """Return the prompt of that category and name, or ``default`` if there is none."""
         ...
 
 
@@ -37,7 +37,7 @@ def _fields(text: str) -> set[str]:
 
 def _check_text(instance: SummaryTemplate, attribute: attrs.Attribute[str], text: object) -> None:
     if not isinstance(text, str):
-        raise ConfigurationError(f"SummaryTemplate: {attribute.name!r} must be a text (got {text!r}); a file is read by read()")
+        raise ConfigurationError(f"SummaryTemplate: {attribute.name!r} must be a text (got {text!r}); use read() for a file")
 
 
 def _check_prompt(instance: SummaryTemplate, attribute: attrs.Attribute[str], text: str) -> None:
@@ -45,12 +45,14 @@ def _check_prompt(instance: SummaryTemplate, attribute: attrs.Attribute[str], te
     fields = _fields(text)
     if missing := _REQUIRED - fields:
         wanted = ", ".join(f"{{{name}}}" for name in sorted(missing))
-        raise ConfigurationError(f"SummaryTemplate: {attribute.name!r} lacks {wanted}; put each where its text belongs")
+        raise ConfigurationError(
+            f"SummaryTemplate: {attribute.name!r} lacks {wanted}; put each placeholder where its text belongs"
+        )
     if unknown := fields - _REQUIRED - _OPTIONAL:
         found = ", ".join(f"{{{name}}}" for name in sorted(unknown))
         known = ", ".join(sorted(_REQUIRED | _OPTIONAL))
         raise ConfigurationError(
-            f"SummaryTemplate: {attribute.name!r} holds {found}; known are {known}, and a plain brace is written twice"
+            f"SummaryTemplate: {attribute.name!r} holds {found}; the known placeholders are {known}; write a plain brace twice"
         )
 
 
@@ -66,21 +68,21 @@ def _update_for(template: SummaryTemplate) -> str:
 
 @attrs.frozen
 class SummaryTemplate:
-    r"""The prompts for a summary, and the sections it is to have.
+    r"""The prompts for a summary, and its sections.
 
-    A prompt must hold ``{messages_text}`` (the record), ``{existing_summary_section}`` (what was summarized before, or
-    nothing) and ``{max_summary_tokens}``. It may hold ``{sections}``, ``{focus_section}`` and ``{language_section}``; a focus
-    or a language that it has no place for is put after it. A doubled brace is a plain one, as in ``str.format``; a single
-    one that names nothing stays as it is.
+    A prompt must hold ``{messages_text}`` (the record), ``{existing_summary_section}`` (the earlier summary, or nothing) and
+    ``{max_summary_tokens}``. It may hold ``{sections}``, ``{focus_section}`` and ``{language_section}``; a focus or a language
+    without a placeholder is added at the end. A doubled brace is a plain one, as in ``str.format``; a single brace that
+    surrounds no name stays as it is.
 
     Args:
         first: The prompt of the first round.
         update: The prompt of later rounds; by default ``first``, if that was given.
-        sections: Markdown headings, each with what belongs in it, for ``{sections}``. An answer must have them.
-        existing: What ``{existing_summary_section}`` becomes when there is something in ``{existing_summary}``.
+        sections: Markdown headings, each with a description of its content, for ``{sections}``. An answer must have them.
+        existing: The text of ``{existing_summary_section}``, around ``{existing_summary}``.
 
     Raises:
-        ConfigurationError: If a placeholder is missing, or one is not known.
+        ConfigurationError: If a placeholder is missing or unknown.
 
     >>> terse = SummaryTemplate("Up to {max_summary_tokens} tokens.\n{existing_summary_section}{messages_text}")
     >>> terse.render("the record", max_summary_tokens=512)
@@ -94,10 +96,10 @@ class SummaryTemplate:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, update: str | os.PathLike[str] | None = None) -> SummaryTemplate:
-        """A template from a UTF-8 file, and one for later rounds from another.
+        """Read a template from a UTF-8 file, and the prompt of later rounds from another.
 
         Raises:
-            ConfigurationError: If a file cannot be read, or is no template.
+            ConfigurationError: If a file cannot be read, or is not a template.
         """
         first = _read_file(path)
         return cls(first) if update is None else cls(first, update=_read_file(update))
@@ -112,17 +114,17 @@ class SummaryTemplate:
         update_name: str | None = None,
         default: SummaryTemplate | None = None,
     ) -> SummaryTemplate:
-        """A template from an application's prompts.
+        """Load a template from an application's prompts.
 
         Args:
-            loader: What holds them.
-            category: Where to look.
+            loader: The application's prompt loader.
+            category: The prompts' category.
             name: The prompt of the first round, and of later ones unless ``update_name`` is given.
             update_name: The prompt of later rounds.
-            default: What to fall back on, prompt by prompt; the default template if not given.
+            default: The template for prompts that are missing; by default `default_template`.
 
         Raises:
-            ConfigurationError: If the loader raises, or what it gives is no template.
+            ConfigurationError: If the loader raises, or returns something that is not a template.
         """
         base = default_template() if default is None else default
         first = _loaded(loader, category, name, base.first)
@@ -132,7 +134,7 @@ class SummaryTemplate:
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """The headings an answer to its prompts has; none if the first prompt does not give ``{sections}``."""
+        """The headings that an answer must have; none if the first prompt does not hold ``{sections}``."""
         if "sections" not in _fields(self.first):
             return ()
         return tuple([line.lstrip("#").strip() for line in self.sections.splitlines() if line.startswith("#")])
@@ -146,13 +148,13 @@ class SummaryTemplate:
         focus: str | None = None,
         language: str | None = None,
     ) -> str:
-        """The prompt for one request.
+        """Return the prompt for one request.
 
         Args:
             messages_text: The record, fenced.
-            existing_summary: What was summarized before, fenced; ``None`` in the first round.
+            existing_summary: The earlier summary, fenced; ``None`` in the first round.
             max_summary_tokens: Tokens the answer may have.
-            focus: What to give room to.
+            focus: A topic to give most room to.
             language: The language to write in; ``None`` for the conversation's own.
         """
         prompt = self.first if existing_summary is None else self.update
@@ -174,12 +176,12 @@ class SummaryTemplate:
 
 
 def default_template() -> SummaryTemplate:
-    """The prompts and sections of `compaction.summarizers.prompts`."""
+    """Return the template with the prompts and sections of `compaction.summarizers.prompts`."""
     return SummaryTemplate()
 
 
 def as_template(template: SummaryTemplate | str | os.PathLike[str]) -> SummaryTemplate:
-    """A template itself, a prompt as a template, or the template in a file.
+    """Return the template itself, the template of a prompt, or the template in a file.
 
     Raises:
         ConfigurationError: If it is none of these.
@@ -190,7 +192,7 @@ def as_template(template: SummaryTemplate | str | os.PathLike[str]) -> SummaryTe
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
-    """The text with its placeholders filled, in one pass."""
+    """Return the text with its placeholders filled, in one pass."""
 
     def value(field: re.Match[str]) -> str:
         return values[field[1]] if field[1] else field[0][0]
@@ -202,7 +204,7 @@ def _read_file(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, TypeError) as error:
-        raise ConfigurationError(f"template {path!s}: cannot be read as UTF-8 text ({error}); name a file that can") from error
+        raise ConfigurationError(f"template {path!s}: cannot be read as UTF-8 text ({error}); name another file") from error
 
 
 def _loaded(loader: PromptLoader, category: str, name: str, default: str) -> str:
@@ -211,5 +213,5 @@ def _loaded(loader: PromptLoader, category: str, name: str, default: str) -> str
     except Exception as error:
         raise ConfigurationError(f"template {category}/{name}: its loader failed ({error!r}); pass the text itself") from error
     if not isinstance(text, str):
-        raise ConfigurationError(f"template {category}/{name}: its loader gave {type(text).__name__}; a template is a text")
+        raise ConfigurationError(f"template {category}/{name}: its loader returned {type(text).__name__}; a template is a text")
     return text

@@ -1,7 +1,7 @@
-"""A conversation as a text a summarizer may read: who said what, fenced as data, secrets taken out, in parts if it is long.
+"""Transcripts of a conversation for a model: who said what, fenced as data, secrets redacted, in parts if it is long.
 
-Each line that says who speaks holds a key, and so do the two lines around the whole. The key is a digest of the texts and
-occurs in none of them, so nothing that was said can end the record, open another, or pass for somebody else's words.
+Each line that names a speaker holds a key, and so do the two lines around the whole. The key is a digest of the texts and
+occurs in none of them, so no text can end the record, start another, or pass for somebody else's words.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Final
 
 import attrs
 
-from ..groups import MessageGroup
-from ..marks import read_mark
-from ..messages import Media, Message, Other, Reasoning, Text, ToolCall, ToolResult
+from ..index import MessageGroup, read_mark
+from ..messages import MediaPart, Message, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["Entry", "entries_of", "fenced", "record_key", "rendered", "sendable", "split_entries", "tokens_of"]
 
@@ -29,11 +28,11 @@ _CONTINUED: Final = ", continued"
 
 @attrs.frozen
 class Entry:
-    """What one speaker said, or one call or result.
+    """One entry of a transcript: what one speaker said, a call, or a result.
 
     Args:
-        speaker: Who or what it is, such as ``"user"`` or ``"result of read_file"``; one line.
-        text: What was said.
+        speaker: The speaker or source, such as ``"user"`` or ``"result of read_file"``; one line.
+        text: The text.
     """
 
     speaker: str
@@ -41,14 +40,14 @@ class Entry:
 
 
 def entries_of(groups: Iterable[MessageGroup], *, redact: Callable[[str], str]) -> list[Entry]:
-    """The conversation as entries, in order; O(its text).
+    """Return a conversation as entries, in order; O(its text).
 
-    Media are named and not shown; so are runs of 1,024 and more characters of encoded data. What the assistant thought is left
-    out, and it says so. Everything else is there to the last character.
+    A note takes the place of media, of encoded data of 1,024 characters or more, and of the assistant's reasoning. Everything
+    else is complete.
 
     Args:
-        groups: What is to be read.
-        redact: Takes the secrets out of a text.
+        groups: The groups to transcribe.
+        redact: Removes the secrets from a text.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Is it raining?"}], counter="chars/4")
@@ -60,7 +59,7 @@ def entries_of(groups: Iterable[MessageGroup], *, redact: Callable[[str], str]) 
 
 
 def sendable(text: str) -> str:
-    """The text without halves of characters, which cannot be sent."""
+    """Return the text without lone surrogates, which cannot be sent."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -78,7 +77,7 @@ def _without_encoded(text: str) -> str:
 
 
 def _group_entries(group: MessageGroup) -> Iterator[Entry]:
-    """What stands in a group; calls of one group are numbered if there are several, so that each result finds its own."""
+    """Yield a group's entries; if it has several calls, they are numbered so that each result can be matched."""
     calls = [call for message in group.messages for call in message.tool_calls()]
     titles = {
         call.id: f"{_line(call.name)} (call {number})" if len(calls) > 1 else _line(call.name)
@@ -96,7 +95,7 @@ def _message_entries(message: Message, titles: dict[str, str]) -> Iterator[Entry
         return
     spoken: list[str] = []
     for part in message.parts:
-        if isinstance(part, ToolCall | ToolResult):
+        if isinstance(part, ToolCallPart | ToolResultPart):
             if spoken:
                 yield Entry(speaker, "\n".join(spoken))
                 spoken = []
@@ -107,29 +106,29 @@ def _message_entries(message: Message, titles: dict[str, str]) -> Iterator[Entry
         yield Entry(speaker, "\n".join(spoken))
 
 
-def _call_entry(part: ToolCall | ToolResult, titles: dict[str, str]) -> Entry:
-    if isinstance(part, ToolCall):
+def _call_entry(part: ToolCallPart | ToolResultPart, titles: dict[str, str]) -> Entry:
+    if isinstance(part, ToolCallPart):
         return Entry(f"assistant calls {titles.get(part.id, _line(part.name))}", part.arguments)
     media = [_described(medium) for medium in part.media]
     return Entry(f"result of {titles.get(part.call_id, 'a call')}", "\n".join(filter(None, [part.text, *media])))
 
 
-def _described(part: Text | Reasoning | Media | Other) -> str:
-    if isinstance(part, Reasoning):
+def _described(part: TextPart | ReasoningPart | MediaPart | OtherPart) -> str:
+    if isinstance(part, ReasoningPart):
         return f"[thoughts left out: {len(part.text):,} characters]" if part.text else ""
-    if isinstance(part, Media):
+    if isinstance(part, MediaPart):
         size = f", {part.size_bytes:,} bytes" if part.size_bytes else ""
         return f"[{_line(part.kind)}{size}, not shown]"
     return part.text
 
 
 def _line(name: str) -> str:
-    """A name on one short line, whatever it holds."""
+    """Return a name on one short line."""
     return " ".join(name.split())[:_NAME_CHARS] or "unnamed"
 
 
 def record_key(texts: Iterable[str]) -> str:
-    """Eight hexadecimal digits that occur in none of the texts; the same for the same texts. O(their characters).
+    """Return eight hexadecimal digits that occur in none of the texts; the same for the same texts. O(their characters).
 
     >>> record_key(["hello"]) == record_key(["hello"]) != record_key(["hello "])
     True
@@ -147,12 +146,12 @@ def record_key(texts: Iterable[str]) -> str:
 
 
 def rendered(entries: Iterable[Entry], key: str) -> str:
-    """Entries as a text: each under a line that holds the key."""
+    """Return entries as a text, each under a line that holds the key."""
     return "\n\n".join([f"[{key} {entry.speaker}]\n{entry.text}" for entry in entries])
 
 
 def fenced(text: str, key: str, *, tag: str) -> str:
-    """A text between two lines that cannot occur in it.
+    """Return a text between two lines that cannot occur in it.
 
     >>> print(fenced("a word", "5f1c09ab", tag="record"))
     <record 5f1c09ab>
@@ -163,19 +162,19 @@ def fenced(text: str, key: str, *, tag: str) -> str:
 
 
 def tokens_of(entries: Iterable[Entry], count: Callable[[str], int]) -> int:
-    """Tokens the entries take, with the lines over them."""
+    """Return the tokens of the entries, with the lines above them."""
     return sum(count(entry.text) + _HEADER_TOKENS for entry in entries)
 
 
 def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], int]) -> list[tuple[Entry, ...]]:
-    """The entries in parts of at most so many tokens each, in order, all of them; a long entry is parted at the end of a line.
+    """Split entries, in order, into parts of at most that many tokens; a long entry is split at the end of a line.
 
     Cost: O(their text), each counted about twice.
 
     Args:
-        entries: What is to be read.
-        tokens: Tokens of a part; above what the line over an entry takes.
-        count: Tokens of a text.
+        entries: The entries.
+        tokens: Tokens of a part; more than the line above an entry takes.
+        count: Counts the tokens of a text.
 
     >>> parts = split_entries([Entry("user", "one two " * 100)], 60, lambda text: len(text) // 4)
     >>> len(parts), parts[-1][0].speaker
@@ -195,7 +194,7 @@ def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], 
 
 
 def _pieces(entry: Entry, tokens: int, room: int, count: Callable[[str], int]) -> Iterator[tuple[Entry, int]]:
-    """The entry, or what it has to be cut into, each with its tokens; the first piece fills ``room`` if that is worth while."""
+    """Yield the entry, or its pieces, each with its tokens; the first piece fills ``room`` if that is large enough."""
     text, total = entry.text, count(entry.text)
     if total + _HEADER_TOKENS <= tokens:
         yield entry, total + _HEADER_TOKENS
@@ -214,10 +213,10 @@ def _pieces(entry: Entry, tokens: int, room: int, count: Callable[[str], int]) -
 
 
 def _line_end(text: str, start: int, end: int) -> int:
-    """A place near ``end``, in the last quarter, where a paragraph, a line, a sentence or a word ends."""
+    """Return a place in the last quarter before ``end`` where a paragraph, a line, a sentence or a word ends."""
     least = end - (end - start) // 4
-    for seam in ("\n\n", "\n", ". ", " "):
-        place = text.rfind(seam, least, end)
+    for separator in ("\n\n", "\n", ". ", " "):
+        place = text.rfind(separator, least, end)
         if place >= 0:
-            return place + len(seam)
+            return place + len(separator)
     return end

@@ -1,4 +1,4 @@
-"""How a strategy's cost grows with the conversation, in one line; nothing here says how fast is fast enough."""
+"""A benchmark of a strategy: its CPU time on conversations of several sizes, as a table, without a pass mark."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import Any
 import anyio
 import attrs
 
-from ..context import RunContext
 from ..errors import ConfigurationError
 from ..formats import MessageFormat, openai_chat
-from ..index import MessageIndex
+from ..index import MessageIndex, RunContext
 from ..run import run
 from ..strategies import StrategyLike, as_strategy
 from ..tokens import TokenCounter
@@ -27,17 +26,17 @@ __all__ = ["Benchmark", "BenchmarkRow", "benchmark_strategy"]
 
 @attrs.frozen(kw_only=True)
 class BenchmarkRow:
-    """What one size cost.
+    """The measurements for one conversation size.
 
     Args:
         messages: Messages in the conversation.
         tokens_before: Tokens before the run.
-        tokens_after: Tokens after it.
-        edits: Edits it made.
+        tokens_after: Tokens after the run.
+        edits: Edits of the run.
         read_seconds: CPU seconds to read the conversation into an index.
         run_seconds: CPU seconds of the run itself.
-        growth: How much longer the run takes for ten times the messages, going by the size before; 10 is linear. ``None`` for
-            the first size, and where a time was too short to see.
+        growth: How many times longer the run takes with ten times the messages, estimated from the previous size; 10 is
+            linear. ``None`` for the first size, and if a time was too short to measure.
     """
 
     messages: int
@@ -51,11 +50,11 @@ class BenchmarkRow:
 
 @attrs.frozen
 class Benchmark:
-    """What `benchmark_strategy` measured; ``str()`` shows it as a table.
+    """The measurements of `benchmark_strategy`; ``str()`` shows them as a table.
 
     Args:
         strategy: The strategy's name.
-        rows: One for each size, in the order given.
+        rows: One row per size, in the order given.
     """
 
     strategy: str
@@ -87,19 +86,20 @@ def benchmark_strategy(
     repeats: int = 3,
     clock: Callable[[], float] = time.process_time,
 ) -> Benchmark:
-    """Measure a strategy, sync or async, on conversations of several sizes: the best of a few runs, the garbage collector off.
+    """Measure a strategy, sync or async, on conversations of several sizes.
 
-    A strategy whose trigger does not fire costs nothing; the table's tokens and edits show whether it did anything.
+    Each size shows the fastest of a few runs, with the garbage collector off. A strategy whose trigger does not fire costs
+    nothing; the tokens and edits show whether it did anything.
 
     Args:
         strategy: A strategy, a pipeline or a plain function.
         sizes: Numbers of messages, each > 0.
-        conversation: Makes a conversation of so many messages; ``None`` for `agent_session`.
-        format: The wire format of what it makes, or in which the session is written; ``None`` to look.
-        counter: A token counter or the name of one; the default costs next to nothing.
-        context: What the strategy may know besides.
-        repeats: Runs for each size, >= 1, each on a fresh index.
-        clock: Seconds; by default CPU time of this process.
+        conversation: Returns a conversation of a given number of messages; ``None`` for `agent_session`.
+        format: The wire format of these conversations; ``None`` to detect it, and OpenAI chat for `agent_session`.
+        counter: A token counter or the name of one; the default is very fast.
+        context: The run context, such as the window.
+        repeats: Runs per size, >= 1, each on a new index.
+        clock: Returns seconds; by default the CPU time of this process.
 
     Raises:
         ConfigurationError: If a size or ``repeats`` is out of range.
@@ -110,7 +110,7 @@ def benchmark_strategy(
     [True, True]
     """
     if repeats < 1 or any(size < 1 for size in sizes):
-        raise ConfigurationError(f"benchmark_strategy(sizes={list(sizes)}, repeats={repeats}): whole numbers above 0")
+        raise ConfigurationError(f"benchmark_strategy(sizes={list(sizes)}, repeats={repeats}): all must be integers above 0")
     read = partial(MessageIndex, counter=counter, format=format, context=context)
     rows: list[BenchmarkRow] = []
     for size in sizes:
@@ -134,7 +134,7 @@ async def _timed(
     with _uncollected():
         start = clock()
         index = read(messages)
-        known = clock()
+        read_at = clock()
         result = await run(index, strategy)
         end = clock()
     return BenchmarkRow(
@@ -142,15 +142,15 @@ async def _timed(
         tokens_before=result.before.tokens,
         tokens_after=result.after.tokens,
         edits=len(result.edits),
-        read_seconds=known - start,
-        run_seconds=end - known,
+        read_seconds=read_at - start,
+        run_seconds=end - read_at,
         growth=None,
     )
 
 
 @contextmanager
 def _uncollected() -> Generator[None]:
-    """With nothing left to collect, and no collecting meanwhile."""
+    """Collect garbage once, then keep the collector off."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -162,7 +162,7 @@ def _uncollected() -> Generator[None]:
 
 
 def _growth(smaller: BenchmarkRow, larger: BenchmarkRow) -> float | None:
-    """The factor for ten times the messages that the factor between these two sizes amounts to."""
+    """Return the factor for ten times the messages, extrapolated from the factor between two sizes."""
     if larger.messages <= smaller.messages or not smaller.run_seconds > 0 or not larger.run_seconds > 0:
         return None
     decades = math.log10(larger.messages / smaller.messages)

@@ -1,11 +1,12 @@
-"""A Hypothesis strategy for conversations; Hypothesis itself is loaded when it is asked for."""
+"""A Hypothesis strategy for conversations; Hypothesis is imported only when it is called."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompactionError, ConfigurationError
-from ..formats import MessageFormat, convert, openai_chat, resolve
+from ..formats import MessageFormat, openai_chat, resolve
+from .samples import convert_sample
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -14,18 +15,18 @@ __all__ = ["MissingHypothesis", "conversations"]
 
 
 class MissingHypothesis(CompactionError, ImportError):
-    """Hypothesis is not installed; ``pip install hypothesis``, or use `sample_conversations`."""
+    """Hypothesis is not installed. Run ``pip install hypothesis``, or use `sample_conversations`."""
 
 
 def conversations(
     *, valid: bool = True, pending: bool = False, max_size: int = 12, format: MessageFormat | str = openai_chat
 ) -> SearchStrategy[list[dict[str, Any]]]:
-    """Conversations in OpenAI's chat format, of every shape the format has, small ones first; or these in another format.
+    """Return a Hypothesis strategy for conversations of every shape of OpenAI's chat format, or these in another format.
 
-    Among them: developer messages and several system messages, an assistant that begins, several messages of one role in a
-    row, string and list contents with images, sounds, files and refusals, parallel and custom calls, the legacy
-    ``function_call``, ids used again, reasoning in every field and alone, names, unknown fields, empty texts, scripts and
-    halves of signs, earlier summaries, and one object that is in the list twice.
+    They contain developer messages and several system messages, an assistant that begins, several messages of one role in a
+    row, string and list contents with images, audio, files and refusals, parallel and custom calls, the legacy
+    ``function_call``, reused ids, reasoning in every field and alone, names, unknown fields, empty texts, several scripts,
+    lone surrogates, earlier summaries, and one object that is in the list twice.
 
     Args:
         valid: Whether `validate` accepts all of them. If not, some are as real logs are: results late, missing, orphan,
@@ -33,11 +34,11 @@ def conversations(
         pending: Whether some end with calls that wait for results, which `validate` calls ``pending-call`` and nothing else.
         max_size: At most so many exchanges, >= 1; a call with its results is one.
         format: The wire format they are written in. In another than chat completions they are what `convert` makes of these:
-            nothing in them is signed or known to a provider by an id.
+            nothing in them is signed or known to a provider by an id. In a format of your own they are texts alone.
 
     Raises:
         ConfigurationError: If ``max_size`` is below 1.
-        UnknownFormat: If the format is none of this package's.
+        UnknownFormat: If no format has that name.
         MissingHypothesis: If Hypothesis is not installed.
 
     >>> from hypothesis import find
@@ -45,9 +46,9 @@ def conversations(
     [{'role': 'user', 'content': 'Fine.'}]
     """
     if max_size < 1:
-        raise ConfigurationError(f"conversations(max_size={max_size}): a whole number >= 1")
+        raise ConfigurationError(f"conversations(max_size={max_size}): it must be an integer >= 1")
     try:
-        from .shapes import conversation, damaged
+        from .message_shapes import conversation, damaged
     except ModuleNotFoundError as error:
         raise MissingHypothesis(
             "conversations: hypothesis is not installed; pip install hypothesis, or use sample_conversations"
@@ -56,11 +57,10 @@ def conversations(
     drawn = whole if valid else damaged(whole)
     if target is openai_chat:
         return drawn
-    convert([], to=target, format=openai_chat)  # an unknown format is an error now, not when something is drawn
-    written = drawn.map(lambda messages: convert(messages, to=target, format=openai_chat).messages)
-    return written.filter(lambda messages: _fits(target, messages, pending)) if valid else written
+    there = drawn.map(lambda messages: convert_sample(messages, target))
+    return there.filter(lambda messages: _fits(target, messages, pending)) if valid else there
 
 
 def _fits(format: MessageFormat, messages: list[Any], pending: bool) -> bool:
-    """Whether it is valid here too: the first call may be misplaced where a conversation has to begin with the user."""
+    """Return whether a converted conversation is valid too; in some formats it must begin with the user."""
     return all(pending and problem.rule == "pending-call" for problem in format.validate(messages))

@@ -1,4 +1,4 @@
-"""The laws a strategy is held to, and the error that says one is broken."""
+"""The laws that every strategy must keep, and the error for a broken one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["LAWS", "LawBroken"]
 
 LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
-    2: "A group is kept, dropped, replaced or rewritten whole; no call is parted from its results.",
+    2: "A group is kept, dropped, replaced or rewritten whole; no call is separated from its results.",
     3: "A kept message that no rewrite names is the same object, in order; system first; the last user message survives.",
     4: "Included tokens never grow over a run.",
     5: (
-        "Running again with nothing new, after a run without failures, changes nothing; also when the output is read anew. "
-        "A few runs may each do more, then nothing, on a list that its format refuses or that reads anew as other groups."
+        "Running again with nothing new, after a run without failures, changes nothing, also on an index of the output. "
+        "If the list is invalid in its format, or its output is read as other groups, this holds after a few runs."
     ),
     7: "Same input, same output; the caller's list and messages stay as they are.",
     9: "Rolling back every edit gives back the original conversation, metrics included.",
@@ -29,11 +29,11 @@ _SHOWN_CHARS: Final = 120
 
 
 class LawBroken(CompactionError, AssertionError):
-    """A strategy or trigger breaks a law; the text shows how, on as small a conversation as could be found.
+    """A strategy or trigger breaks a law; the text shows how, on the smallest conversation found.
 
     Attributes:
         law: The law's number in `LAWS`; 0 for the contract of a trigger.
-        what: What was seen.
+        what: How the law is broken.
         messages: A conversation that shows it.
     """
 
@@ -51,7 +51,7 @@ class LawBroken(CompactionError, AssertionError):
 
 
 def _brief(value: Any) -> Any:
-    """The value with its long texts cut, to be looked at; the error holds the whole."""
+    """Return the value with long texts shortened for display."""
     if isinstance(value, str) and len(value) > _SHOWN_CHARS:
         return f"{value[:_SHOWN_CHARS]}... ({len(value):,} characters)"
     if isinstance(value, Mapping):

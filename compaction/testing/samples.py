@@ -1,6 +1,6 @@
-"""Conversations to try things on where Hypothesis is not at hand: a few small ones of every shape, and long ones of any length.
+"""Sample conversations that need no Hypothesis: a few small ones of every shape, and agent sessions of any length.
 
-They are the same on every call, but new objects each time, so that a test may change them.
+They are equal on every call, but new objects each time, so a test may change them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import copy
 from typing import Any, Final
 
 from ..errors import ConfigurationError
-from ..formats import MessageFormat, convert, openai_chat
-from ..marks import marked
+from ..formats import FORMATS, MessageFormat, convert, openai_chat, resolve
+from ..index import marked
+from ..messages import Message
 
-__all__ = ["agent_session", "sample_conversations"]
+__all__ = ["agent_session", "convert_sample", "sample_conversations"]
 
 _LINE: Final = "def handler(request): return respond(request.path, 200)  # line {}\n"
 _PICTURE: Final = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png", "detail": "low"}}
@@ -21,30 +22,31 @@ _FILE: Final = {"type": "file", "file": {"file_id": "file_1"}}
 
 
 def agent_session(messages: int, *, lines: int = 12, format: MessageFormat | str = openai_chat) -> list[dict[str, Any]]:
-    """A coding agent's session: a system message, then turns of a question, four tool calls with their results, and an answer.
+    """Return a coding agent's session: a system message, then turns of a question, four tool calls with results, and an answer.
 
     Args:
-        messages: How many messages, >= 0; the session is cut there, so it may end with a call that waits for its result.
+        messages: Number of messages, >= 0; the session is cut there, so it may end with a call without a result.
         lines: Lines of each tool result, >= 0, about 17 tokens each; every fifth result repeats an earlier one.
-        format: The wire format it is written in: chat completions, or what `convert` makes of them.
+        format: The wire format it is written in: chat completions, or what `convert` makes of them. In a format of your own
+            it is the texts alone, which are fewer messages.
 
     Raises:
         ConfigurationError: If a number is below 0.
-        UnknownFormat: If it is none of this package's.
+        UnknownFormat: If no format has that name.
 
     >>> [message["role"] for message in agent_session(5)]
     ['system', 'user', 'assistant', 'tool', 'assistant']
     """
     if messages < 0 or lines < 0:
-        raise ConfigurationError(f"agent_session({messages}, lines={lines}): numbers >= 0")
+        raise ConfigurationError(f"agent_session({messages}, lines={lines}): both must be >= 0")
     session: list[dict[str, Any]] = [_says("system", "You fix bugs. Read before you write.")]
     while len(session) < messages:
         session += _turn(len(session), lines)
-    return convert(session[:messages], to=format, format=openai_chat).messages
+    return convert_sample(session[:messages], format)
 
 
 def _turn(place: int, lines: int) -> list[dict[str, Any]]:
-    """One turn of a session, its ids and texts told apart by where it starts."""
+    """Return one turn of a session; its ids and texts contain the place where it starts."""
     turn = [_says("user", f"Request {place} fails with a timeout. Find out why.")]
     for step in range(4):
         call = f"call_{place}_{step}"
@@ -55,21 +57,40 @@ def _turn(place: int, lines: int) -> list[dict[str, Any]]:
 
 
 def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list[dict[str, Any]]]:
-    """Conversations of every shape a strategy may meet: valid ones, then such as real logs hold and a provider would refuse.
+    """Return conversations of every shape a strategy may meet: valid ones, then invalid ones as in real logs.
 
     Args:
-        format: The wire format they are written in: chat completions, or what `convert` makes of them.
+        format: The wire format they are written in: chat completions, or what `convert` makes of them. In a format of your own
+            they are texts alone; pass conversations with calls to a check yourself.
 
     Raises:
-        UnknownFormat: If it is none of this package's.
+        UnknownFormat: If no format has that name.
 
     >>> from compaction import validate
     >>> [len(validate(conversation)) for conversation in sample_conversations()]
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
     """
-    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _says_little(), _unicode()]
+    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _empty_texts(), _unicode()]
     samples = copy.deepcopy([*valid, _waiting(), *_broken()])
-    return [convert(each, to=format, format=openai_chat).messages for each in samples]
+    return [convert_sample(each, format) for each in samples]
+
+
+def convert_sample(messages: list[dict[str, Any]], format: MessageFormat | str) -> list[Any]:
+    """Return chat messages in another format; in one that `convert` does not know, the texts that may follow one another."""
+    target = resolve(format)
+    if target.name in {known.name for known in FORMATS}:
+        return convert(messages, to=target, format=openai_chat).messages
+    said: list[Message] = []
+    before: Message | None = None
+    for message in map(openai_chat.read, messages):
+        role = "system" if message.is_system else "user" if message.role == "user" else "assistant"
+        made = target.new(role, message.text)
+        if target.acceptable(made) is None and target.follows(before, made):
+            said.append(made)
+            before = made if before is not None or not made.is_system else None
+    while said and not target.follows(said[-1], None):
+        said.pop()
+    return [message.raw for message in said]
 
 
 def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:
@@ -77,7 +98,7 @@ def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def _calls(*calls: tuple[str, str, str], **fields: Any) -> dict[str, Any]:
-    """An assistant message with calls: id, tool, arguments."""
+    """Return an assistant message with calls, each given as id, tool and arguments."""
     entries = [{"id": id, "type": "function", "function": {"name": name, "arguments": text}} for id, name, text in calls]
     return {"role": "assistant", "content": None, "tool_calls": entries, **fields}
 
@@ -87,7 +108,7 @@ def _result(call: str, content: Any) -> dict[str, Any]:
 
 
 def _chat() -> list[dict[str, Any]]:
-    """A plain chat of twelve turns with several instructions, one in the middle, and one object that is in the list twice."""
+    """Return a chat of twelve turns with several instructions, one in the middle, and one object that is in the list twice."""
     chat = [_says("developer", "Answer briefly."), _says("system", "The user is called Kim.", name="setup")]
     for turn in range(12):
         chat += [
@@ -99,7 +120,7 @@ def _chat() -> list[dict[str, Any]]:
 
 
 def _tools() -> list[dict[str, Any]]:
-    """Parallel, custom and legacy calls, ids used again, results in another order."""
+    """Return parallel, custom and legacy calls, reused ids, and results in another order."""
     custom = {"id": "call_2", "type": "custom", "custom": {"name": "shell", "input": "ls -la"}}
     parallel = _calls(("call_1", "search", '{"q": "tea"}'))
     parallel["tool_calls"].append(custom)
@@ -119,7 +140,7 @@ def _tools() -> list[dict[str, Any]]:
 
 
 def _mixed() -> list[dict[str, Any]]:
-    """Lists of parts with images, sounds, files and refusals, and several messages of one role in a row."""
+    """Return lists of parts with images, audio, files and refusals, and several messages of one role in a row."""
     photo = _result("call_1", [{"type": "text", "text": "A screenshot"}, _PICTURE])
     return [
         _says("assistant", "Welcome."),
@@ -136,28 +157,28 @@ def _mixed() -> list[dict[str, Any]]:
 
 
 def _thinking() -> list[dict[str, Any]]:
-    """Reasoning in every place it can have, alone in messages too."""
+    """Return messages with reasoning in every possible field, also on its own."""
     alone = _says("assistant", "", reasoning="It might rain. " * 20)
     calling = _calls(("call_1", "weather", "{}"), reasoning_details=[{"type": "reasoning.text", "text": "I look it up. " * 20}])
     said = _says("assistant", [{"type": "thinking", "thinking": "Rain. " * 20}, {"type": "text", "text": "Take a coat."}])
     turn = [_says("user", "A coat?"), alone, calling, _result("call_1", "rain"), _says("assistant", "", thinking="So."), said]
-    return [*turn, *_says_little(), _says("assistant", "Yes.", reasoning_content="The newest. " * 9), _says("user", "Fine.")]
+    return [*turn, *_empty_texts(), _says("assistant", "Yes.", reasoning_content="The newest. " * 9), _says("user", "Fine.")]
 
 
 def _compacted() -> list[dict[str, Any]]:
-    """What an earlier run left: a summary at the start, a collapsed tool group later."""
+    """Return the result of an earlier run: a summary at the start, a collapsed tool group later."""
     summary = _says("user", marked("Kim plans a trip. " * 40, by="Summarization", round=2))
     collapsed = _says("assistant", marked("[Tool results]\nsearch(trains) -> three", by="ToolResult"))
     return [_says("system", "s"), summary, collapsed, *agent_session(40)[1:]]
 
 
-def _says_little() -> list[dict[str, Any]]:
-    """Texts with nothing in them."""
+def _empty_texts() -> list[dict[str, Any]]:
+    """Return messages with empty texts."""
     return [_says("user", ""), _says("assistant", ""), _says("user", [{"type": "text", "text": ""}])]
 
 
 def _unicode() -> list[dict[str, Any]]:
-    """Scripts, signs of several code points, and halves of a sign."""
+    """Return texts in several scripts, with characters of several code points, and with lone surrogates."""
     texts = [
         "안녕하세요, 오늘 서울 날씨는 어때요?",
         "👩‍👩‍👧‍👦" * 20,
@@ -169,12 +190,12 @@ def _unicode() -> list[dict[str, Any]]:
 
 
 def _waiting() -> list[dict[str, Any]]:
-    """A session that stops while one of two calls still runs."""
+    """Return a session that ends while one of two calls is still running."""
     return [*agent_session(24), _says("user", "Both."), _calls(("a", "f", "{}"), ("b", "g", "{}")), _result("b", "done " * 50)]
 
 
 def _broken() -> list[list[dict[str, Any]]]:
-    """Late, missing, orphan and repeated results, ids used twice at once, messages without content."""
+    """Return conversations with late, missing, orphan and repeated results, duplicate ids, or messages without content."""
     ask, end = _says("user", "Go on. " * 20), [_says("assistant", "Done."), _says("user", "Good.")]
     call, answer = _calls(("call_1", "f", "{}")), _result("call_1", "18 degrees " * 40)
     late = [ask, call, _says("user", "Are you there?"), answer, *end]

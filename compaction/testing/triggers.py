@@ -1,4 +1,4 @@
-"""The contract of a trigger, as one call: it answers, always the same, and changes nothing.
+"""The check that a trigger keeps its contract: it returns a bool, always the same, and changes nothing.
 
 >>> from compaction.triggers import has_tool_calls, tokens_exceed
 >>> check_trigger(tokens_exceed(500) & ~has_tool_calls)
@@ -10,9 +10,8 @@ import pickle
 from collections.abc import Iterable
 from typing import Any
 
-from ..context import RunContext
 from ..formats import MessageFormat, openai_chat
-from ..index import MessageIndex
+from ..index import MessageIndex, RunContext
 from ..tokens import TokenCounter
 from ..triggers import Trigger, TriggerLike, as_trigger
 from .laws import LawBroken
@@ -29,20 +28,20 @@ def check_trigger(
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
 ) -> None:
-    """Check that a trigger, or a plain function as one, is a pure condition on an index; its cost is not checked.
+    """Check that a trigger, or a plain function used as one, is a pure condition on an index; its cost is not checked.
 
-    Called with an index it gives a bool, the same one each time, leaves the index as it is, and ``~`` negates it. A `Trigger`
-    also equals what it is pickled to, has one ``repr`` with it, and explains itself.
+    Called with an index it must return the same bool each time and not change the index, and ``~`` must negate it. A
+    `Trigger` must also equal its unpickled copy, have the same ``repr`` as it, and explain itself.
 
     Args:
         trigger: A trigger or a plain function.
         messages: One conversation; ``None`` for all of `sample_conversations` and the empty one.
         counter: A token counter or the name of one.
-        format: The wire format of ``messages``, or which one the samples are written in; ``None`` to look.
-        context: What the trigger may know besides; by default a window of 8,000 tokens and a time.
+        format: The wire format of ``messages`` or of the samples; ``None`` to detect it, and OpenAI chat for the samples.
+        context: The run context; by default a window of 8,000 tokens and a time.
 
     Raises:
-        LawBroken: If it does not hold.
+        LawBroken: If the trigger breaks the contract.
         Exception: Whatever the trigger raises.
     """
     context = RunContext(window=8_000, now=0.0) if context is None else context
@@ -58,13 +57,13 @@ def _wrong_answer(trigger: TriggerLike, index: MessageIndex) -> str | None:
     before = _state(index)
     answer: object = trigger(index)
     if not isinstance(answer, bool):
-        return f"gives {answer!r}, which is no bool"
+        return f"returns {answer!r}, which is not a bool"
     if trigger(index) != answer:
-        return f"says {answer}, and something else when asked again"
+        return f"returns {answer}, then something else for the same index"
     if (~as_trigger(trigger))(index) == answer:
-        return f"says {answer}, and so does its negation"
+        return f"returns {answer}, and so does its negation"
     if _state(index) != before:
-        return "changes the index it is asked about"
+        return "changes the index"
     return None
 
 
@@ -74,16 +73,16 @@ def _state(index: MessageIndex) -> object:
 
 def _wrong_value(trigger: Trigger, index: MessageIndex) -> str | None:
     try:
-        twin = pickle.loads(pickle.dumps(trigger))  # what was pickled here, from nowhere else
+        twin = pickle.loads(pickle.dumps(trigger))  # pickled in this line, not foreign data
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         return f"cannot be pickled ({error}); build it from classes and functions at the top of a module"
     if twin != trigger or hash(twin) != hash(trigger):
-        return "is not equal to what it is pickled to; make it a frozen value"
+        return "is not equal to its unpickled copy; make it a frozen value"
     if repr(twin) != repr(trigger):
-        return f"prints otherwise after it was pickled: {twin!r}"
+        return f"has another repr after pickling: {twin!r}"
     if twin(index) != trigger(index):
-        return "answers otherwise after it was pickled"
+        return "returns something else after pickling"
     words: object = trigger.explain(index)
     if not isinstance(words, str) or not words:
-        return f"explains itself with {words!r}, which are no words"
+        return f"explains itself with {words!r}, which is not a non-empty text"
     return None

@@ -1,4 +1,4 @@
-"""Counting tokens: of a text, of a message, and against what the provider reported.
+"""Token counters for texts and messages, and the usage that providers report.
 
 >>> from compaction.tokens import counter
 >>> counter("chars/4").count_text("How long is this?")

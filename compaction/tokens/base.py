@@ -1,4 +1,4 @@
-"""What a token counter is: three members, so that any tokenizer can be one.
+"""The token counter protocol: three members, so that any tokenizer can implement it.
 
 >>> from compaction.tokens import counter
 >>> class Words:
@@ -18,18 +18,18 @@ __all__ = ["TokenCounter"]
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Counts the tokens of one text; messages are measured by `MessageMeter`, which adds what a provider puts around them."""
+    """Counts the tokens of one text; `MessageMeter` measures messages and adds what a provider puts around them."""
 
     @property
     def name(self) -> str:
-        """What counts are remembered under: two counters of one name give the same count for every text."""
+        """The name that counts are remembered under: counters of one name give the same count for every text."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether a text gets the count its encoding defines. It says nothing about messages: no provider publishes those."""
+        """Whether a text gets the count that its encoding defines; for messages no provider publishes one."""
         ...
 
     def count_text(self, text: str) -> int:
-        """Tokens of ``text``: 0 for the empty text, never negative; a special token's name counts as the plain text it is."""
+        """Return the tokens of ``text``: 0 for the empty text, never negative; a special token's name counts as plain text."""
         ...

@@ -1,9 +1,9 @@
-"""What a provider puts around the texts of a message, in tokens.
+"""The tokens that a provider puts around the texts of a message, and those of images, sounds, videos and files.
 
-Providers publish next to none of this; every figure here is measured or quoted, and whoever knows better passes other
-numbers. Of 33 recorded gpt-4o requests without tools, three tokens a message, one for its role and three for the reply give the
-reported prompt of 32 exactly. gpt-5 and o3-mini always reported one less: their reply costs two. Tools cost more than they
-show (gpt-5-mini reports 80 tokens that no message holds), so reported usage should anchor the total: `UsageAnchor`.
+Providers publish little of this; every figure here is measured or quoted, and every one can be replaced. For 32 of 33 recorded
+gpt-4o requests without tools, three tokens a message, one for its role and three for the reply give exactly the reported
+prompt. gpt-5 and o3-mini always reported one less: their reply costs two. Tools cost more than they show (gpt-5-mini reports
+80 tokens that no message holds), so anchor the total to reported usage: `UsageAnchor`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from ..checks import count
-from ..messages import Media
+from ..messages import MediaPart
 
 __all__ = ["ChatCosts"]
 
@@ -26,24 +26,24 @@ def _tokens(default: int) -> int:
 
 @attrs.frozen(kw_only=True)
 class ChatCosts:
-    """Tokens that come on top of the texts; the defaults are gpt-4o's.
+    """Tokens that are added to those of the texts; the defaults are gpt-4o's.
 
     Args:
-        per_message: Around each message. Measured as above.
-        per_role: Its role, one token for every role in use. Measured as above.
-        per_name: Around a participant's name, besides the name's own tokens. OpenAI's published counting recipe.
-        per_call: Around a tool call, besides its name and arguments. Its id is not counted as text: nothing shows that it
-            reaches the model, and random letters would cost twenty tokens.
-        per_result: Around a tool result. With ``per_call`` the 7 tokens by which the recipe fell short on each of four
-            recorded gpt-4o exchanges with a tool call; how they divide between the two is our choice.
-        reply: Once a request, for the start of the reply. Not part of any message.
+        per_message: Around each message; measured as above.
+        per_role: For the role, one token for every role in use; measured as above.
+        per_name: Around a participant's name, besides the name's own tokens; OpenAI's published counting recipe.
+        per_call: Around a tool call, besides its name and arguments. The id is not counted: nothing shows that it reaches
+            the model, and random letters would cost twenty tokens.
+        per_result: Around a tool result. Together with ``per_call``, the 7 tokens that the recipe lacked for each of four
+            recorded gpt-4o exchanges with a tool call; how to divide them is our choice.
+        reply: For the start of the reply, once a request; not part of any message.
         image: An image of unknown size: 1024 x 1024 on gpt-4o is four tiles of 170 and a base of 85 (secondary sources).
         image_low: An image sent with ``detail: "low"``: the base alone.
         audio: A sound of unknown length: one minute at a token every 100 ms (OpenAI, "Managing costs" of the Realtime API).
         video: A film of unknown length: one minute at 263 tokens a second, Gemini's rate; OpenAI and Anthropic take none.
         file: A document of unknown length: one page at about 7,000 tokens for three (Anthropic, "PDF support").
 
-    >>> ChatCosts().media(Media("image", detail="low")), ChatCosts().media(Media("image"))
+    >>> ChatCosts().media(MediaPart("image", detail="low")), ChatCosts().media(MediaPart("image"))
     (85, 765)
     """
 
@@ -59,8 +59,8 @@ class ChatCosts:
     video: int = _tokens(15_780)
     file: int = _tokens(2_333)
 
-    def media(self, part: Media) -> int:
-        """Tokens of an image, a sound, a video or a file, by kind and detail; its data is never tokenized."""
+    def media(self, part: MediaPart) -> int:
+        """Return the tokens of an image, a sound, a video or a file, by kind and detail; its data is never tokenized."""
         if part.kind == "image":
             return self.image_low if part.detail == "low" else self.image
         if part.kind == "audio":
@@ -69,15 +69,15 @@ class ChatCosts:
 
     @classmethod
     def for_model(cls, model: str) -> ChatCosts:
-        """The costs of a model's family, by its name; gpt-4o's for a name that belongs to none.
+        """Return the costs of a model's family, by the model's name; gpt-4o's if the name is not known.
 
         Args:
-            model: As sent to the provider, with or without a provider's prefix.
+            model: The name sent to the provider, with or without a provider's prefix.
 
         Sources: gpt-5 and o-series, measured as above. Claude images: at most about 1,600 tokens, above which they are scaled
         down (Anthropic, "Vision"; newer models take more). Gemini 3: 1,120 an image and 560 a page at its default resolution;
         earlier Gemini: 258 a tile or page; sound 32 tokens a second (Google, "Media resolution", "Understand and count
-        tokens"). Per-message figures of these are not known, and stay gpt-4o's.
+        tokens"). Their per-message figures are not known; gpt-4o's are used.
 
         >>> ChatCosts.for_model("openai/gpt-5-mini").reply
         2

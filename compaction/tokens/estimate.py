@@ -1,21 +1,22 @@
-"""Tokens from byte classes: what is left when no vocabulary is on the machine, and much nearer than characters divided by four.
+"""An estimate of tokens from byte classes, for machines without a vocabulary; much closer than characters divided by four.
 
-Every byte of the UTF-8 text falls into one of 17 classes (lower case, digit, the first byte of a Hangul syllable, ...). How
-often each class occurs, and how often one class follows another, is counted in C by ``bytes.count``; the estimate is the
-weighted sum.
+Every byte of the UTF-8 text belongs to one of 17 classes (lower case, digit, the first byte of a Hangul syllable, ...). The
+estimate is a weighted sum of how often each class occurs and how often one class follows another, counted in C by
+``bytes.count``.
 
-The weights are our own measurement: a least-squares fit to the exact o200k_base counts of pieces of about 1,500 characters
-of English prose, chat, Python, JSON, Korean, logs, base64 and hexadecimal, with a constant. On pieces held out of the fit the
-mean error was 4 percent (chars/4: 35), on kinds of text it had never seen 6 (chars/4: 25). Those texts held too little of
-four classes, which were measured apart. Chinese characters and Kana: a second fit, to half of 113 Chinese prompts and of the
-Japanese and simplified Chinese messages of common programs, where the error on the other halves went from 15 to 11, from 21
-to 6 and from 25 to 12 percent. A full-width form is one token. A character beyond the basic plane counts what the 80 faces
-at U+1F600 do on average.
+The weights are our own measurement: a least-squares fit, with a constant, to the exact o200k_base counts of pieces of about
+1,500 characters of English prose, chat, Python, JSON, Korean, logs, base64 and hexadecimal. The mean error was 4 percent on
+pieces held out of the fit (chars/4: 35) and 6 percent on other kinds of text (chars/4: 25). Four classes were too rare in
+those texts and were measured separately. Chinese characters and Kana: a second fit, to half of 113 Chinese prompts and of the
+Japanese and simplified Chinese messages of common programs; on the other halves, the error fell from 15 to 11, from 21 to 6
+and from 25 to 12 percent. A full-width form is one token. A character beyond the basic plane counts the average of the 80
+faces at U+1F600.
 
-``benchmarks/estimator_error.py`` measures the error anew; ``docs/counting.md`` shows its table. It is least sure of short
-texts, of European languages other than English (10 to 30 percent too low) and of traditional Chinese (25 percent too low).
+``benchmarks/estimator_error.py`` measures the error again; ``docs/counting.md`` shows its table. The estimate is least
+accurate for short texts, for European languages other than English (10 to 30 percent too low) and for traditional Chinese (25
+percent too low).
 
-Cost: about that of tiktoken, 6 us for a hundred characters and 30 MB/s, so it replaces a missing vocabulary and saves no time.
+Cost: about that of tiktoken, 6 us for a hundred characters and 30 MB/s, so it replaces a vocabulary but saves no time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _RANGES: Final = (  # class, first byte, last byte
     ("p", 0x5B, 0x60),
     ("l", 0x61, 0x7A),  # lower case
     ("p", 0x7B, 0x7F),
-    ("c", 0x80, 0xBF),  # every byte of a character but its first: carries no weight
+    ("c", 0x80, 0xBF),  # every byte of a character but its first: has no weight
     ("E", 0xC0, 0xCD),  # accented Latin
     ("Y", 0xCE, 0xD3),  # Greek, Cyrillic
     ("R", 0xD4, 0xDF),  # Armenian, Hebrew, Arabic
@@ -94,12 +95,12 @@ _OTHER_WEIGHTS: Final = (
 
 
 class EstimateWarning(UserWarning):
-    """Tokens are estimated, because no vocabulary is on this machine; said once a process."""
+    """Tokens are estimated because no vocabulary is on this machine; issued once a process."""
 
 
 @attrs.frozen
 class ByteClassEstimate:
-    """Estimates o200k_base tokens from the kinds of bytes in a text.
+    """A counter that estimates o200k_base tokens from the classes of a text's bytes.
 
     >>> ByteClassEstimate().count_text("How many tokens does this sentence have?")  # o200k_base: 8
     9
@@ -109,7 +110,7 @@ class ByteClassEstimate:
     exact = False
 
     def count_text(self, text: str) -> int:
-        """The estimated tokens of ``text``, at least 1 unless it is empty."""
+        """Return the estimated tokens of ``text``, at least 1 unless it is empty."""
         if not text:
             return 0
         occurrences = text.encode("utf-8", "surrogatepass").translate(_CLASSES).count

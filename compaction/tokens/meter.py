@@ -1,14 +1,16 @@
-"""How large a message is, in tokens and bytes: the one place where messages are measured, and the hottest.
+"""The message meter: the tokens and bytes of a message. It is the only place where messages are measured.
 
-Figures are comparable and additive, not exact: the texts are counted by a counter that may be exact, what a provider puts
-around them is not known (`ChatCosts`), so a meter has no ``exact``. Anchor totals to reported usage with `UsageAnchor`.
+The figures are comparable and additive, but not exact: the counter of the texts may be exact, but what a provider puts around
+them (`ChatCosts`) is not known. Anchor totals to reported usage with `UsageAnchor`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
-from ..messages import Media, Message, Part, Text, ToolCall, ToolResult
+from ..messages import MediaPart, Message, Outline, Part, TextPart, ToolCallPart, ToolResultPart
 from .base import TokenCounter
 from .chat import ChatCosts
 from .resolve import counter as resolve_counter
@@ -22,8 +24,8 @@ class MessageMeter:
     """Measures messages with one counter and one table of costs.
 
     Args:
-        counter: Counts the texts; whatever `counter` accepts.
-        costs: What is added around them.
+        counter: The counter of the texts; anything that `counter` accepts.
+        costs: The tokens added around the texts.
 
     >>> from compaction.formats import openai_chat
     >>> MessageMeter("chars/4").measure(openai_chat.read({"role": "user", "content": "hello there"}))
@@ -34,15 +36,15 @@ class MessageMeter:
     costs: ChatCosts = attrs.field(default=ChatCosts(), kw_only=True)
 
     def measure(self, message: Message) -> tuple[int, int]:
-        """Tokens and bytes of one message.
+        """Return the tokens and bytes of one message.
 
         Args:
-            message: As read by a wire format.
+            message: A message read by a wire format.
 
         Returns:
-            Tokens: the texts, names and arguments as the counter counts them, media by table, and the costs of the message, its
-            name, calls and results; the reply, which comes once a request, is left out. Bytes: the same strings in
-            UTF-8, and the media's data as sent.
+            Tokens: the counts of texts, names and arguments, media by table, and the costs of the message, its name, calls and
+            results; not the cost of the reply, which comes once a request. Bytes: the same strings in UTF-8, and the media's
+            data as sent.
 
         Cost: 0.2 us for one ASCII text, 0.5 us for a tool call, besides counting a text that is not yet remembered.
         """
@@ -50,7 +52,7 @@ class MessageMeter:
         tokens = costs.per_message + costs.per_role
         size = 0
         for part in message.parts:
-            if isinstance(part, Text):
+            if isinstance(part, TextPart):
                 text = part.text
                 tokens += self.counter.count_text(text)
                 size += len(text) if text.isascii() else utf8_bytes(text)
@@ -63,14 +65,34 @@ class MessageMeter:
             size += utf8_bytes(message.name)
         return tokens, size
 
+    def measure_outlines(self, outlines: Iterable[Outline]) -> tuple[list[int], list[int]]:
+        """Return the tokens of messages, and their bytes, as `measure` would, by their outlines."""
+        costs, count = self.costs, self.counter.count_text
+        fixed = costs.per_message + costs.per_role
+        tokens: list[int] = []
+        sizes: list[int] = []
+        for _, text, calls, answers in outlines:
+            total, size = fixed, 0
+            if text is not None:
+                total += count(text)
+                size = len(text) if text.isascii() else utf8_bytes(text)
+            if answers is not None:
+                total += costs.per_result
+            for _, name, arguments, _ in calls:
+                total += costs.per_call + count(name) + count(arguments)
+                size += utf8_bytes(name) + utf8_bytes(arguments)
+            tokens.append(total)
+            sizes.append(size)
+        return tokens, sizes
+
     def _measure_part(self, part: Part) -> tuple[int, int]:
         count = self.counter.count_text
-        if isinstance(part, ToolCall):
+        if isinstance(part, ToolCallPart):
             tokens = self.costs.per_call + count(part.name) + count(part.arguments)
             return tokens, utf8_bytes(part.name) + utf8_bytes(part.arguments)
-        if isinstance(part, Media):
+        if isinstance(part, MediaPart):
             return self.costs.media(part), part.size_bytes
-        if isinstance(part, ToolResult):
+        if isinstance(part, ToolResultPart):
             tokens, size = self.costs.per_result + count(part.text), utf8_bytes(part.text)
             for media in part.media:
                 tokens += self.costs.media(media)

@@ -1,8 +1,7 @@
-"""From a word to a counter: ``"auto"``, an estimator, an encoding or a model; never over the network.
+"""Counters by name: ``"auto"``, an estimator, an encoding or a model; never over the network.
 
-``counter("auto")`` takes the best that is on the machine: toktok, then tiktoken if its vocabulary is on disk, then an
-estimate, with one warning. Whoever names an encoding or a model gets exactly that or an error: a different count would go
-unnoticed.
+``counter("auto")`` returns the best on the machine: toktok, then tiktoken if its vocabulary is on disk, then an estimate, with
+one warning. A named encoding or model gives exactly that counter or an error, because a different count would go unnoticed.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .toktok_counter import load_toktok
 __all__ = ["counter"]
 
 _AUTO_ENCODING: Final = "o200k_base"
-_INSTALL: Final = "pip install 'compaction-toolkit[fast]' brings toktok, which has it inside"
+_INSTALL: Final = "pip install 'compaction-toolkit[fast]' brings toktok, which contains it"
 
 _resolved: dict[str, TokenCounter] = {}
 
 
 class _Shared(Memoized):
-    """The one memo of a process for a named counter; pickled as the name, so that a worker process has one too."""
+    """A process's memo of a named counter; pickled as the name, so that a worker process shares its own."""
 
     __slots__ = ()
 
@@ -36,20 +35,20 @@ class _Shared(Memoized):
 
 
 def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
-    """The token counter that ``spec`` stands for.
+    """Return the token counter for a name.
 
     Args:
         spec: ``"auto"``, the best on this machine; ``"chars/4"``, ``"bytes/4"`` or ``"estimate"``, which need nothing; an
             encoding, such as ``"o200k_base"``; an OpenAI model, such as ``"gpt-4o"``; or a counter, which is returned as it is.
 
     Returns:
-        The same object for the same word within a process. All but the two ratios remember what they counted.
+        The same object for the same name within a process. All but the two ratios remember what they counted.
 
     Raises:
-        UnknownCounter: No encoding or model of that name is known, or its vocabulary is not on this machine.
+        UnknownCounter: If no encoding or model of that name is known, or its vocabulary is not on this machine.
 
     Warns:
-        EstimateWarning: ``"auto"`` found no vocabulary; once a process.
+        EstimateWarning: If ``"auto"`` found no vocabulary; once a process.
 
     >>> counter("chars/4").count_text("four characters a token")
     6
@@ -70,7 +69,8 @@ def _checked(spec: object) -> TokenCounter:
     if all(hasattr(spec, member) for member in ("name", "exact", "count_text")):  # isinstance would take 8 us an index
         return cast("TokenCounter", spec)
     raise UnknownCounter(
-        f"counter {spec!r}: a counter has 'name', 'exact' and 'count_text(text)'; add what is missing or name one, as 'auto'"
+        f"counter {spec!r}: a counter has 'name', 'exact' and 'count_text(text)'; add what is missing, or pass a name such as"
+        " 'auto'"
     )
 
 
@@ -91,7 +91,7 @@ def _resolve(spec: str) -> TokenCounter:
 
 
 def _exact(encoding: str) -> TokenCounter | None:
-    """The shared counter of an encoding, if its vocabulary is on this machine."""
+    """Return the shared counter of an encoding; ``None`` if its vocabulary is not on this machine."""
     if encoding not in _resolved:
         inner = load_toktok(encoding) or load_tiktoken(encoding)
         if inner is None:
@@ -101,16 +101,16 @@ def _exact(encoding: str) -> TokenCounter | None:
 
 
 def _encoding_of_model(model: str) -> str:
-    """The encoding of an OpenAI model; a provider's prefix, as in ``openai/gpt-4o``, is ignored."""
+    """Return the encoding of an OpenAI model; a provider's prefix, as in ``openai/gpt-4o``, is ignored."""
     remedy = f"name one of {', '.join(VOCABULARIES)}, use 'auto' or 'estimate', or pass an object that counts"
     try:
         from tiktoken.model import encoding_name_for_model
     except ImportError:
-        raise UnknownCounter(f"counter {model!r}: no encoding, and without tiktoken no model is known; {remedy}") from None
+        raise UnknownCounter(f"counter {model!r}: not an encoding, and models are known only with tiktoken; {remedy}") from None
     try:
         return encoding_name_for_model(model.rpartition("/")[2])
     except KeyError:
-        raise UnknownCounter(f"counter {model!r}: no encoding or model with a published tokenizer; {remedy}") from None
+        raise UnknownCounter(f"counter {model!r}: not an encoding or model with a published tokenizer; {remedy}") from None
 
 
 def _what_is_missing(encoding: str) -> str:
@@ -118,8 +118,8 @@ def _what_is_missing(encoding: str) -> str:
     if path is None:
         return f"the vocabulary of {encoding} is not on this machine; {_INSTALL}"
     return (
-        f"the vocabulary of {encoding} is not on this machine; {_INSTALL}, or let tiktoken fetch it once where there is a "
-        f"network (tiktoken.get_encoding({encoding!r})) and keep the file it leaves, {path}; 'estimate' needs neither"
+        f"the vocabulary of {encoding} is not on this machine; {_INSTALL}, or let tiktoken download it once "
+        f"(tiktoken.get_encoding({encoding!r})) and keep the file, {path}; 'estimate' needs neither"
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a text is in UTF-8, without building the bytes where that can be avoided."""
+"""The length of a text in UTF-8 bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["utf8_bytes"]
 
 
 def utf8_bytes(text: str) -> int:
-    """Bytes of ``text`` in UTF-8; a lone surrogate, which JSON can carry, counts the three bytes it would take.
+    """Return the bytes of ``text`` in UTF-8; a lone surrogate, which JSON can hold, counts as three bytes.
 
     >>> utf8_bytes("plain"), utf8_bytes("né"), utf8_bytes(chr(0xD800))
     (5, 3, 3)

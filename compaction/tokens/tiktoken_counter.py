@@ -1,8 +1,8 @@
-"""Exact counts from tiktoken, where its vocabulary is already on disk: the download has no time limit and is never started.
+"""Exact counts from tiktoken, if its vocabulary is already on disk; a download is never started.
 
-tiktoken fetches a missing vocabulary with a request that can hang for ever, and tries again on every call. So the file it
-would read is looked for first, under the name and in the folder tiktoken uses, and its checksum is verified, because tiktoken
-deletes and fetches anew a file that does not match.
+tiktoken downloads a missing vocabulary without a time limit and tries again on every call. So its file is looked for first,
+under tiktoken's name and in tiktoken's folder, and its checksum is verified, because tiktoken deletes a file that does not
+match and downloads it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNSPLIT_CHARACTERS: Final = 1_000
 
 @attrs.frozen
 class TiktokenCounter:
-    """Counts with one of tiktoken's encodings.
+    """A counter with one of tiktoken's encodings.
 
     Args:
         encoding: A key of `VOCABULARIES`.
@@ -65,11 +65,11 @@ class TiktokenCounter:
         return self.encoding
 
     def count_text(self, text: str) -> int:
-        """Tokens of ``text``; a lone surrogate counts as the replacement character.
+        """Return the tokens of ``text``; a lone surrogate counts as the replacement character.
 
-        A run of a million blanks overflows the tokenizer's regular expression. ``encode`` says so with a ``ValueError``
-        (``encode_ordinary`` panics past every ``except Exception``); the text is then counted in halves, at most three
-        tokens off where it was measured.
+        A run of a million blanks overflows the tokenizer's regular expression. ``encode`` then raises a ``ValueError``
+        (``encode_ordinary`` panics past every ``except Exception``), and the text is counted in halves, which was measured to
+        be at most three tokens off.
         """
         try:
             return len(self._tokenizer.encode(text, disallowed_special=()))
@@ -84,7 +84,7 @@ class TiktokenCounter:
 
 
 def load_tiktoken(encoding: str) -> TiktokenCounter | None:
-    """The counter, or ``None`` where tiktoken is not installed or would have to download. Never touches the network."""
+    """Return the counter, or ``None`` if tiktoken is not installed or would have to download. Never uses the network."""
     try:
         registry = import_module("tiktoken.registry")
     except ImportError:
@@ -95,13 +95,13 @@ def load_tiktoken(encoding: str) -> TiktokenCounter | None:
 
 
 def vocabulary_file(encoding: str) -> Path | None:
-    """Where tiktoken would look for a vocabulary on disk.
+    """Return the path where tiktoken looks for a vocabulary on disk.
 
     Args:
         encoding: A key of `VOCABULARIES`.
 
     Returns:
-        The path, whether or not a file is there; ``None`` where its cache is turned off by an empty folder name.
+        The path, whether or not a file is there; ``None`` if the cache is turned off by an empty folder name.
     """
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
@@ -122,5 +122,5 @@ def _is_on_disk(encoding: str) -> bool:
     _, checksum = VOCABULARIES[encoding]
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == checksum
-    except OSError:  # not there, or not to be read
+    except OSError:  # missing or unreadable
         return False

@@ -1,10 +1,10 @@
-"""Exact counts from toktok: its vocabulary is inside the package, so it works offline, about ten times as fast as tiktoken.
+"""Exact counts from toktok: its package contains the vocabulary, so it works offline, about ten times faster than tiktoken.
 
-Agrees with tiktoken on every real text it was compared on. The one known difference is an apostrophe before the long s
-(``'ſ``, U+017F), where it may be one token off.
+It agreed with tiktoken on every real text compared. The one known difference is an apostrophe before the long s (``'ſ``,
+U+017F), which may be one token off.
 
 The package's public function counts batches and costs 30 us a call. Its tokenizer objects count one text in 0.4 to 1 us but
-are not public, so they are used only where they exist and agree with the public function; otherwise the public one is.
+are not public, so they are used only if they exist and agree with the public function.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PROBES: Final = ("", "Hello, world!\n", "<|endoftext|>", "안녕 \u00a0 def f(x
 
 @attrs.frozen
 class ToktokCounter:
-    """Counts with one of toktok's encodings.
+    """A counter with one of toktok's encodings.
 
     Args:
         encoding: ``"o200k_base"``, ``"o200k_harmony"`` or ``"cl100k_base"``.
 
     Raises:
-        ImportError: toktok is not installed.
-        KeyError: It has no such encoding.
+        ImportError: If toktok is not installed.
+        KeyError: If it has no such encoding.
 
     Loading takes 0.3 s and 60 MB, once a process and encoding; the counter pickles as the encoding's name.
     """
@@ -50,7 +50,7 @@ class ToktokCounter:
         return self.encoding
 
     def count_text(self, text: str) -> int:
-        """Tokens of ``text``; a lone surrogate counts as the replacement character, as in tiktoken."""
+        """Return the tokens of ``text``; a lone surrogate counts as the replacement character, as in tiktoken."""
         try:
             return self._count(text)
         except UnicodeEncodeError:
@@ -61,7 +61,7 @@ class ToktokCounter:
 
 
 def load_toktok(encoding: str) -> ToktokCounter | None:
-    """The counter, or ``None`` where toktok is not installed or has no such encoding."""
+    """Return the counter, or ``None`` if toktok is not installed or has no such encoding."""
     try:
         return ToktokCounter(encoding)
     except (ImportError, KeyError):
@@ -84,7 +84,7 @@ def _count_in_batch(toktok: ModuleType, encoding: str, text: str) -> int:
 
 
 def _direct_count(toktok: ModuleType, encoding: str) -> Callable[[str], int] | None:
-    """The tokenizer's own ``count``, where this release still has one."""
+    """Return the tokenizer's own ``count``, if this release has one."""
     tokenizer = getattr(toktok, "_encoding", None)
     count: Callable[[str], int] | None = None if tokenizer is None else getattr(tokenizer(encoding), "count", None)
     return count

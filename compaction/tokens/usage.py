@@ -1,8 +1,8 @@
-"""The tokens a provider reports, in one shape whatever the provider.
+"""The usage that a provider reports, in one form for all providers.
 
-The same word means different things: Anthropic's ``input_tokens`` leaves out what was read from and written to its cache,
-OpenAI's includes it; Gemini's candidates leave out the thoughts. Here ``prompt_tokens`` is all that was sent and
-``completion_tokens`` all that was generated.
+The same word means different things: Anthropic's ``input_tokens`` does not include what was read from and written to its cache,
+OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is everything sent and
+``completion_tokens`` everything generated.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["Usage"]
 
 @attrs.frozen
 class Usage:
-    """Tokens of one request, as its provider counted them.
+    """The tokens of one request, as its provider counted them.
 
     Args:
-        prompt_tokens: All that was sent: messages, tools, and what the provider adds; cached or not.
-        completion_tokens: All that was generated, hidden reasoning included.
-        cached_tokens: How many of the prompt's were read from the provider's cache.
-        cache_write_tokens: How many of the prompt's were written to it, where the provider says so.
-        reasoning_tokens: How many of the completion's were hidden reasoning, where the provider says so.
+        prompt_tokens: Everything sent: messages, tools, and what the provider adds; cached or not.
+        completion_tokens: Everything generated, hidden reasoning included.
+        cached_tokens: Prompt tokens that were read from the provider's cache.
+        cache_write_tokens: Prompt tokens that were written to the cache, if the provider reports them.
+        reasoning_tokens: Completion tokens that were hidden reasoning, if the provider reports them.
     """
 
     prompt_tokens: int = attrs.field(validator=count())
@@ -38,14 +38,14 @@ class Usage:
 
     @classmethod
     def read(cls, usage: Any) -> Usage:
-        """Reads the usage of a response.
+        """Read the usage of a response.
 
         Args:
             usage: The ``usage`` (Gemini: ``usage_metadata``) of an OpenAI chat, OpenAI Responses, Anthropic or Gemini response,
                 as the client library's object or as parsed JSON.
 
         Raises:
-            InputError: It is none of these, or a figure in it is no whole number >= 0.
+            InputError: If it is none of these, or a figure in it is not a whole number >= 0.
 
         >>> Usage.read({"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 4_000}).prompt_tokens
         4050
@@ -103,7 +103,7 @@ def _member(source: Any, name: str) -> Any:
 
 
 def _tokens(source: Any, *names: str) -> int:
-    """The first of the named figures that is there; 0 if none is, which providers leave out or null."""
+    """Return the first of the named figures that is present; 0 if all are missing or null."""
     for name in names:
         value = _member(source, name)
         if value is None:

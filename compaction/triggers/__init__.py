@@ -1,4 +1,4 @@
-"""Triggers: when a strategy runs, and (as targets) when it may stop.
+"""Triggers: conditions for when a strategy runs and, as targets, when it may stop.
 
 ================================  ======================================================
 ``always`` ``never``              constants
@@ -10,9 +10,9 @@
 ``bytes_exceed(n)``               the view has more than n bytes
 ``has_tool_calls``                the view holds a tool call
 ``context_exceeds(ratio)``        a request would fill more than this share of the window
-``every(turns)``                  so many turns began since the last edit
-``idle_for(seconds)``             nothing was said for so long
-``worth_it(strategy)``            what it would save pays for the prompt cache it would break
+``every(turns)``                  this many turns began since the last edit
+``idle_for(seconds)``             the conversation paused for this long
+``worth_it(strategy)``            its saving pays for the prompt cache it would break
 ================================  ======================================================
 
 They combine with ``&``, ``|`` and ``~``; see `compaction.triggers.base`.

@@ -1,7 +1,7 @@
-"""The algebra of triggers: any callable ``index -> bool``, combined with ``&``, ``|`` and ``~``.
+"""The base of triggers: any callable ``index -> bool``, combined with ``&``, ``|`` and ``~``.
 
-A built-in trigger is a frozen value: equal by value, picklable, its ``repr`` the expression that builds it. A plain function
-becomes one as soon as it meets one: ``tokens_exceed(50_000) & (lambda index: night())``.
+A built-in trigger is a frozen value: equal by value, picklable, with a ``repr`` that builds it. A plain function is lifted when
+it is combined with a trigger: ``tokens_exceed(50_000) & (lambda index: night())``.
 
     >>> from compaction.triggers import has_tool_calls, tokens_exceed, turns_exceed
     >>> tokens_exceed(60_000) & has_tool_calls | turns_exceed(40)
@@ -14,59 +14,54 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
-import attrs
-
+from ..algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 
 __all__ = ["Trigger", "TriggerLike", "as_trigger"]
 
+_Condition: TypeAlias = Callable[[MessageIndex], bool]
 
-class Trigger(abc.ABC):
-    """A condition on an index. Cost: that of what it asks; the built-ins ask in O(1)."""
+
+class Trigger(Predicate["Trigger", _Condition]):
+    """A condition on an index. The built-in ones cost O(1) to ask, unless they say otherwise."""
 
     __slots__ = ()
 
+    _not_an_answer = "a condition, not an answer: combine triggers with & | ~, and call one with an index to ask it"
+
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> bool:
-        """Whether the condition holds."""
+        """Return whether the condition holds."""
 
     @abc.abstractmethod
     def explain(self, index: MessageIndex) -> str:
-        """In words, why it holds or not, with the figures compared."""
+        """Return in words why it holds or not, with the figures compared."""
 
-    def __and__(self, other: TriggerLike) -> Trigger:
-        return _All(_flat(_All, self, as_trigger(other)))
+    def _lift(self, other: TriggerLike) -> Trigger:
+        return as_trigger(other)
 
-    def __rand__(self, other: TriggerLike) -> Trigger:
-        return _All(_flat(_All, as_trigger(other), self))
+    def _all_of(self, parts: tuple[Trigger, ...]) -> Trigger:
+        return _All(parts)
 
-    def __or__(self, other: TriggerLike) -> Trigger:
-        return _Any(_flat(_Any, self, as_trigger(other)))
+    def _any_of(self, parts: tuple[Trigger, ...]) -> Trigger:
+        return _Any(parts)
 
-    def __ror__(self, other: TriggerLike) -> Trigger:
-        return _Any(_flat(_Any, as_trigger(other), self))
-
-    def __invert__(self) -> Trigger:
+    def _none_of(self) -> Trigger:
         return _Not(self)
 
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} is a condition, not an answer: combine triggers with & | ~, and call one with an index to ask it"
-        )
 
-
-TriggerLike: TypeAlias = Trigger | Callable[[MessageIndex], bool]
+TriggerLike: TypeAlias = Trigger | _Condition
 """A trigger, or a function that can be one."""
 
 
 def as_trigger(condition: TriggerLike) -> Trigger:
-    """The condition as a trigger; a plain function is lifted.
+    """Return the condition as a trigger; a plain function is lifted.
 
     Raises:
-        ConfigurationError: If it is no callable.
+        ConfigurationError: If it is not callable.
     """
     if isinstance(condition, Trigger):
         return condition
@@ -75,17 +70,8 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     return _Function(condition)
 
 
-def _flat(kind: type[_All | _Any], *triggers: Trigger) -> tuple[Trigger, ...]:
-    """The triggers, with nested ones of the same kind spread out."""
-    flat: list[Trigger] = []
-    for trigger in triggers:
-        flat.extend(trigger.triggers if isinstance(trigger, kind) else (trigger,))
-    return tuple(flat)
-
-
-@attrs.frozen(repr=False)
-class _Function(Trigger):
-    function: Callable[[MessageIndex], bool]
+class _Function(Lifted[Trigger, _Condition], Trigger):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> bool:
         return bool(self.function(index))
@@ -93,55 +79,39 @@ class _Function(Trigger):
     def explain(self, index: MessageIndex) -> str:
         return f"{self!r} says {'yes' if self(index) else 'no'}"
 
-    def __repr__(self) -> str:
-        return getattr(self.function, "__qualname__", None) or repr(self.function)
 
-
-@attrs.frozen(repr=False)
-class _All(Trigger):
-    triggers: tuple[Trigger, ...]
+# Loops, not all() and any(): a target is asked once for each step of a strategy.
+class _All(Conjunction[Trigger, _Condition], Trigger):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> bool:
-        return all(trigger(index) for trigger in self.triggers)
+        for part in self.parts:  # noqa: SIM110
+            if not part(index):
+                return False
+        return True
 
     def explain(self, index: MessageIndex) -> str:
-        return " and ".join(_inside(trigger, trigger.explain(index)) for trigger in self.triggers)
-
-    def __repr__(self) -> str:
-        return " & ".join(_inside(trigger, repr(trigger)) for trigger in self.triggers)
+        return self._written(" and ", lambda part: part.explain(index))
 
 
-@attrs.frozen(repr=False)
-class _Any(Trigger):
-    triggers: tuple[Trigger, ...]
+class _Any(Disjunction[Trigger, _Condition], Trigger):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> bool:
-        return any(trigger(index) for trigger in self.triggers)
+        for part in self.parts:  # noqa: SIM110
+            if part(index):
+                return True
+        return False
 
     def explain(self, index: MessageIndex) -> str:
-        return " or ".join(trigger.explain(index) for trigger in self.triggers)
-
-    def __repr__(self) -> str:
-        return " | ".join(repr(trigger) for trigger in self.triggers)
+        return " or ".join([part.explain(index) for part in self.parts])
 
 
-@attrs.frozen(repr=False)
-class _Not(Trigger):
-    trigger: Trigger
+class _Not(Negation[Trigger, _Condition], Trigger):
+    __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> bool:
-        return not self.trigger(index)
+        return not self.part(index)
 
     def explain(self, index: MessageIndex) -> str:
-        return f"not ({self.trigger.explain(index)})"
-
-    def __invert__(self) -> Trigger:
-        return self.trigger
-
-    def __repr__(self) -> str:
-        return f"~({self.trigger!r})" if isinstance(self.trigger, _All | _Any) else f"~{self.trigger!r}"
-
-
-def _inside(trigger: Trigger, text: str) -> str:
-    """The text in parentheses where ``&`` would otherwise take it apart."""
-    return f"({text})" if isinstance(trigger, _Any) else text
+        return f"not ({self.part.explain(index)})"

@@ -1,4 +1,4 @@
-"""Triggers that look at what is there, and the two constants."""
+"""The trigger for tool calls, and the two constants."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class _HasToolCalls(Trigger):
 
 
 always: Final[Trigger] = _Constant(True)
-"""Fires every time."""
+"""Always fires."""
 
 never: Final[Trigger] = _Constant(False)
-"""Fires at no time; as a target it asks a strategy to do all it can."""
+"""Never fires; as a target, it makes a strategy do all it can."""
 
 has_tool_calls: Final[Trigger] = _HasToolCalls()
 """Fires when the view holds a tool call. O(1)."""

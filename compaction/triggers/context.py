@@ -1,4 +1,4 @@
-"""Triggers that compare the view with what surrounds it: the model's window, turns gone by, time."""
+"""Triggers over the model's window, past turns and time."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def context_exceeds(ratio: float) -> Trigger:
         ratio: Share of the window, above 0 and at most 1.
 
     Raises:
-        ConfigurationError: If the ratio is out of range; when asked, if the context names no window.
+        ConfigurationError: If the ratio is out of range; when asked, if the context has no window.
     """
     return _ContextExceeds(ratio)
 
 
 def every(turns: int) -> Trigger:
-    """Fires when at least this many user turns began since the last edit (or since the start). O(1).
+    """Fires when at least this many user turns began since the last edit, or since the start. O(1).
 
     Args:
         turns: Turns, >= 1.
@@ -84,9 +84,9 @@ def every(turns: int) -> Trigger:
 
 
 def idle_for(seconds: float) -> Trigger:
-    """Fires when nothing was said for this long before the latest messages: a cut then costs no warm prompt cache.
+    """Fires when the conversation paused for this long before the latest messages, so that the prompt cache expired anyway.
 
-    The time is ``context.now``; without one it never fires. O(1).
+    The time is ``context.now``; without it, the trigger never fires. O(1).
 
     Args:
         seconds: Seconds, above 0.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
-
 import attrs
 
 from ..checks import count
@@ -13,13 +10,10 @@ from .base import Trigger
 
 __all__ = ["bytes_exceed", "groups_exceed", "messages_exceed", "tokens_below", "tokens_exceed", "turns_exceed"]
 
-_SIZES: Final[dict[str, Callable[[MessageIndex], int]]] = {
-    "tokens": lambda index: index.tokens,
-    "messages": lambda index: index.included.messages,
-    "turns": lambda index: index.included.turns,
-    "groups": lambda index: index.included.groups,
-    "bytes": lambda index: index.included.bytes,
-}
+
+def _size(index: MessageIndex, unit: str) -> int:
+    """Return the size of a request in tokens, or of the view in another unit."""
+    return index.tokens if unit == "tokens" else getattr(index.columns.included, unit)
 
 
 @attrs.frozen(repr=False)
@@ -28,10 +22,10 @@ class _Exceeds(Trigger):
     limit: int = attrs.field(validator=count())
 
     def __call__(self, index: MessageIndex) -> bool:
-        return _SIZES[self.unit](index) > self.limit
+        return _size(index, self.unit) > self.limit
 
     def explain(self, index: MessageIndex) -> str:
-        size = _SIZES[self.unit](index)
+        size = _size(index, self.unit)
         return f"{self.unit} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
 
     def __repr__(self) -> str:
@@ -60,7 +54,7 @@ def tokens_exceed(tokens: int) -> Trigger:
         tokens: The limit, >= 0.
 
     Raises:
-        ConfigurationError: If the limit is no whole number >= 0.
+        ConfigurationError: If the limit is not a whole number >= 0.
 
     >>> tokens_exceed(100)(MessageIndex([{"role": "user", "content": "hi"}], counter="chars/4"))
     False

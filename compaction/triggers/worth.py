@@ -1,4 +1,4 @@
-"""A trigger that tries a strategy out: whether what it would save pays for the prompt cache it would break."""
+"""A trigger that tries a strategy, and fires if its saving pays for the prompt cache it would break."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any, cast
 import attrs
 
 from ..checks import above, count, share
-from ..edits import Drop, Replace, Request, Rewrite, Together
 from ..errors import ConfigurationError
-from ..groups import MessageGroup
-from ..index import MessageIndex
+from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together
 from .base import Trigger
 
 __all__ = ["worth_it"]
@@ -20,7 +18,7 @@ __all__ = ["worth_it"]
 
 @attrs.frozen
 class _Outlook:
-    """What a strategy would do: tokens saved in each request, tokens the cache would lose, and calls it is expected to last."""
+    """The effect of a strategy: tokens saved in each request, tokens to cache again, calls the saving is expected to last."""
 
     saved: int
     rewritten: int
@@ -61,7 +59,7 @@ class _WorthIt(Trigger):
 
 
 def _apply_all(index: MessageIndex, steps: Iterable[Any]) -> None:
-    """Run a strategy as a driver would, and let whatever it raises through."""
+    """Run a strategy as a driver would; its exceptions pass through."""
     running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
     answer: Any = None
     try:
@@ -85,7 +83,7 @@ def _apply_all(index: MessageIndex, steps: Iterable[Any]) -> None:
 
 
 def _calls_in(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> int:
-    """How many answers of the model stand in the groups that are taken out."""
+    """Return how many answers of the model are in the removed groups."""
     left = {group.id for group in after}
     return sum(message.role == "assistant" for group in before if group.id not in left for message in group.messages)
 
@@ -101,19 +99,19 @@ def worth_it(
     cached: float = 0.1,
     ttl_seconds: float = 300.0,
 ) -> Trigger:
-    """Fires when what a strategy would save over the coming calls is more than the prompt cache it would break.
+    """Fires when a strategy would save more over the coming calls than it costs to cache the prompt again.
 
-    It runs the strategy, compares, and rolls back. What it saves is paid at the price of cached tokens in each of the calls;
-    what follows its first change has to be written to the cache again, once. After a pause longer than the cache lives there
-    is nothing to break, and any saving is worth it.
+    It runs the strategy, compares, and rolls back. The tokens saved would have been paid at the price of cached tokens in each
+    call; everything after the first change must be written to the cache again, once. After a pause longer than the cache's
+    lifetime there is nothing to break, and any saving is worth it.
 
     Cost: that of the strategy, each time it is asked. Put a cheap trigger in front: ``tokens_exceed(60_000) & worth_it(...)``.
 
     Args:
-        strategy: What to try; it must await nothing. Give it no trigger, or one that fires.
-        calls: For how many calls the saving is expected to last, >= 1. By default half as many as it took to say what the
-            strategy takes out: in a conversation that grows steadily, that makes cuts as rare as is cheapest, by the rule of
-            the economic lot size (Harris, 1913).
+        strategy: The strategy to try; it must await nothing. Give it no trigger, or one that fires.
+        calls: Calls the saving is expected to last, >= 1. By default half of the calls that wrote the removed messages: in a
+            conversation that grows steadily, that is the cheapest interval between cuts, by the rule of the economic lot size
+            (Harris, 1913).
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         ttl_seconds: How long a prefix stays cached, by ``context.now``.
 

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: a provider that compacts an agent's conversation, and strategies that cross over both ways.
+"""Microsoft Agent Framework: a provider that compacts an agent's conversation, and adapters for strategies in both directions.
 
     compaction = CompactionProvider(before_strategy=presets.context_window(32_000))
     agent = Agent(client=client, context_providers=[history, compaction])
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .format import AgentFramework, agent_framework
 from .provider import CompactionProvider
-from .strategies import FrameworkStrategy, as_strategy, from_strategy
+from .strategies import FrameworkStrategy, as_framework_strategy, from_framework_strategy
 from .summarizer import ChatClientSummarizer
 
 __all__ = [
@@ -19,6 +19,6 @@ __all__ = [
     "CompactionProvider",
     "FrameworkStrategy",
     "agent_framework",
-    "as_strategy",
-    "from_strategy",
+    "as_framework_strategy",
+    "from_framework_strategy",
 ]

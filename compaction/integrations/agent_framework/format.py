@@ -1,8 +1,8 @@
-"""Microsoft Agent Framework's messages as a wire format: every content type kept whole, and the same objects given back.
+"""Microsoft Agent Framework's messages as a wire format: every content type is kept, and the same objects come back.
 
-A content that no rule here knows, and a hosted tool's call with its result in the same message, stays whole as `Other`. A
-picture within such a content, or a screenshot, counts no tokens of its own. What is compared is who says what: ids and
-additional properties, which the framework itself adds on the way, are left out.
+An unknown content, and a hosted tool's call with its result in the same message, stays whole as `OtherPart`. A picture inside
+such a content, or a screenshot, counts no tokens of its own. Comparison uses roles and contents; ids and additional properties,
+which the framework adds later, do not count.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats.wire import items_of
-from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from ..packages import load
-from ..pairing import FrameworkFormat
+from ...formats import items_of
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..message_adapter import MessageAdapter
+from ..requirements import import_framework
 
 __all__ = ["AgentFramework", "agent_framework", "without_annotations"]
 
@@ -31,7 +31,7 @@ _DATA: Final = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=-]+")
 _ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
 
 
-class AgentFramework(FrameworkFormat):
+class AgentFramework(MessageAdapter):
     """The format of ``agent_framework.Message``; use the shared instance ``agent_framework``.
 
     Reading needs no framework installed: a message is any object with ``role`` and ``contents``.
@@ -67,7 +67,7 @@ class AgentFramework(FrameworkFormat):
         return self.read(raw)
 
     def new(self, role: str, text: str) -> Message:
-        return self.read(load("agent_framework").Message(role, [text]))
+        return self.read(import_framework("agent_framework").Message(role, [text]))
 
     def to_wire(self, raw: Any) -> Any:
         data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}
@@ -76,14 +76,14 @@ class AgentFramework(FrameworkFormat):
         return _json_ready(data)
 
     def from_wire(self, data: Any) -> Any:
-        return load("agent_framework").Message(data["role"], data["contents"], author_name=data.get("author_name"))
+        return import_framework("agent_framework").Message(data["role"], data["contents"], author_name=data.get("author_name"))
 
 
 agent_framework = AgentFramework()
 
 
 def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Additional properties without what a compaction wrote into them."""
+    """Return additional properties without what a compaction wrote into them."""
     return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
 
 
@@ -92,7 +92,7 @@ def _json_ready(value: Any) -> Any:
 
 
 def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
-    """The ids of calls whose results stand in the same message: a hosted tool's, which nobody here may part."""
+    """Return the ids of calls with results in the same message: a hosted tool's, which must stay together."""
     if len(contents) < 2:
         return frozenset()
     calls = {content.call_id for content in contents if getattr(content, "type", None) in _CALLS}
@@ -100,22 +100,22 @@ def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
 
 
 def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
-    """One content; of a result that no words can stand for, what it holds is beside it."""
+    """Read one content; a result that no text can replace has its content in a part beside it."""
     part = _part(content, within)
-    return (part, Other(_shown(content))) if isinstance(part, ToolResult) and content.type in _NO_WORDS else (part,)
+    return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
 
 
 def _is_beside(part: Part) -> bool:
-    return isinstance(part, Other) and part.raw is None
+    return isinstance(part, OtherPart) and part.raw is None
 
 
 def _part(content: Any, within: frozenset[str]) -> Part:
-    """One content; what is not understood stays whole as `Other`."""
+    """Read one content; an unknown one stays whole as `OtherPart`."""
     kind = getattr(content, "type", None)
     if kind == "text":
-        return Text(content.text or "", raw=content)
+        return TextPart(content.text or "", raw=content)
     if kind == "text_reasoning":
-        return Reasoning(content.text or "", raw=content)
+        return ReasoningPart(content.text or "", raw=content)
     if kind == "data" or kind == "uri":
         return _media(content)
     if kind in _CALLS and content.call_id and content.call_id not in within:
@@ -124,18 +124,18 @@ def _part(content: Any, within: frozenset[str]) -> Part:
         return _result(content)
     if kind in _APPROVALS and getattr(content.function_call, "hosted", False):
         return _approval(content)
-    return Other(_shown(content), raw=content)
+    return OtherPart(_shown(content), raw=content)
 
 
-def _media(content: Any) -> Media:
+def _media(content: Any) -> MediaPart:
     kind = (content.media_type or "").split("/")[0]
     size = len(content.uri or "") if content.type == "data" else 0
-    return Media(kind if kind in ("image", "audio", "video") else "file", size_bytes=size, raw=content)
+    return MediaPart(kind if kind in ("image", "audio", "video") else "file", size_bytes=size, raw=content)
 
 
 def _call(content: Any) -> Part:
     if content.type == "function_call" and (content.hosted or content.informational_only):
-        return Other(_shown(content), raw=content)
+        return OtherPart(_shown(content), raw=content)
     arguments: Any = content.arguments
     if content.type == "shell_tool_call":
         arguments = {"commands": content.commands}
@@ -143,24 +143,26 @@ def _call(content: Any) -> Part:
         arguments = {"actions": content.actions}
     elif content.type == "code_interpreter_tool_call":
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
-    return ToolCall(content.call_id, content.name or content.tool_name or content.type, _arguments_text(arguments), raw=content)
+    return ToolCallPart(
+        content.call_id, content.name or content.tool_name or content.type, _arguments_text(arguments), raw=content
+    )
 
 
 def _arguments_text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
 
 
-def _approval(content: Any) -> ToolCall | ToolResult:
-    """What a provider's own tool may not do unasked, and the answer: the provider takes neither without the other."""
+def _approval(content: Any) -> ToolCallPart | ToolResultPart:
+    """Read an approval request of a provider's tool as a call, and its response as the result: they must stay together."""
     asked = content.function_call
     if content.type == "function_approval_response":
-        return ToolResult(content.id, "", raw=content)
-    return ToolCall(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
+        return ToolResultPart(content.id, "", raw=content)
+    return ToolCallPart(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
 
 
-def _result(content: Any) -> ToolResult:
+def _result(content: Any) -> ToolResultPart:
     media = tuple([_media(item) for item in content.items or () if item.type in ("data", "uri")])
-    return ToolResult(content.call_id, _result_text(content), media, raw=content)
+    return ToolResultPart(content.call_id, _result_text(content), media, raw=content)
 
 
 def _result_text(content: Any) -> str:
@@ -182,35 +184,35 @@ def _value_text(value: Any) -> str:
 
 
 def _words(content: Any) -> str:
-    """The words of a content within another."""
+    """Return the text of a content inside another."""
     words = getattr(content, "text", None) or getattr(content, "stdout", None) or getattr(content, "stderr", None)
     return words if isinstance(words, str) else _shown(content)
 
 
 def _shown(content: Any) -> str:
-    """A content as JSON text, for counting: of a picture or a file in it the type alone, as it is not read as text."""
+    """Return a content as JSON text, for counting; of a picture or a file in it, only the type."""
     data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
     return _DATA.sub(r"\1", json.dumps(data, ensure_ascii=False, default=str))
 
 
 def _content(part: Part, known: Sequence[Part]) -> Any:
-    """One part as a content; what did not change is the content it was."""
+    """Return a part as a content; an unchanged part gives its original content."""
     if any(part is each for each in known):
         return part.raw
-    if isinstance(part, Text):
+    if isinstance(part, TextPart):
         return _altered(part.raw, text=part.text) if part.raw is not None else _new_text(part.text)
-    if isinstance(part, Reasoning) and part.raw is not None:
+    if isinstance(part, ReasoningPart) and part.raw is not None:
         return _altered(part.raw, text=part.text, protected_data=None)
-    if isinstance(part, ToolCall) and part.raw is not None and part.raw.type == "function_call":
+    if isinstance(part, ToolCallPart) and part.raw is not None and part.raw.type == "function_call":
         return _altered(part.raw, arguments=part.arguments)
-    if isinstance(part, ToolResult) and part.raw is not None:
-        return _result_anew(part)
+    if isinstance(part, ToolResultPart) and part.raw is not None:
+        return _changed_result(part)
     raise ConfigurationError(
-        f"parts: only text, thoughts, function calls and results can be made anew (got {part!r}); pass the part that was read"
+        f"parts: only text, thoughts, function calls and results can be changed (got {part!r}); pass the part that was read"
     )
 
 
-def _result_anew(part: ToolResult) -> Any:
+def _changed_result(part: ToolResultPart) -> Any:
     items = [media.raw for media in part.media]
     if part.raw.type in _NO_WORDS:
         raise ConfigurationError(f"parts: {part.raw.type} stays as it is, or goes with its call (got {part!r})")
@@ -222,7 +224,7 @@ def _result_anew(part: ToolResult) -> Any:
 
 
 def _altered(content: Any, **fields: Any) -> Any:
-    """A copy with other fields; additional properties and annotations stay, the provider's own object goes."""
+    """Return a copy with other fields; it keeps additional properties and annotations, but not the provider's own object."""
     altered = copy.copy(content)
     for name, value in fields.items():
         setattr(altered, name, value)
@@ -231,4 +233,4 @@ def _altered(content: Any, **fields: Any) -> Any:
 
 
 def _new_text(text: str) -> Any:
-    return load("agent_framework").Content.from_text(text)
+    return import_framework("agent_framework").Content.from_text(text)

@@ -1,7 +1,7 @@
-"""A list that the framework keeps, and what our index decided written into it: exclusion flags, and summaries in their places.
+"""The framework's own list of messages, with our edits written into it: exclusion flags and summaries.
 
-The framework shows a model what is not flagged ``_excluded``. So a group that left the view has its messages flagged, and what
-stands for it is inserted after its last message, linked both ways as the framework's own strategies do it.
+The framework shows a model the messages that are not flagged ``_excluded``. So the messages of a group that left the view are
+flagged, and its summary is inserted after the last one, linked in both directions like those of the framework's strategies.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ...edits import named
-from ...groups import MessageGroup
-from ...index import MessageIndex
-from ..following import Conversation, Following
+from ...index import MessageGroup, MessageIndex, named
+from ..conversation import FrameworkConversation
+from ..options import IntegrationOptions
 from .format import agent_framework, without_annotations
 
 __all__ = ["LiveList", "is_excluded"]
@@ -30,19 +29,19 @@ _SUMMARIZED_BY: Final = "_summarized_by_summary_id"
 
 
 def is_excluded(message: Any) -> bool:
-    """Whether the framework leaves a message out of what the model sees."""
+    """Return whether the framework hides a message from the model."""
     return bool(message.additional_properties.get(_EXCLUDED, False))
 
 
 class LiveList:
-    """Holds state: the conversation that follows a list, and which of the list's messages are of our making.
+    """A list of the framework. Holds state: its conversation, and which of its messages are ours.
 
     Args:
-        following: How the conversation is compacted.
+        options: The integration's options.
     """
 
-    def __init__(self, following: Following) -> None:
-        self.conversation = Conversation(following, agent_framework)
+    def __init__(self, options: IntegrationOptions) -> None:
+        self.conversation = FrameworkConversation(options, agent_framework)
         self._list: list[Any] | None = None
         self._source: list[Any] = []
         self._seen: list[Any] = []
@@ -52,11 +51,11 @@ class LiveList:
         self._hidden: dict[int, Any] = {}
 
     def is_of(self, messages: list[Any]) -> bool:
-        """Whether this list is the one that was followed last."""
+        """Return whether this is the list of the last call."""
         return self._list is messages
 
     def continues(self, included: list[Any]) -> bool:
-        """Whether another list begins with everything that is known: a copy of the conversation in the framework's next run."""
+        """Return whether another list continues the conversation, as the copy in the framework's next run does."""
         known = self.conversation.index.source
         if not known or agent_framework.common_prefix(known, included) < len(known):
             return False
@@ -65,37 +64,37 @@ class LiveList:
         return True
 
     async def compact(self, messages: list[Any]) -> bool:
-        """Follow the list, run the strategy, write what changed; whether anything did. O(new), and comparing at C speed."""
-        index, anew = self.conversation.index, self._list is not messages
+        """Run the strategy on the list, write the changes, and return whether there were any; O(new), and a fast comparison."""
+        index, fresh_start = self.conversation.index, self._list is not messages
         before = index.edits
-        if not anew and self._is_as_it_was(messages):
+        if not fresh_start and self._is_as_it_was(messages):
             source = self._source
             source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
             await self.conversation.view_more(source, index.total.messages, total=index.total.messages)
         else:
             source = self._source_of(messages)
             await self._follow(source)
-        if index.total.messages != len(source):  # taken for the last view fed back: nothing can be written into it
-            self.conversation = Conversation(self.conversation.following, agent_framework)
-            index, anew = self.conversation.index, True
+        if index.total.messages != len(source):  # read as the last view fed back, into which nothing can be written
+            self.conversation = FrameworkConversation(self.conversation.options, agent_framework)
+            index, fresh_start = self.conversation.index, True
             await self.conversation.view(source)
-        changed = index.edits != before or (anew and bool(index.edits))
+        changed = index.edits != before or (fresh_start and bool(index.edits))
         if changed:
             self._write(messages, source, index)
         self._list, self._source = messages, source
-        self._remember(messages, anew=anew or changed)
+        self._remember(messages, fresh_start=fresh_start or changed)
         return changed
 
     def _is_as_it_was(self, messages: list[Any]) -> bool:
-        """Whether the list only grew, and nobody else took anything out or brought it back."""
+        """Return whether the list only grew, and nobody else changed an exclusion flag."""
         known = len(self._seen)
         return messages[:known] == self._seen and _flags(self._properties) == self._flags
 
-    def _remember(self, messages: list[Any], *, anew: bool) -> None:
-        fresh = messages if anew else messages[len(self._seen) :]
+    def _remember(self, messages: list[Any], *, fresh_start: bool) -> None:
+        fresh = messages if fresh_start else messages[len(self._seen) :]
         properties = [each.additional_properties for each in fresh]
         flags = _flags(properties)
-        if anew:
+        if fresh_start:
             self._seen, self._properties, self._flags = list(messages), properties, flags
         else:
             self._seen += fresh
@@ -103,7 +102,7 @@ class LiveList:
             self._flags += flags
 
     async def _follow(self, source: list[Any]) -> None:
-        """Run the strategy on the list; what is known to be the same is not compared again."""
+        """Run the strategy on the list; messages known to be the same are not compared again."""
         known = len(self._source)
         if known == self.conversation.index.total.messages and source[:known] == self._source:
             await self.conversation.view_more(source, known, total=known)
@@ -111,7 +110,7 @@ class LiveList:
             await self.conversation.view(source)
 
     def _source_of(self, messages: list[Any]) -> list[Any]:
-        """The messages that are not of our making and that nobody else took out."""
+        """Return the messages that are not ours and that nobody else excluded."""
         ours, hidden = self._ours, self._hidden
         if not ours and not hidden:
             return [each for each in messages if not each.additional_properties.get(_EXCLUDED)]
@@ -149,7 +148,7 @@ class LiveList:
         messages[:] = written
 
     def _standing_for(self, group: MessageGroup, raws: Sequence[Any], originals: Sequence[Any]) -> list[Any]:
-        """The messages to insert for a group that is not shown as it was; a message taken over as it was is copied."""
+        """Return the messages to insert for a changed group; an unchanged message is copied."""
         known = {id(live) for live in originals} | {id(raw) for raw in self.conversation.index.source}
         made: list[Any] = []
         for raw in raws:
@@ -173,7 +172,7 @@ class LiveList:
 
 
 def _flags(properties: Sequence[dict[str, Any]]) -> list[Any]:
-    """The exclusion flag of each message; the framework sets one on every message it has looked at."""
+    """Return the exclusion flag of each message; the framework sets one on every message it has read."""
     try:
         return list(map(_FLAG, properties))
     except KeyError:
@@ -185,7 +184,7 @@ def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _reasons(index: MessageIndex) -> dict[int, str]:
-    """Why each message left the view, by its place in the source."""
+    """Return why each message left the view, by its place in the source."""
     reasons: dict[int, str] = {}
     for edit in index.edits:
         for id in named(edit):
@@ -194,7 +193,7 @@ def _reasons(index: MessageIndex) -> dict[int, str]:
 
 
 def _link(made: Sequence[Any], originals: Iterable[Any]) -> None:
-    """Tie a summary and what it stands for together, as the framework's own strategies do."""
+    """Link a summary and the messages it stands for, as the framework's own strategies do."""
     lives = list(originals)
     digest = hashlib.blake2s(made[0].text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     for place, message in enumerate(made):

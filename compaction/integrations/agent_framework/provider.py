@@ -1,8 +1,8 @@
-"""A context provider that keeps an agent's conversation inside the model's window: before a run, inside it, and in the store.
+"""A context provider that compacts an agent's conversation before a run, inside it, and, if wanted, in the stored history.
 
-It compacts what the history provider loaded and what the run adds, never what other providers put in, and sends a projection:
-the stored history stays whole unless there is an ``after_strategy``. What was decided stays decided from call to call and from
-run to run, so that the prompt grows only at its end.
+It compacts what the history provider loaded and what the run adds, never what other providers add, and sends a projection: the
+stored history stays whole unless there is an ``after_strategy``. Edits stay in force from call to call and from run to run, so
+that the prompt grows only at its end.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ConfigurationError
-from ...strategies.base import StrategyLike, as_strategy
-from ..following import Conversation, Following
-from ..packages import load, require
+from ...strategies import StrategyLike, as_strategy
+from ..conversation import FrameworkConversation
+from ..options import IntegrationOptions
+from ..requirements import AGENT_FRAMEWORK, import_framework
 from .format import agent_framework
 from .live_list import is_excluded
-from .oldest import DISTRIBUTION, EXTRA, LEAST
 from .run_view import RunView
 from .strategies import FrameworkStrategy
 
@@ -30,35 +30,35 @@ else:
     try:
         from agent_framework import ContextProvider as _ContextProvider
     except ImportError:
-        _ContextProvider = object  # the module can be looked at without the framework; making a provider says what is missing
+        _ContextProvider = object  # the module can be imported without the framework; creating a provider raises
 
 __all__ = ["CompactionProvider"]
 
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 _UNNAMED: Final = "UnnamedAgent"  # what the framework calls an agent without a name
 _PER_CALL: Final = (
-    "require_per_service_call_history_persistence loads history after this provider: pass as_strategy(...) as the agent's"
-    " compaction_strategy instead"
+    "require_per_service_call_history_persistence loads history after this provider:"
+    " pass as_framework_strategy(...) as the agent's compaction_strategy instead"
 )
 
 
 class CompactionProvider(_ContextProvider):
-    """Registers after the history provider: ``context_providers=[history, CompactionProvider(before_strategy=...)]``.
+    """A context provider, placed after the history provider: ``context_providers=[history, CompactionProvider(...)]``.
 
-    Holds state: the conversations of live sessions. What must outlive the process is in the session's state, JSON-ready: saved
-    and restored with it, a session goes on with the same view. ``session.state[source_id]`` also says how the last run of the
-    strategy ended (``"last"``), or why nothing was done (``"skipped"``).
+    Holds state: the conversations of live sessions. What must outlive the process is in the session's state as JSON-ready
+    data; a session saved and restored with it resumes with the same view. ``session.state[source_id]`` also holds a report of
+    the last run (``"last"``), or why nothing was done (``"skipped"``).
 
     Args:
-        before_strategy: What keeps requests small: it runs on the loaded history before a run, and, unless ``in_loop`` is off,
+        before_strategy: The strategy for requests: it runs on the loaded history before a run, and, unless ``in_loop`` is off,
             before each model call inside it. ``None`` for neither.
-        after_strategy: What shortens the stored history after a run: messages are flagged and summaries inserted there, as the
-            framework's own provider does it. Providers finish in reverse order, so what this run adds is looked at after the
-            next one. ``None`` to leave the store as it is.
+        after_strategy: The strategy for the stored history after a run: messages are flagged and summaries inserted there, like
+            by the framework's own provider. Providers finish in reverse order, so what this run adds is compacted after the
+            next one. ``None`` to leave the stored history unchanged.
         history_source_id: The history provider's ``source_id``.
-        source_id: This provider's own.
+        source_id: This provider's own ``source_id``.
         in_loop: Whether to compact inside the tool loop too.
-        options: As for `Following`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
@@ -76,20 +76,22 @@ class CompactionProvider(_ContextProvider):
         in_loop: bool = True,
         **options: Any,
     ) -> None:
-        require(DISTRIBUTION, extra=EXTRA, least=LEAST)
+        AGENT_FRAMEWORK.check()
         super().__init__(source_id)
         self.history_source_id = history_source_id
         self.before_strategy = None if before_strategy is None else as_strategy(before_strategy)
         self.after_strategy = None if after_strategy is None else as_strategy(after_strategy)
         self._in_loop = in_loop
-        self._following = Following(strategy=self.before_strategy or self.after_strategy or (lambda index: ()), **options)
-        self._after = (
-            None if self.after_strategy is None else FrameworkStrategy(self._following.with_strategy(self.after_strategy))
+        self._options = IntegrationOptions(
+            strategy=self.before_strategy or self.after_strategy or (lambda index: ()), **options
         )
-        self._live: weakref.WeakKeyDictionary[Any, tuple[Conversation, object]] = weakref.WeakKeyDictionary()
+        self._after = (
+            None if self.after_strategy is None else FrameworkStrategy(self._options.with_strategy(self.after_strategy))
+        )
+        self._live: weakref.WeakKeyDictionary[Any, tuple[FrameworkConversation, object]] = weakref.WeakKeyDictionary()
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Compact what was loaded, what is flagged in the store left out, and arrange for the model calls of this run."""
+        """Compact the loaded history, without flagged messages, and register for the model calls of this run."""
         if self._skips(agent, context, state):
             return
         self._claim(context, state)
@@ -103,7 +105,7 @@ class CompactionProvider(_ContextProvider):
         if loaded:
             overhead = run_view.overhead(context.get_messages(exclude_sources={self.history_source_id}, include_input=True))
             view = await conversation.view(loaded, overhead_tokens=overhead)
-            for message in view:  # a summary of ours is history from here on, as the messages it stands for were
+            for message in view:  # our summaries are history from now on, like the messages they stand for
                 message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
             context.context_messages[self.history_source_id] = view
             self._save(session, state, conversation)
@@ -124,7 +126,7 @@ class CompactionProvider(_ContextProvider):
     # ---------------------------------------------------------------- inside a run
 
     def _middleware(self, run_view: RunView, session: Any, state: dict[str, Any]) -> Any:
-        """What the framework calls before each model call of this run."""
+        """Return the middleware that runs before each model call of this run."""
 
         async def compacting(context: Any, call_next: Any) -> None:
             options: dict[str, Any] = context.options or {}
@@ -133,12 +135,12 @@ class CompactionProvider(_ContextProvider):
                 self._save(session, state, run_view.conversation)
             await call_next()
 
-        return load("agent_framework").chat_middleware(compacting)
+        return import_framework("agent_framework").chat_middleware(compacting)
 
     # ---------------------------------------------------------------- sessions
 
     def _skips(self, agent: Any, context: Any, state: dict[str, Any]) -> bool:
-        """Whether there is nothing to do here; the session's state then says why."""
+        """Return whether there is nothing to do; the session's state then holds the reason."""
         state.pop("skipped", None)
         if context.service_session_id is not None or context.options.get("conversation_id"):
             state["skipped"] = _SERVICE
@@ -147,10 +149,10 @@ class CompactionProvider(_ContextProvider):
         return "skipped" in state
 
     def _claim(self, context: Any, state: dict[str, Any]) -> None:
-        """Make sure that one provider alone compacts this history.
+        """Check that no other provider compacts this history.
 
         Raises:
-            ConfigurationError: If another one does, or one of the same ``source_id`` compacts another history.
+            ConfigurationError: If another one does, or one with the same ``source_id`` compacts another history.
         """
         key = f"compaction of {self.history_source_id}"
         other = context.metadata.setdefault(key, self)
@@ -165,18 +167,18 @@ class CompactionProvider(_ContextProvider):
                 " each compaction provider a source_id of its own"
             )
 
-    def _conversation(self, session: Any, state: dict[str, Any]) -> Conversation:
-        """The live conversation of a session, or the saved one, or a new one."""
+    def _conversation(self, session: Any, state: dict[str, Any]) -> FrameworkConversation:
+        """Return the live conversation of a session, or the saved one, or a new one."""
         saved = state.get("conversation")
         known = self._live.get(session)
         if known is not None and known[1] is saved:
             return known[0]
-        conversation = Conversation(self._following, agent_framework, saved)
+        conversation = FrameworkConversation(self._options, agent_framework, saved)
         self._live[session] = (conversation, saved)
         return conversation
 
-    def _save(self, session: Any, state: dict[str, Any], conversation: Conversation) -> None:
-        """Put into the session's state what changed."""
+    def _save(self, session: Any, state: dict[str, Any], conversation: FrameworkConversation) -> None:
+        """Write the changes into the session's state."""
         if not conversation.unsaved:
             return
         state["conversation"] = conversation.to_dict()

@@ -1,4 +1,4 @@
-"""The model calls of one run: which messages are the conversation's, which other providers', and how a view is put together."""
+"""The model calls of one run: the conversation's messages are compacted, those of other providers are put back in place."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..following import Conversation
+from ..conversation import FrameworkConversation
 from .format import agent_framework
 
 __all__ = ["RunView"]
 
 
 class RunView:
-    """Holds state: the messages of this run's last model call, and which of them are the conversation's.
+    """The views of one run. Holds state: the messages of the last model call, and which of them are the conversation's.
 
     Args:
-        conversation: Follows the conversation.
+        conversation: The conversation.
         history: The history provider's ``source_id``.
-        author: The name the framework gives what an agent says, once the run is over.
+        author: The name that the framework gives an agent's messages after the run.
     """
 
-    def __init__(self, conversation: Conversation, history: str, author: str) -> None:
+    def __init__(self, conversation: FrameworkConversation, history: str, author: str) -> None:
         self.conversation = conversation
         self._history = history
         self._author = author
@@ -34,7 +34,7 @@ class RunView:
         self._tools: tuple[Any, int] = (None, 0)
 
     async def messages(self, messages: list[Any], options: Mapping[str, Any]) -> list[Any]:
-        """What to send in place of all messages of a model call. O(new), besides comparing and copying at C speed."""
+        """Return the messages to send for a model call; O(new), besides a fast comparison and copy."""
         known = len(self._seen)
         if messages[:known] != self._seen:
             self._seen, self._ours, self._others, self._others_tokens, known = [], [], [], 0, 0
@@ -50,12 +50,12 @@ class RunView:
         return self._with_others(view) if self._others else view
 
     def overhead(self, messages: Iterable[Any]) -> int:
-        """Tokens of messages that are not the conversation's."""
+        """Return the tokens of messages that are not the conversation's."""
         measure = self.conversation.index.measure
         return sum(measure(agent_framework.read(message))[0] for message in messages)
 
     def _take(self, messages: Sequence[Any]) -> None:
-        """Sort new messages: the conversation's, and others', which are instructions or what other providers put in."""
+        """Sort new messages into the conversation's and others: instructions, and what other providers add."""
         ours, history = self._ours, self._history
         for message in messages:
             attribution = message.additional_properties.get("_attribution")
@@ -69,7 +69,7 @@ class RunView:
                 ours.append(self._as_it_will_be(message))
 
     def _as_it_will_be(self, message: Any) -> Any:
-        """The message with the name it gets after the run; a name given later would change what was sent and cost the cache."""
+        """Return the message with the name it gets after the run; a later change would invalidate the prompt cache."""
         if message.author_name is not None or message.role not in ("assistant", "tool"):
             return message
         named = copy.copy(message)
@@ -77,7 +77,7 @@ class RunView:
         return named
 
     def _with_others(self, view: Sequence[Any]) -> list[Any]:
-        """The view, with each of the others before the message it stood before; at the front if that is gone."""
+        """Return the view with each other message before the one it preceded; at the front if that one is gone."""
         at: dict[int, list[Any]] = {}
         for follower, message in self._others:
             at.setdefault(self._place(view, follower), []).append(message)
@@ -98,7 +98,7 @@ class RunView:
         return next((place for place, each in enumerate(view) if each.role != "system"), 0)
 
     def _options_tokens(self, options: Mapping[str, Any]) -> int:
-        """Tokens of the tools and the instructions; counted anew only if they are other ones."""
+        """Return the tokens of the tools and the instructions; counted again only when they change."""
         tools, instructions = options.get("tools") or (), options.get("instructions") or ""
         key = ([id(tool) for tool in tools], instructions)
         if self._tools[0] != key:

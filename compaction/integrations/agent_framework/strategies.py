@@ -1,4 +1,4 @@
-"""Strategies that cross over: ours as the framework's, for its tool loop and its own provider, and the framework's as ours."""
+"""Adapters for strategies: ours for the framework's tool loop and provider, and the framework's for our pipelines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ...edits import Drop, Edit, Replace, Request
 from ...errors import StrategyError
-from ...groups import MessageGroup
-from ...index import MessageIndex
-from ...marks import marked
-from ...outcome import CompactionResult
-from ...strategies.base import StepBegan, StepEnded, Steps, Strategy, StrategyLike
+from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, marked
+from ...result import CompactionResult
+from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
-from ..following import Following
-from ..packages import load
+from ..options import IntegrationOptions
+from ..requirements import import_framework
 from .format import without_annotations
 from .live_list import LiveList, is_excluded
 
-__all__ = ["FrameworkStrategy", "as_strategy", "from_strategy"]
+__all__ = ["FrameworkStrategy", "as_framework_strategy", "from_framework_strategy"]
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
@@ -32,32 +29,32 @@ _NOT_IN_A_NAME: Final = re.compile(r"\W")
 
 
 class FrameworkStrategy:
-    """One of our strategies as the framework calls its own: ``async (messages: list[Message]) -> bool``.
+    """One of our strategies in the framework's form: ``async (messages: list[Message]) -> bool``.
 
-    Excluded messages keep their place and get the framework's flags, so that its projection and ``skip_excluded`` understand.
-    Holds state: the conversations it met lately, so that what was decided stays decided from call to call and from run to run.
+    Excluded messages keep their place and get the framework's flags, for its projection and ``skip_excluded``. Holds state:
+    the conversations used last, so that edits stay in force from call to call and from run to run.
 
     Args:
-        following: How conversations are compacted.
+        options: The integration's options.
     """
 
-    def __init__(self, following: Following) -> None:
-        self.following = following
+    def __init__(self, options: IntegrationOptions) -> None:
+        self.options = options
         self.last: CompactionResult | None = None
         self.report: dict[str, Any] | None = None
         self._lists: OrderedDict[int, LiveList] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"as_strategy({self.following.strategy!r})"
+        return f"as_framework_strategy({self.options.strategy!r})"
 
     @property
     def __name__(self) -> str:  # the framework logs it
-        return self.following.strategy.name
+        return self.options.strategy.name
 
     async def __call__(self, messages: list[Any]) -> bool:
         if not messages:
             return False
-        live = self._live(messages)  # not at hand for anybody else until it is done, and gone if it fails
+        live = self._live(messages)  # removed until it is done, so that no other call uses it; dropped if it fails
         changed = await live.compact(messages)
         self._lists[id(messages)] = live
         while len(self._lists) > _REMEMBERED:
@@ -66,7 +63,7 @@ class FrameworkStrategy:
         return changed
 
     def _live(self, messages: list[Any]) -> LiveList:
-        """What follows this list: the same list, an earlier one that this one continues, or a new one."""
+        """Return the state of this list: its own, that of an earlier list which it continues, or a new one."""
         known = self._lists.pop(id(messages), None)
         if known is None or not known.is_of(messages):
             known = self._continued([each for each in messages if not is_excluded(each)])
@@ -76,34 +73,34 @@ class FrameworkStrategy:
         for key, each in reversed(self._lists.items()):
             if each.continues(included):
                 return self._lists.pop(key)
-        return LiveList(self.following)
+        return LiveList(self.options)
 
 
-def as_strategy(strategy: StrategyLike, **options: Any) -> FrameworkStrategy:
-    """Any of our strategies for ``compaction_strategy=`` of an agent or a client, and for the framework's own provider.
+def as_framework_strategy(strategy: StrategyLike, **options: Any) -> FrameworkStrategy:
+    """Return one of our strategies for ``compaction_strategy=`` of an agent or a client, or for the framework's provider.
 
     Args:
         strategy: A strategy, a pipeline, or a plain function.
-        options: As for `Following`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
-    Cost: O(messages) a call, at C speed where nothing happened.
+    Cost: O(messages) a call, at C speed if nothing changed.
 
     >>> from compaction import presets
-    >>> as_strategy(presets.token_budget(8_000)).__name__
+    >>> as_framework_strategy(presets.token_budget(8_000)).__name__
     'TokenBudgetComposed'
     """
-    return FrameworkStrategy(Following(strategy=strategy, **options))
+    return FrameworkStrategy(IntegrationOptions(strategy=strategy, **options))
 
 
 @attrs.frozen
 class _Awaited(Request):
-    """The framework's strategy, to be awaited on copies of the messages."""
+    """A request to run the framework's strategy on copies of the messages."""
 
     theirs: _Theirs
     messages: list[Any]
 
     def call(self) -> Any:
-        return load("agent_framework").apply_compaction(self.messages, strategy=self.theirs)
+        return import_framework("agent_framework").apply_compaction(self.messages, strategy=self.theirs)
 
 
 @attrs.frozen
@@ -115,7 +112,7 @@ class _FromFramework(Strategy):
         return getattr(self.theirs, "__name__", type(self.theirs).__name__)
 
     def __call__(self, index: MessageIndex) -> Steps:
-        yield StepBegan(self, "it decides itself")
+        yield StepBegan(self, "the framework's strategy decides itself")
         groups = index.included_groups
         copies = {group.id: [_copied(message.raw) for message in group.messages] for group in groups}
         messages = [each for group in groups for each in copies[group.id]]
@@ -124,18 +121,20 @@ class _FromFramework(Strategy):
         yield StepEnded(self, never, True)
 
 
-def from_strategy(theirs: _Theirs) -> Strategy:
-    """One of the framework's strategies inside our pipelines; it sees copies, so your messages are not annotated.
+def from_framework_strategy(theirs: _Theirs) -> Strategy:
+    """Return one of the framework's strategies for our pipelines; it works on copies, so your messages are not annotated.
 
     Args:
-        theirs: Any ``async (messages: list[Message]) -> bool``. What it excludes is dropped; what it inserts with links takes
-            the place of what it links. What would break the conversation is refused, whoever asks.
+        theirs: Any ``async (messages: list[Message]) -> bool``. Messages it excludes are dropped; a message it inserts with
+            links replaces those it links to. An edit that would break the conversation is refused.
 
     Raises:
-        StrategyError: If it is no callable.
+        StrategyError: If it is not callable.
     """
     if not callable(theirs):
-        raise StrategyError(f"from_strategy: a strategy of the framework is an async callable of a list (got {theirs!r})")
+        raise StrategyError(
+            f"from_framework_strategy: a strategy of the framework is an async callable of a list (got {theirs!r})"
+        )
     return _FromFramework(theirs)
 
 
@@ -153,7 +152,7 @@ def _as_edits(
     messages: Sequence[Any],
     name: str,
 ) -> Iterator[Edit]:
-    """What a strategy of the framework did to copies, as edits."""
+    """Yield the changes that a strategy of the framework made to copies, as edits."""
     mine = {id(each) for lives in copies.values() for each in lives}
     left = {id(each) for each in messages}
     gone = [group for group in groups if all(is_excluded(each) or id(each) not in left for each in copies[group.id])]

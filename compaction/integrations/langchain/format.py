@@ -1,7 +1,7 @@
-"""LangChain's messages as a wire format: every block, call, artifact and extra kept, and the same objects given back.
+"""LangChain's messages as a wire format: every block, call, artifact and extra is kept, and the same objects come back.
 
-A message's id is part of what it is: reducers and checkpointers know it by that. A changed copy keeps its id, so that a graph
-takes it for the same message.
+Reducers and checkpointers identify a message by its id. A changed copy keeps its id, so that a graph treats it as the same
+message.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats.wire import fields_of
-from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from ..packages import load
-from ..pairing import FrameworkFormat
+from ...formats import fields_of
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..message_adapter import MessageAdapter
+from ..requirements import import_framework
 
 __all__ = ["LangChain", "langchain"]
 
@@ -46,12 +46,12 @@ _REASONING_EXTRA: Final = "reasoning_content"
 
 @attrs.frozen
 class _Extra:
-    """Marks a part that lives in ``additional_kwargs``."""
+    """The place of a part in ``additional_kwargs``."""
 
     name: str
 
 
-class LangChain(FrameworkFormat):
+class LangChain(MessageAdapter):
     """The format of ``langchain_core.messages``; use the shared instance ``langchain``.
 
     Reading needs no framework installed: a message is any object with ``type`` and ``content``.
@@ -88,13 +88,13 @@ class LangChain(FrameworkFormat):
         else:
             update["content"] = _content(raw.content, message.parts, parts)
             if getattr(raw, "tool_calls", None):
-                update["tool_calls"] = [_call_anew(part) for part in parts if isinstance(part, ToolCall)]
+                update["tool_calls"] = [_changed_call(part) for part in parts if isinstance(part, ToolCallPart)]
             if any(isinstance(part.raw, _Extra) for part in message.parts if part not in parts):
                 update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != _REASONING_EXTRA}
         return self.read(raw.model_copy(update=update))
 
     def new(self, role: str, text: str) -> Message:
-        wire = load("langchain_core.messages")
+        wire = import_framework("langchain_core.messages")
         kinds = {"human": wire.HumanMessage, "ai": wire.AIMessage, "system": wire.SystemMessage}
         return self.read(kinds[_TYPES.get(role, "human")](content=text))
 
@@ -102,7 +102,7 @@ class LangChain(FrameworkFormat):
         return json.loads(json.dumps({"type": raw.type, "data": raw.model_dump(exclude_none=True)}, default=str))
 
     def from_wire(self, data: Any) -> Any:
-        return load("langchain_core.messages").messages_from_dict([data])[0]
+        return import_framework("langchain_core.messages").messages_from_dict([data])[0]
 
 
 langchain = LangChain()
@@ -118,27 +118,27 @@ def _shown(value: Any) -> str:
 
 def _parts(content: Any) -> list[Part]:
     if isinstance(content, str):
-        return [Text(content)] if content else []
+        return [TextPart(content)] if content else []
     return [_block(block) for block in content]
 
 
 def _block(block: Any) -> Part:
-    """One content block; a call that is listed in ``tool_calls`` too is kept but not counted twice."""
+    """Read one content block; a call that is also in ``tool_calls`` is kept but not counted twice."""
     if isinstance(block, str):
-        return Text(block, raw=block)
+        return TextPart(block, raw=block)
     if not isinstance(block, dict):
-        return Other(_shown(block), raw=block)
+        return OtherPart(_shown(block), raw=block)
     fields = cast("dict[str, Any]", block)
     kind = _text(fields.get("type"))
     if kind == "text" and isinstance(fields.get("text"), str):
-        return Text(fields["text"], raw=block)
+        return TextPart(fields["text"], raw=block)
     if kind in _THOUGHTS:
-        return Reasoning(_text(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
+        return ReasoningPart(_text(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
     if kind in _MEDIA:
-        return Media(_MEDIA[kind], _detail(fields), len(_data(fields)), raw=block)
+        return MediaPart(_MEDIA[kind], _detail(fields), len(_data(fields)), raw=block)
     if kind in _CALL_BLOCKS:
-        return Other("", raw=block)
-    return Other(_shown(fields), raw=block)
+        return OtherPart("", raw=block)
+    return OtherPart(_shown(fields), raw=block)
 
 
 def _detail(fields: Mapping[str, Any]) -> str:
@@ -147,7 +147,7 @@ def _detail(fields: Mapping[str, Any]) -> str:
 
 
 def _data(fields: Mapping[str, Any]) -> str:
-    """Data carried in the block itself; an address carries none."""
+    """Return the data in the block itself; empty if it holds a URL."""
     url = fields.get("image_url")
     url = cast("dict[str, Any]", url).get("url") if isinstance(url, dict) else url
     if isinstance(url, str) and url.startswith("data:"):
@@ -159,28 +159,28 @@ def _data(fields: Mapping[str, Any]) -> str:
 
 def _extra_parts(raw: Any) -> list[Part]:
     thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
-    return [Reasoning(thought, raw=_Extra(_REASONING_EXTRA))] if isinstance(thought, str) and thought else []
+    return [ReasoningPart(thought, raw=_Extra(_REASONING_EXTRA))] if isinstance(thought, str) and thought else []
 
 
 def _calls(raw: Any) -> list[Part]:
     return [
-        ToolCall(_text(call.get("id")), _text(call.get("name")), _shown(call.get("args") or {}), raw=call)
+        ToolCallPart(_text(call.get("id")), _text(call.get("name")), _shown(call.get("args") or {}), raw=call)
         for call in getattr(raw, "tool_calls", None) or ()
     ]
 
 
-def _result(raw: Any, blocks: Sequence[Part]) -> ToolResult:
-    words = "\n".join([part.text for part in blocks if isinstance(part, Text | Reasoning | Other)])
-    media = tuple([part for part in blocks if isinstance(part, Media)])
+def _result(raw: Any, blocks: Sequence[Part]) -> ToolResultPart:
+    words = "\n".join([part.text for part in blocks if isinstance(part, TextPart | ReasoningPart | OtherPart)])
+    media = tuple([part for part in blocks if isinstance(part, MediaPart)])
     id = getattr(raw, "tool_call_id", None)
-    return ToolResult(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", words, media)
+    return ToolResultPart(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", words, media)
 
 
 def _result_content(message: Message, parts: Sequence[Part]) -> Any:
     after = parts[0] if len(parts) == 1 else None
     before = message.parts[0]
-    if not isinstance(after, ToolResult) or not isinstance(before, ToolResult) or after.call_id != before.call_id:
-        raise ConfigurationError(f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one's text")
+    if not isinstance(after, ToolResultPart) or not isinstance(before, ToolResultPart) or after.call_id != before.call_id:
+        raise ConfigurationError(f"parts: a tool message holds exactly one ToolResultPart (got {parts!r}); change its text")
     media = [each.raw for each in after.media]
     if not media:
         return after.text
@@ -188,39 +188,45 @@ def _result_content(message: Message, parts: Sequence[Part]) -> Any:
 
 
 def _content(content: str | list[Any], before: Sequence[Part], after: Sequence[Part]) -> Any:
-    """The content made anew: a string where it was one, else a list that keeps what did not change."""
-    kept = [part for part in after if not isinstance(part, ToolCall) and not isinstance(part.raw, _Extra)]
-    if isinstance(content, str) and all(isinstance(part, Text) for part in kept):
-        return "\n".join([part.text for part in kept if isinstance(part, Text)])
-    calls = {part.id for part in after if isinstance(part, ToolCall)}
-    dropped = any(isinstance(part, ToolCall) and part.id not in calls for part in before)
-    blocks = [_block_anew(part, before) for part in kept]
+    """Return the changed content: a string if it was one, else a list that keeps the unchanged blocks."""
+    kept = [part for part in after if not isinstance(part, ToolCallPart) and not isinstance(part.raw, _Extra)]
+    if isinstance(content, str) and all(isinstance(part, TextPart) for part in kept):
+        return "\n".join([part.text for part in kept if isinstance(part, TextPart)])
+    calls = {part.id for part in after if isinstance(part, ToolCallPart)}
+    dropped = any(isinstance(part, ToolCallPart) and part.id not in calls for part in before)
+    blocks = [_changed_block(part, before) for part in kept]
     return [block for block in blocks if not (dropped and _is_call_of(block, calls))]
 
 
 def _is_call_of(block: Any, calls: set[str]) -> bool:
-    """Whether a block repeats a call that was taken out."""
+    """Return whether a block repeats a call that was removed."""
     fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
     return fields.get("type") in _CALL_BLOCKS and fields.get("id") not in calls
 
 
-def _block_anew(part: Part, known: Sequence[Part]) -> Any:
+def _changed_block(part: Part, known: Sequence[Part]) -> Any:
     if any(part is each for each in known):
-        return part.raw if part.raw is not None else {"type": "text", "text": part.text} if isinstance(part, Text) else part.raw
-    if isinstance(part, Text):
+        return (
+            part.raw
+            if part.raw is not None
+            else {"type": "text", "text": part.text}
+            if isinstance(part, TextPart)
+            else part.raw
+        )
+    if isinstance(part, TextPart):
         return {**(fields_of(part.raw) or {"type": "text"}), "text": part.text}
     raise ConfigurationError(
-        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+        f"parts: only text and calls can be changed (got {part!r}); pass the part that was read, or drop it"
     )
 
 
-def _call_anew(part: ToolCall) -> Any:
+def _changed_call(part: ToolCallPart) -> Any:
     if part.raw is not None and _shown(part.raw.get("args") or {}) == part.arguments:
         return part.raw
     try:
         arguments = json.loads(part.arguments or "{}")
     except ValueError as error:
         raise ConfigurationError(
-            f"parts: a call's arguments are a JSON object in this format (got {part.arguments!r})"
+            f"parts: a call's arguments must be a JSON object in this format (got {part.arguments!r})"
         ) from error
     return {"name": part.name, "args": arguments, "id": part.id, "type": "tool_call"}

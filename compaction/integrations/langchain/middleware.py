@@ -1,4 +1,4 @@
-"""Middlewares for ``langchain.agents.create_agent``: one that projects and leaves the state whole, one that rewrites it."""
+"""Middlewares for ``langchain.agents.create_agent``: one sends a view and keeps the state whole, one rewrites the state."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...strategies.base import StrategyLike
-from ..following import Conversation, Following
-from ..packages import load, require
+from ...strategies import StrategyLike
+from ..conversation import FrameworkConversation
+from ..options import IntegrationOptions
+from ..requirements import LANGCHAIN, import_framework
 from .format import langchain
-from .oldest import LANGCHAIN
 from .saved import SavedConversations
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ else:
             compaction: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
     except ImportError:
-        _AgentMiddleware = _State = object  # the module can be looked at without the framework; making one says what is missing
+        _AgentMiddleware = _State = object  # the module can be imported without the framework; creating a middleware raises
 
 __all__ = ["CompactionMiddleware", "RewritingMiddleware", "rewritten"]
 
@@ -39,19 +39,19 @@ _KEY: Final = "compaction"
 
 
 class _Middleware(_AgentMiddleware):
-    """What both do: find the conversation, count what is sent beside it."""
+    """The base of both middlewares: finds the conversation, and counts the system prompt and the tools."""
 
     state_schema: Any = _State
 
     def __init__(self, strategy: StrategyLike, **options: Any) -> None:
-        require(**LANGCHAIN)
+        LANGCHAIN.check()
         super().__init__()
-        self.following = Following(strategy=strategy, **options)
-        self._conversations = SavedConversations(self.following, langchain)
+        self.options = IntegrationOptions(strategy=strategy, **options)
+        self._conversations = SavedConversations(self.options, langchain)
         self._schemas: tuple[list[int], int] = ([], 0)
 
-    def _overhead(self, conversation: Conversation, request: Any) -> int:
-        """Tokens of the system prompt and the tools; the tools are counted anew only if they are other ones."""
+    def _overhead(self, conversation: FrameworkConversation, request: Any) -> int:
+        """Return the tokens of the system prompt and the tools; the tools are counted again only when they change."""
         index = conversation.index
         key = [id(tool) for tool in request.tools]
         if key != self._schemas[0]:
@@ -62,22 +62,22 @@ class _Middleware(_AgentMiddleware):
 
 
 class CompactionMiddleware(_Middleware):
-    """Sends a compacted view and leaves the agent's messages whole: ``middleware=[CompactionMiddleware(strategy)]``.
+    """A middleware that sends a compacted view and leaves the agent's messages whole.
 
-    What was decided is in the agent's state under ``"compaction"``, JSON-ready and out of its input and output: with a
-    checkpointer, another process goes on with the same view. The system prompt and the tools count. Holds state: the
-    conversations met lately.
+    Use it as ``middleware=[CompactionMiddleware(strategy)]``. Edits are saved in the agent's state under ``"compaction"``, as
+    private JSON-ready data: with a checkpointer, another process resumes with the same view. The system prompt and the tools
+    count. Holds state: the conversations used last.
 
     Args:
-        strategy: What keeps requests small; its trigger decides when.
-        options: As for `Following`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+        strategy: The strategy; its trigger decides when it runs.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
         ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the view; persist what changed with the model's answer."""
+        """Send the view, and save the changes with the model's answer."""
         saved = request.state.get(_KEY)
         conversation = self._conversations.get(request.messages, saved)
         view = conversation.view_sync(request.messages, overhead_tokens=self._overhead(conversation, request))
@@ -94,14 +94,14 @@ class CompactionMiddleware(_Middleware):
 
 
 class RewritingMiddleware(_Middleware):
-    """Rewrites the agent's messages before a model call: what was compacted is gone from the state of later checkpoints.
+    """A middleware that rewrites the agent's messages before a model call; later checkpoints hold only what is left.
 
     Its summaries carry a mark in their text, so nothing else has to be saved. The system prompt and the tools count from the
-    second model call on, when they have been seen; give ``overhead_tokens=`` to count them in the first.
+    second model call on; pass ``overhead_tokens=`` to count them in the first.
 
     Args:
-        strategy: What keeps the state small; its trigger decides when.
-        options: As for `Following`.
+        strategy: The strategy; its trigger decides when it runs.
+        options: As for `IntegrationOptions`.
 
     Raises:
         ConfigurationError: If LangChain is missing or too old, or an option is out of range.
@@ -112,7 +112,7 @@ class RewritingMiddleware(_Middleware):
         self._seen_overhead = 0
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """The new messages, if anything is to change."""
+        """Return the new messages, or ``None`` if nothing changes."""
         messages = state["messages"]
         conversation = self._conversations.get(messages, None)
         view = conversation.view_sync(messages, overhead_tokens=self._seen_overhead)
@@ -126,39 +126,41 @@ class RewritingMiddleware(_Middleware):
         return self._rewritten(messages, view, conversation)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Only looks at what is sent beside the messages."""
-        self._look(request)
+        """Count the system prompt and the tools, for the next `before_model`."""
+        self._count_overhead(request)
         return handler(request)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
-        self._look(request)
+        self._count_overhead(request)
         return await handler(request)
 
-    def _look(self, request: Any) -> None:
-        self._seen_overhead = self._overhead(Conversation(self.following, langchain), request)
+    def _count_overhead(self, request: Any) -> None:
+        self._seen_overhead = self._overhead(FrameworkConversation(self.options, langchain), request)
 
-    def _rewritten(self, messages: Sequence[Any], view: list[Any], conversation: Conversation) -> dict[str, Any] | None:
+    def _rewritten(
+        self, messages: Sequence[Any], view: list[Any], conversation: FrameworkConversation
+    ) -> dict[str, Any] | None:
         self._conversations.state(view, conversation, None)
         return None if view == list(messages) else {"messages": rewritten(view)}
 
 
 def rewritten(view: Sequence[Any]) -> list[Any]:
-    """An update that makes these the messages of a state whose reducer is ``add_messages``."""
-    everything = load("langgraph.graph.message").REMOVE_ALL_MESSAGES
-    return [load("langchain_core.messages").RemoveMessage(id=everything), *view]
+    """Return an update that replaces the messages of a state whose reducer is ``add_messages``."""
+    everything = import_framework("langgraph.graph.message").REMOVE_ALL_MESSAGES
+    return [import_framework("langchain_core.messages").RemoveMessage(id=everything), *view]
 
 
 def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
-    """The model's answer with what is to be saved beside it."""
+    """Return the model's answer with the state to save."""
     if state is None:
         return answer
-    wire, command = load("langchain.agents.middleware"), load("langgraph.types").Command
+    wire, command = import_framework("langchain.agents.middleware"), import_framework("langgraph.types").Command
     response: Any = answer
     update: dict[str, Any] = {_KEY: state}
-    if isinstance(answer, load("langchain_core.messages").AIMessage):
+    if isinstance(answer, import_framework("langchain_core.messages").AIMessage):
         response = wire.ModelResponse(result=[answer])
-    elif isinstance(answer, wire.ExtendedModelResponse):  # a middleware inside has something to save too
+    elif isinstance(answer, wire.ExtendedModelResponse):  # an inner middleware saves state too
         inner: Any = answer
         response = inner.model_response
         update = {**(inner.command.update or {} if inner.command is not None else {}), **update}
@@ -166,4 +168,4 @@ def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
 
 
 def _schema(tool: Any) -> Any:
-    return load("langchain_core.utils.function_calling").convert_to_openai_tool(tool)
+    return import_framework("langchain_core.utils.function_calling").convert_to_openai_tool(tool)

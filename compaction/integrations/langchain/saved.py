@@ -1,7 +1,7 @@
-"""Conversations whose state the framework keeps: found again while the process lives, taken from the saved state otherwise.
+"""Conversations whose state the framework saves: reused while the process lives, restored from the saved state otherwise.
 
-A graph may be resumed elsewhere, rewound or forked. So what lives here is used only if it is what the graph's state says; else
-the saved state is taken, and the same messages give the same view.
+A graph may be resumed elsewhere, rewound or forked. So a live conversation is used only if it matches the graph's state;
+otherwise the saved state is restored, and the same messages give the same view.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from ...formats import MessageFormat
-from ..following import Conversation, Following
+from ..conversation import FrameworkConversation
+from ..options import IntegrationOptions
 
 __all__ = ["SavedConversations"]
 
@@ -22,21 +23,21 @@ _REMEMBERED: Final = 64
 
 
 class SavedConversations:
-    """Holds state: the conversations met lately, by their first message's id, each with the digest of what was saved of it.
+    """The conversations used last. Holds state: each by its first message's id and the digest of its saved state.
 
     Args:
-        following: How conversations are compacted.
-        format: The framework's messages.
+        options: The integration's options.
+        format: The framework's message format.
     """
 
-    def __init__(self, following: Following, format: MessageFormat) -> None:
-        self.following = following
+    def __init__(self, options: IntegrationOptions, format: MessageFormat) -> None:
+        self.options = options
         self._format = format
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], FrameworkConversation] = OrderedDict()
 
-    def get(self, messages: Sequence[Any], saved: object) -> Conversation:
-        """The conversation that these messages are of.
+    def get(self, messages: Sequence[Any], saved: object) -> FrameworkConversation:
+        """Return the conversation of these messages.
 
         Args:
             messages: The list as the framework has it.
@@ -45,10 +46,10 @@ class SavedConversations:
         key = _key(messages, saved)
         with self._lock:
             known = None if key is None else self._known.pop(key, None)
-        return known if known is not None else Conversation(self.following, self._format, saved)
+        return known if known is not None else FrameworkConversation(self.options, self._format, saved)
 
-    def state(self, messages: Sequence[Any], conversation: Conversation, saved: object) -> dict[str, Any] | None:
-        """What the framework is to save; ``None`` if nothing changed. The conversation stays at hand."""
+    def state(self, messages: Sequence[Any], conversation: FrameworkConversation, saved: object) -> dict[str, Any] | None:
+        """Return what the framework should save, or ``None`` if nothing changed; remembers the conversation."""
         changed = conversation.unsaved
         data: object = saved
         if changed:
@@ -64,7 +65,7 @@ class SavedConversations:
 
 
 def _key(messages: Sequence[Any], saved: object) -> tuple[str, str] | None:
-    """What a conversation is found by; ``None`` if it has to be made from what was saved."""
+    """Return the key of a conversation; ``None`` if it must be restored from the saved state."""
     first = getattr(messages[0], "id", None) if messages else None
     if not isinstance(first, str):
         return None

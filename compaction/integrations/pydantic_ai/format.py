@@ -1,7 +1,7 @@
-"""pydantic-ai's messages as a wire format: requests and responses with their parts kept whole, and the same objects given back.
+"""pydantic-ai's messages as a wire format: requests and responses with all their parts; the same objects come back.
 
-A request that holds a system prompt counts as a system message, whatever else is in it: nothing of it is dropped. A request of
-results alone is read with the role ``"tool"``.
+A request with a system prompt counts as a system message, whatever else it holds, so nothing of it is dropped. A request that
+holds only results has the role ``"tool"``.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats.wire import items_of
-from ...messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
-from ..packages import load
-from ..pairing import FrameworkFormat
+from ...formats import items_of
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..message_adapter import MessageAdapter
+from ..requirements import import_framework
 
 __all__ = ["PydanticAI", "pydantic_ai"]
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # when what is written here was said: no clock is read
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # the timestamp of new messages, because no clock is read
 _QUIET: Final = frozenset({"cache-point"})
 
 
 @attrs.frozen
 class _Place:
-    """Where a part stands: in which part of the message, and which element of its content."""
+    """The place of a part: the part of the message, and the element of its content."""
 
     part: int
     element: int | None = None
 
 
-class PydanticAI(FrameworkFormat):
+class PydanticAI(MessageAdapter):
     """The format of ``pydantic_ai.messages``; use the shared instance ``pydantic_ai``.
 
     Reading needs no framework installed: a message is any object with ``kind`` and ``parts``.
@@ -71,22 +71,22 @@ class PydanticAI(FrameworkFormat):
             if len(before) == len(after) and all(one is other for one, other in zip(before, after, strict=True)):
                 written.append(wire)
             elif after:
-                written.append(_anew(wire, after))
+                written.append(_changed_part(wire, after))
         written += [_new_part(message.raw.kind, part) for part in parts if not isinstance(part.raw, _Place)]
         return self.read(dataclasses.replace(message.raw, parts=written))
 
     def new(self, role: str, text: str) -> Message:
-        wire = load("pydantic_ai.messages")
+        wire = import_framework("pydantic_ai.messages")
         if role == "assistant":
             return self.read(wire.ModelResponse(parts=[wire.TextPart(text)], timestamp=_EPOCH))
         part = wire.SystemPromptPart(text, timestamp=_EPOCH) if role in ("system", "developer") else None
         return self.read(wire.ModelRequest(parts=[part or wire.UserPromptPart(text, timestamp=_EPOCH)]))
 
     def to_wire(self, raw: Any) -> Any:
-        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.dump_python([raw], mode="json")[0]
+        return import_framework("pydantic_ai.messages").ModelMessagesTypeAdapter.dump_python([raw], mode="json")[0]
 
     def from_wire(self, data: Any) -> Any:
-        return load("pydantic_ai.messages").ModelMessagesTypeAdapter.validate_python([data])[0]
+        return import_framework("pydantic_ai.messages").ModelMessagesTypeAdapter.validate_python([data])[0]
 
 
 pydantic_ai = PydanticAI()
@@ -97,55 +97,59 @@ def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:
         return "assistant"
     if any(part.part_kind == "system-prompt" for part in wire):
         return "system"
-    if parts and any(isinstance(part, ToolResult) for part in parts) and not any(isinstance(part, Text) for part in parts):
+    if (
+        parts
+        and any(isinstance(part, ToolResultPart) for part in parts)
+        and not any(isinstance(part, TextPart) for part in parts)
+    ):
         return "tool"
     return "user"
 
 
 def _read(part: Any, place: int) -> list[Part]:
-    """What one wire part holds."""
+    """Read one wire part."""
     kind, here = part.part_kind, _Place(place)
     if kind in ("text", "system-prompt"):
-        return [Text(part.content, raw=here)]
+        return [TextPart(part.content, raw=here)]
     if kind == "user-prompt":
         if isinstance(part.content, str):
-            return [Text(part.content, raw=here)]
+            return [TextPart(part.content, raw=here)]
         return [_element(each, _Place(place, at)) for at, each in enumerate(part.content)]
     if kind == "thinking":
-        return [Reasoning(part.content, raw=here)]
+        return [ReasoningPart(part.content, raw=here)]
     if kind == "tool-call":
-        return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), raw=here)]
+        return [ToolCallPart(part.tool_call_id, part.tool_name, part.args_as_json_str(), raw=here)]
     if kind == "tool-return":
-        return [ToolResult(part.tool_call_id, *_return_value(part.content, place), raw=here)]
+        return [ToolResultPart(part.tool_call_id, *_return_value(part.content, place), raw=here)]
     if kind == "retry-feedback":
-        return [Other(part.model_response(), raw=here)]
+        return [OtherPart(part.model_response(), raw=here)]
     if kind == "retry-prompt":
         if part.tool_name is None:
-            return [Text(part.model_response(), raw=here)]
-        return [ToolResult(part.tool_call_id, part.model_response(), raw=here)]
-    return [Other(_shown(part), raw=here)]
+            return [TextPart(part.model_response(), raw=here)]
+        return [ToolResultPart(part.tool_call_id, part.model_response(), raw=here)]
+    return [OtherPart(_shown(part), raw=here)]
 
 
 def _element(content: Any, here: _Place) -> Part:
-    """One element of a user prompt."""
+    """Read one element of a user prompt."""
     if isinstance(content, str):
-        return Text(content, raw=here)
+        return TextPart(content, raw=here)
     kind = getattr(content, "kind", "")
     if kind in _MEDIA:
-        return Media(_MEDIA[kind], raw=here)
+        return MediaPart(_MEDIA[kind], raw=here)
     if kind == "binary":
         sort = content.media_type.split("/")[0]
-        return Media(sort if sort in ("image", "audio", "video") else "file", size_bytes=len(content.data), raw=here)
-    return Other("" if kind in _QUIET else _shown(content), raw=here)
+        return MediaPart(sort if sort in ("image", "audio", "video") else "file", size_bytes=len(content.data), raw=here)
+    return OtherPart("" if kind in _QUIET else _shown(content), raw=here)
 
 
-def _return_value(value: Any, place: int) -> tuple[str, tuple[Media, ...]]:
-    """The words and the media of what a tool returned."""
+def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
+    """Return the text and the media of what a tool returned."""
     elements = items_of(value)
     elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
     words = [each if isinstance(each, str) else _json(each) for each in elements if not _is_media(each)]
-    return "\n".join(words), tuple([part for part in read if isinstance(part, Media)])
+    return "\n".join(words), tuple([part for part in read if isinstance(part, MediaPart)])
 
 
 def _is_media(value: Any) -> bool:
@@ -160,32 +164,32 @@ def _shown(value: Any) -> str:
     return _json(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) and not isinstance(value, type) else repr(value)
 
 
-def _anew(wire: Any, parts: Sequence[Part]) -> Any:
-    """A wire part with what is left of its content, or new words."""
+def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:
+    """Return a wire part with what is left of its content, or a new text."""
     kind, first = wire.part_kind, parts[0]
-    if kind in ("text", "thinking", "system-prompt") and isinstance(first, Text | Reasoning):
+    if kind in ("text", "thinking", "system-prompt") and isinstance(first, TextPart | ReasoningPart):
         return dataclasses.replace(wire, content=first.text)
     if kind == "user-prompt":
-        content = [_element_anew(wire, part) for part in parts]
+        content = [_changed_element(wire, part) for part in parts]
         return dataclasses.replace(wire, content=content[0] if len(content) == 1 and isinstance(content[0], str) else content)
-    if kind in ("tool-return", "retry-prompt") and isinstance(first, ToolResult):
+    if kind in ("tool-return", "retry-prompt") and isinstance(first, ToolResultPart):
         before = items_of(wire.content) or [wire.content]
         media = [before[each.raw.element] for each in first.media]
         return dataclasses.replace(wire, content=[first.text, *media] if media else first.text)
-    if kind == "tool-call" and isinstance(first, ToolCall):
+    if kind == "tool-call" and isinstance(first, ToolCallPart):
         return dataclasses.replace(wire, args=first.arguments)
-    raise ConfigurationError(f"parts: a {kind} part cannot be made anew; pass the part that was read, or drop it")
+    raise ConfigurationError(f"parts: a {kind} part cannot be changed; pass the part that was read, or drop it")
 
 
-def _element_anew(wire: Any, part: Part) -> Any:
-    if isinstance(part, Text):
+def _changed_element(wire: Any, part: Part) -> Any:
+    if isinstance(part, TextPart):
         return part.text
     element = cast("_Place", part.raw).element
     return wire.content if element is None else wire.content[element]
 
 
 def _new_part(kind: str, part: Part) -> Any:
-    wire = load("pydantic_ai.messages")
-    if not isinstance(part, Text):
+    wire = import_framework("pydantic_ai.messages")
+    if not isinstance(part, TextPart):
         raise ConfigurationError(f"parts: only text can be added (got {part!r}); pass parts that were read")
     return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from ...outcome import CompactionResult
-from ...strategies.base import StrategyLike
-from ..following import Conversation, Following
-from ..packages import require
+from ...result import CompactionResult
+from ...strategies import StrategyLike
+from ..conversation import FrameworkConversation
+from ..options import IntegrationOptions
+from ..requirements import PYDANTIC_AI
 from .format import pydantic_ai
 
 __all__ = ["CompactionProcessor"]
 
-_PACKAGE: Final = {"distribution": "pydantic-ai-slim", "extra": "pydantic-ai", "least": "2.60"}
-
 
 class CompactionProcessor:
-    """Compacts before each model request: ``capabilities=[ProcessHistory(CompactionProcessor(strategy))]``.
+    """A history processor that compacts before each model request.
 
-    The framework takes what a processor returns for the run's history: ``all_messages()`` holds it from then on, so a stored
-    history is what resumes, and nothing else has to be saved. Summaries carry a mark in their text and are updated by later
-    rounds. What the framework sends besides the messages is not shown to a processor: give ``overhead_tokens=`` for tools.
+    Use it as ``capabilities=[ProcessHistory(CompactionProcessor(strategy))]``. The framework makes the returned messages the
+    run's history, which ``all_messages()`` holds from then on, so a stored history is enough to resume. Summaries carry a mark
+    in their text and are updated by later rounds. A processor does not see the tools: pass ``overhead_tokens=`` for them.
     Holds state: the last result.
 
     Args:
-        strategy: What keeps requests small; its trigger decides when.
-        options: As for `Following`: ``counter=``, ``window=``, ``overhead_tokens=``, ``on_failure=`` and so on.
+        strategy: The strategy; its trigger decides when it runs.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``overhead_tokens=``, ``on_failure=`` and so on.
 
     Raises:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, **options: Any) -> None:
-        require(**_PACKAGE)
-        self.following = Following(strategy=strategy, **options)
+        PYDANTIC_AI.check()
+        self.options = IntegrationOptions(strategy=strategy, **options)
         self.last: CompactionResult | None = None
 
     async def __call__(self, messages: list[Any]) -> list[Any]:
-        conversation = Conversation(self.following, pydantic_ai)
+        conversation = FrameworkConversation(self.options, pydantic_ai)
         view = await conversation.view(messages)
         self.last = conversation.last
         return view

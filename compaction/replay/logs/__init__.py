@@ -1,6 +1,6 @@
-"""Session logs of widely used agents, told apart by what is in them and read as recordings in OpenAI chat form.
+"""Session logs of widely used agents, recognized by their content and read as recordings in OpenAI chat form.
 
-What is none of these is read as a file of conversations, as `compaction.files` does it.
+Any other file is read as a file of conversations, as `compaction.files` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 from ...errors import UnreadableFile
 from ...files import read_conversations
 from ...formats import openai_chat
-from ..recording import Recording
+from ..recordings import Recording
 from .atif import is_atif, read_atif
 from .claude_code import is_claude_code, read_claude_code
 from .codex import is_codex, read_codex
@@ -27,20 +27,20 @@ from .tau_bench import is_tau_bench, read_tau_bench
 
 __all__ = ["recordings_of"]
 
-_LOOKED_AT: Final = 50
+_LINES_TO_DETECT: Final = 50
 _GZIP: Final = b"\x1f\x8b"
 _LINES: Final = ((is_codex, read_codex), (is_claude_code, read_claude_code))
 _DOCUMENTS: Final = ((is_atif, read_atif), (is_swe_agent, read_swe_agent), (is_tau_bench, read_tau_bench))
 
 
 def recordings_of(source: Path) -> list[Recording]:
-    r"""The conversations in a file: a session log, or a file of conversations; plain or gzip.
+    r"""Return the conversations in a file: a session log, or a file of conversations; plain or gzip.
 
     Args:
         source: The file.
 
     Raises:
-        UnreadableFile: If it cannot be read, or holds something else.
+        UnreadableFile: If it cannot be read, or contains something else.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "results.json")
@@ -66,15 +66,15 @@ def _data(source: Path) -> bytes:
         data = source.read_bytes()
         return gzip.decompress(data) if data.startswith(_GZIP) else data
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile(f"{source}: its gzip data is cut short or damaged ({error}); fetch or pack it again") from error
+        raise UnreadableFile(f"{source}: its gzip data is truncated or damaged ({error}); download it again") from error
     except OSError as error:
-        raise UnreadableFile(f"{source}: it cannot be read ({error.strerror or error}); name a session log") from error
+        raise UnreadableFile(f"{source}: cannot be read ({error.strerror or error}); pass a session log") from error
 
 
 def _first_records(data: bytes) -> list[Any]:
-    """The first lines as JSON values, up to one that is none."""
+    """Return the first lines as JSON values, up to the first that is not JSON."""
     found: list[Any] = []
-    for line in islice((line for line in BytesIO(data) if line.strip()), _LOOKED_AT):
+    for line in islice((line for line in BytesIO(data) if line.strip()), _LINES_TO_DETECT):
         try:
             found.append(json.loads(line))
         except (ValueError, RecursionError):
@@ -83,10 +83,10 @@ def _first_records(data: bytes) -> list[Any]:
 
 
 def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
-    """Every line as a JSON value, and what is wrong with them.
+    """Return every line as a JSON value, with notes on what is wrong.
 
     Raises:
-        UnreadableFile: If one but the last is none; a session that still runs may end within a line.
+        UnreadableFile: If a line other than the last is not JSON; the log of a running session may end within a line.
     """
     records: list[Any] = []
     lines = data.splitlines()
@@ -97,13 +97,13 @@ def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
             records.append(json.loads(line))
         except (ValueError, RecursionError) as error:
             if any(rest.strip() for rest in lines[number:]):
-                raise UnreadableFile(f"{where}, line {number}: it is no JSON ({error}); take the line out") from error
-            return records, (f"line {number}, the last, is cut short; it is left out",)
+                raise UnreadableFile(f"{where}, line {number}: it is not JSON ({error}); remove the line") from error
+            return records, (f"line {number}, the last, is truncated and skipped",)
     return records, ()
 
 
 def _document(data: bytes) -> Any:
-    """The one JSON value in a file; ``None`` if there is none, or more."""
+    """Return the JSON value of a file; ``None`` if it has none or several."""
     try:
         return json.loads(data)
     except RecursionError:

@@ -1,7 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format: a JSON object with ``schema_version`` and ``steps``.
 
-Read after https://pypi.org/project/atif (version 1.7). A step's ``source`` is ``system``, ``user`` or ``agent``; an agent's
-step has calls and, as ``observation``, their results. What was observed without a call becomes a user message.
+Follows https://pypi.org/project/atif (version 1.7). A step's ``source`` is ``system``, ``user`` or ``agent``; an agent's
+step has calls and, as ``observation``, their results. An observation without a call becomes a user message.
 """
 
 from __future__ import annotations
@@ -9,35 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..recording import Recording
-from .chat import Chat, fields_of, items_of, text_of
+from ..recordings import Recording
+from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
 __all__ = ["is_atif", "read_atif"]
 
 
 def is_atif(document: Any) -> bool:
-    """Whether a JSON document is an ATIF trajectory."""
-    fields = fields_of(document)
+    """Return whether a JSON document is an ATIF trajectory."""
+    fields = object_fields(document)
     return str(fields.get("schema_version") or "").startswith("ATIF") and isinstance(fields.get("steps"), list)
 
 
 def read_atif(document: Any, where: str) -> list[Recording]:
-    """The trajectory in a document."""
-    fields = fields_of(document)
-    chat = Chat()
-    for step in map(fields_of, items_of(fields.get("steps"))):
+    """Return the trajectory in a document."""
+    fields = object_fields(document)
+    chat = ChatBuilder()
+    for step in map(object_fields, list_items(fields.get("steps"))):
         _read_step(chat, step)
     if fields.get("subagent_trajectories"):
-        chat.note("a trajectory of a subagent is another conversation; it is left out")
+        chat.note("the trajectory of a subagent is skipped, as it is another conversation")
     return [chat.recording(str(fields.get("session_id") or fields.get("trajectory_id") or where), where)]
 
 
-def _read_step(chat: Chat, step: Mapping[str, Any]) -> None:
+def _read_step(chat: ChatBuilder, step: Mapping[str, Any]) -> None:
     time, text = step.get("timestamp"), text_of(step.get("message"))
     if step.get("source") != "agent":
         chat.say("system" if step.get("source") == "system" else "user", text, time=time)
         return
-    calls = [fields_of(call) for call in items_of(step.get("tool_calls"))]
+    calls = [object_fields(call) for call in list_items(step.get("tool_calls"))]
     chat.answer(
         text,
         reasoning=str(step.get("reasoning_content") or ""),
@@ -47,7 +47,7 @@ def _read_step(chat: Chat, step: Mapping[str, Any]) -> None:
         ],
         time=time,
     )
-    for result in map(fields_of, items_of(fields_of(step.get("observation")).get("results"))):
+    for result in map(object_fields, list_items(object_fields(step.get("observation")).get("results"))):
         call_id = result.get("source_call_id")
         if call_id is None:
             chat.say("user", text_of(result.get("content")), time=time)

@@ -1,9 +1,9 @@
-"""Claude Code's session files: JSON lines of which those of type ``user`` and ``assistant`` wrap an Anthropic message.
+"""Claude Code's session files: JSON lines in which those of type ``user`` and ``assistant`` wrap an Anthropic message.
 
-The format is not documented by its maker; it is read as described at https://github.com/skillsynchq/txcript
-(docs/formats/claude-code.md): in file order; an answer stands in several lines that share the message's id; what a subagent
-said (``isSidechain``) is another conversation. The agent's own compaction summaries are left out: the whole history is in the
-file, and is what is replayed.
+The format has no official documentation; it is read as described at https://github.com/skillsynchq/txcript
+(docs/formats/claude-code.md): in file order; the lines of one answer share the message's id; lines of a subagent
+(``isSidechain``) belong to another conversation. The agent's own compaction summaries are skipped, as the file contains the
+whole history.
 """
 
 from __future__ import annotations
@@ -11,36 +11,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..recording import Recording
-from .chat import Chat, fields_of, items_of, text_of
+from ..recordings import Recording
+from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
 __all__ = ["is_claude_code", "read_claude_code"]
 
 
 def is_claude_code(records: Sequence[Any]) -> bool:
-    """Whether the first records of a file are Claude Code's."""
+    """Return whether the first records of a file are Claude Code's."""
     return any(
-        fields.get("type") in ("user", "assistant") and fields_of(fields.get("message")).get("role") in ("user", "assistant")
-        for fields in map(fields_of, records)
+        fields.get("type") in ("user", "assistant")
+        and object_fields(fields.get("message")).get("role") in ("user", "assistant")
+        for fields in map(object_fields, records)
     )
 
 
 def read_claude_code(records: Sequence[Any], where: str) -> list[Recording]:
-    """The session in a file's records."""
-    chat = Chat()
+    """Return the session in a file's records."""
+    chat = ChatBuilder()
     id, answering = "", None
-    for fields in map(fields_of, records):
-        message = fields_of(fields.get("message"))
+    for fields in map(object_fields, records):
+        message = object_fields(fields.get("message"))
         id = id or str(fields.get("sessionId") or "")
         if fields.get("type") not in ("user", "assistant") or fields.get("isSidechain") is True or not message:
             continue
         if fields.get("isCompactSummary") is True:
-            chat.note("the agent compacted this session itself; its summary is left out")
+            chat.note("a summary that the agent wrote itself is skipped")
         elif fields["type"] == "user":
             answering = None
             _read_user(chat, message.get("content"), fields.get("timestamp"))
         elif message.get("model") == "<synthetic>":
-            chat.note("an answer is the client's, not the model's; it is left out")
+            chat.note("an answer of the client, not of the model, is skipped")
         else:
             same = message.get("id") is not None and message.get("id") == answering
             _read_answer(chat, message.get("content"), fields.get("timestamp"), more=same)
@@ -48,13 +49,13 @@ def read_claude_code(records: Sequence[Any], where: str) -> list[Recording]:
     return [chat.recording(id or where, where)]
 
 
-def _read_user(chat: Chat, content: Any, time: Any) -> None:
-    """A user line: results of calls, each a message of its own, and then what the user said."""
+def _read_user(chat: ChatBuilder, content: Any, time: Any) -> None:
+    """Add a user line: each result of a call as a message of its own, then what the user said."""
     if isinstance(content, str):
         chat.say("user", content, time=time)
         return
     said: list[Mapping[str, Any]] = []
-    for block in map(fields_of, items_of(content)):
+    for block in map(object_fields, list_items(content)):
         if block.get("type") == "tool_result":
             chat.result(str(block.get("tool_use_id") or ""), text_of(block.get("content")), time=time)
         else:
@@ -63,11 +64,11 @@ def _read_user(chat: Chat, content: Any, time: Any) -> None:
         chat.say("user", text_of(said), time=time)
 
 
-def _read_answer(chat: Chat, content: Any, time: Any, *, more: bool) -> None:
+def _read_answer(chat: ChatBuilder, content: Any, time: Any, *, more: bool) -> None:
     if isinstance(content, str):
         chat.answer(content, time=time, more=more)
         return
-    blocks = [fields_of(block) for block in items_of(content)]
+    blocks = [object_fields(block) for block in list_items(content)]
     chat.answer(
         "\n".join([text_of([block]) for block in blocks if block.get("type") == "text"]),
         reasoning="\n".join([str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"]),

@@ -1,7 +1,7 @@
-"""Codex CLI's rollout files: JSON lines of which those of type ``response_item`` are what the model sees.
+"""Codex CLI's rollout files: JSON lines in which those of type ``response_item`` are what the model sees.
 
 Read as described at https://github.com/skillsynchq/txcript (docs/formats/codex.md). The other lines repeat the same for
-display. Older releases wrote the items without an envelope. An answer is all that the model produced up to the next result or
+display. Older releases wrote the items without an envelope. An answer is everything the model wrote up to the next result or
 user message.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..recording import Recording
-from .chat import Chat, fields_of, text_of
+from ..recordings import Recording
+from .chat_builder import ChatBuilder, object_fields, text_of
 
 __all__ = ["is_codex", "read_codex"]
 
@@ -22,24 +22,24 @@ _BARE: Final = frozenset({"message", "reasoning", *_CALLS, *_RESULTS})
 
 
 def is_codex(records: Sequence[Any]) -> bool:
-    """Whether the first records of a file are Codex CLI's."""
-    every = [fields_of(record) for record in records]
+    """Return whether the first records of a file are Codex CLI's."""
+    every = [object_fields(record) for record in records]
     if any(fields.get("type") in _ENVELOPES and "payload" in fields for fields in every):
         return True
     return any(fields.get("type") in _BARE for fields in every[1:]) and "role" not in every[0]
 
 
 def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
-    """The session in a file's records."""
+    """Return the session in a file's records."""
     reader = _Reader()
-    for fields in map(fields_of, records):
-        kind, payload = fields.get("type"), fields_of(fields.get("payload"))
+    for fields in map(object_fields, records):
+        kind, payload = fields.get("type"), object_fields(fields.get("payload"))
         if kind == "response_item":
             reader.read_item(payload, fields.get("timestamp"))
         elif kind == "session_meta":
             reader.read_meta(payload, fields.get("timestamp"))
         elif kind == "compacted":
-            reader.chat.note("the agent compacted this session itself; its summary is left out")
+            reader.chat.note("a summary that the agent wrote itself is skipped")
         elif kind in _BARE:
             reader.read_item(fields, fields.get("timestamp"))
         elif kind is None and "id" in fields:
@@ -48,16 +48,16 @@ def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
 
 
 class _Reader:
-    """Puts items together. Holds state: the conversation, and whether an answer is under way."""
+    """Builds the conversation from items. Holds state: the conversation, and whether the last item belongs to an answer."""
 
     def __init__(self) -> None:
-        self.chat = Chat()
+        self.chat = ChatBuilder()
         self.id = ""
         self._answering = False
 
     def read_meta(self, payload: Mapping[str, Any], time: Any) -> None:
         self.id = str(payload.get("id") or "")
-        given = payload.get("instructions") or fields_of(payload.get("base_instructions")).get("text")
+        given = payload.get("instructions") or object_fields(payload.get("base_instructions")).get("text")
         if isinstance(given, str):
             self.chat.say("system", given, time=time)
 
@@ -77,7 +77,7 @@ class _Reader:
             self._answering = False
             self.chat.result(str(item.get("call_id") or ""), _output(item.get("output")), time=time)
         else:
-            self.chat.note(f"an item of type {kind} is left out")
+            self.chat.note(f"an item of type {kind} is skipped")
 
     def _answer(self, *, time: Any, **pieces: Any) -> None:
         self.chat.answer(**pieces, time=time, more=self._answering)
@@ -85,5 +85,5 @@ class _Reader:
 
 
 def _output(output: Any) -> str:
-    """A result's text: a string, parts, or an object that holds either as ``content``."""
-    return text_of(fields_of(output).get("content", output))
+    """Return a result's text: a string, parts, or an object with either as ``content``."""
+    return text_of(object_fields(output).get("content", output))

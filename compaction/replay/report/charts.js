@@ -1,4 +1,4 @@
-// The charts and tables over all conversations, and the size of one conversation's requests.
+// The charts and tables over all conversations, and the chart of one conversation's request sizes.
 
 function showFigures(data) {
   const heads = ["strategy", "cost", "usable", "old", "words", "spans", "constraints", "over", "bad", "edited", "breaks", "peak", "CPU s"];
@@ -43,7 +43,7 @@ function showFrontier(data) {
   byId("frontier").append(svg);
 }
 
-// For each class a group of bars, one for each strategy.
+// A group of bars for each class, with one bar per strategy.
 function showBars(id, data, field, classes, caption) {
   const shown = classes.filter((name) => data.summaries.some((each) => each[field][name]));
   const names = data.summaries.map((each) => each.name);
@@ -66,13 +66,13 @@ function showBars(id, data, field, classes, caption) {
 
 function showCauses(data) {
   const table = byId("causes");
-  const heads = ["strategy", "cause", "breaks", "tokens of the cache given up"];
+  const heads = ["strategy", "cause", "breaks", "cached tokens lost"];
   table.append(make("thead", {}, make("tr", {}, ...heads.map((text) =>
     make("th", { scope: "col", text, class: text === "cause" && "words" })))));
   const rows = data.summaries.flatMap((each) => each.causes.map(([cause, breaks, lost]) =>
     make("tr", {}, make("td", { text: each.name }), make("td", { class: "words", text: cause }),
       make("td", { text: count(breaks) }), make("td", { text: count(lost) }))));
-  if (!rows.length) rows.push(make("tr", {}, make("td", { colspan: 4, text: "It did not break." })));
+  if (!rows.length) rows.push(make("tr", {}, make("td", { colspan: 4, text: "No prefix broke." })));
   table.append(make("tbody", {}, ...rows.slice(0, 200)));
 }
 
@@ -108,14 +108,14 @@ function showSizes(data, conversation, chosen, call, onPick) {
     const place = (event.clientX - box.left) / box.width * 1120;
     onPick(Math.round((place - x(0)) / (x(1) - x(0))));
   });
-  const caption = "Tokens of each request. Dots: the request was compacted. Ticks at the foot: the cached prefix of the chosen strategy broke. Dashed: the window.";
+  const caption = "Tokens of each request. Dots: the request was compacted. Ticks at the bottom: the cached prefix of the chosen strategy broke. Dashed: the window.";
   figure.replaceChildren(make("figcaption", { text: caption }), svg,
     keys(names, names.map((name) => colourOf(data.contenders.indexOf(name)))));
 }
 
 function largest(values) { return values.reduce((most, value) => Math.max(most, value), 0); }
 
-// A line of at most some thousand points, whatever the number of calls: of each stretch its least and its most.
+// A line of a few thousand points at most: the minimum and maximum of each stretch of calls.
 function curve(values, x, y, ceiling) {
   const stride = Math.max(1, Math.ceil(values.length / 2000));
   const points = [];

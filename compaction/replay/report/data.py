@@ -1,4 +1,4 @@
-"""What a report shows, as JSON-ready data: figures over all conversations, and each conversation call by call."""
+"""The data of a report, JSON-ready: figures over all conversations, and each conversation call by call."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...formats import resolve
-from ...messages import Media, Message, Reasoning, ToolCall, ToolResult
-from ..intervals import Estimate
-from ..recommending import recommend
-from ..records import CallRecord, ConversationRecord, Run
-from ..result import ReplayResult, Summary
+from ...messages import MediaPart, Message, ReasoningPart, ToolCallPart, ToolResultPart
+from ..intervals import IntervalEstimate
+from ..recommendation import recommend
+from ..replayed import CandidateRun, ReplayedCall, ReplayedConversation
+from ..result import CandidateSummary, ReplayResult
 from ..scores import AGES, Score, Share
 
 __all__ = ["conversation_data", "overview_data"]
 
 
 def overview_data(result: ReplayResult) -> dict[str, Any]:
-    """The figures over all conversations, and a line for each; JSON-ready."""
+    """Return the figures over all conversations, and one entry per conversation; JSON-ready."""
     setting = result.setting
     found = recommend(result)
     return {
@@ -26,19 +26,19 @@ def overview_data(result: ReplayResult) -> dict[str, Any]:
         "model": setting.prices.model,
         "prices": setting.prices.date or "undated",
         "counter": setting.counter.name,
-        "contenders": list(result.contenders),
+        "contenders": list(result.candidates),
         "reference": result.cheapest_baseline or "none",
         "exceeding": len(result.exceeding),
         "calls": sum(len(each.needs) for each in result.exceeding),
         "summaries": [_summary(result, summary) for summary in result.summaries.values()] if result.exceeding else [],
         "recommended": {"names": list(found.names), "reasons": list(found.reasons)},
         "ages": [*(name for _, name in AGES), "over 200"],
-        "conversations": [_line(each) for each in result.conversations],
+        "conversations": [_conversation_entry(each) for each in result.conversations],
         "notes": list(result.notes),
     }
 
 
-def _line(each: ConversationRecord) -> dict[str, Any]:
+def _conversation_entry(each: ReplayedConversation) -> dict[str, Any]:
     recording = each.recording
     return {
         "id": recording.id,
@@ -50,10 +50,10 @@ def _line(each: ConversationRecord) -> dict[str, Any]:
     }
 
 
-def _summary(result: ReplayResult, summary: Summary) -> dict[str, Any]:
+def _summary(result: ReplayResult, summary: CandidateSummary) -> dict[str, Any]:
     score = summary.score
     return {
-        "name": summary.contender,
+        "name": summary.candidate,
         "cost": _estimate(summary.macro["cost"]),
         "usable": _estimate(summary.macro["usable"]),
         **{name: summary.macro[name].value for name in ("old", "words", "spans", "constraints")},
@@ -66,11 +66,11 @@ def _summary(result: ReplayResult, summary: Summary) -> dict[str, Any]:
         "dollars": score.dollars,
         "kinds": _shares(score.kinds),
         "ages": _shares(score.ages),
-        "causes": _causes(result, summary.contender, score),
+        "causes": _causes(result, summary.candidate, score),
     }
 
 
-def _estimate(estimate: Estimate) -> list[float | None]:
+def _estimate(estimate: IntervalEstimate) -> list[float | None]:
     return [estimate.value, estimate.low, estimate.high]
 
 
@@ -78,11 +78,11 @@ def _shares(shares: Any) -> dict[str, Any]:
     return {name: [share.found, share.needed] for name, share in shares.items() if isinstance(share, Share)}
 
 
-def _causes(result: ReplayResult, contender: str, score: Score) -> list[tuple[str, int, int]]:
-    """What broke the cached prefix: how often, and how many tokens that gave up; the worst first."""
+def _causes(result: ReplayResult, candidate: str, score: Score) -> list[tuple[str, int, int]]:
+    """Return each cause of a broken prefix with its count and lost tokens, most tokens first."""
     lost: Counter[str] = Counter()
     for each in result.exceeding:
-        for call in each.runs[contender].calls:
+        for call in each.runs[candidate].calls:
             if call.broken is not None:
                 lost[call.broken.cause] += call.broken.lost_tokens
     return [(cause, score.causes[cause], tokens) for cause, tokens in lost.most_common(12)]
@@ -91,8 +91,8 @@ def _causes(result: ReplayResult, contender: str, score: Score) -> list[tuple[st
 # ---------------------------------------------------------------- one conversation
 
 
-def conversation_data(result: ReplayResult, conversation: ConversationRecord) -> dict[str, Any]:
-    """One conversation: its messages, what each call needed, and what each contender did; JSON-ready."""
+def conversation_data(result: ReplayResult, conversation: ReplayedConversation) -> dict[str, Any]:
+    """Return one conversation: its messages, what each call needed, and what each candidate did; JSON-ready."""
     read = resolve(conversation.recording.format).read
     messages = [read(raw, place) for place, raw in enumerate(conversation.recording.messages)]
     return {
@@ -108,26 +108,26 @@ def conversation_data(result: ReplayResult, conversation: ConversationRecord) ->
 
 
 def _text(message: Message) -> str:
-    """A message as a reader sees it: its words, its calls with their arguments, its results."""
+    """Return a message as a reader sees it: its text, its calls with their arguments, its results."""
     pieces: list[str] = []
     for part in message.parts:
-        if isinstance(part, ToolCall):
+        if isinstance(part, ToolCallPart):
             pieces.append(f"{part.name}({part.arguments})")
-        elif isinstance(part, Media):
+        elif isinstance(part, MediaPart):
             pieces.append(f"[{part.kind}]")
-        elif isinstance(part, ToolResult):
+        elif isinstance(part, ToolResultPart):
             pieces += [part.text, *(f"[{media.kind}]" for media in part.media)]
         else:
-            pieces.append(f"[reasoning] {part.text}" if isinstance(part, Reasoning) else part.text)
+            pieces.append(f"[reasoning] {part.text}" if isinstance(part, ReasoningPart) else part.text)
     return "\n".join(pieces)
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: CandidateRun) -> dict[str, Any]:
     calls = run.calls
     return {
         "tokens": [call.tokens for call in calls],
         "edited": [place for place, call in enumerate(calls) if call.compacted],
-        "failing": [[place, _why(call)] for place, call in enumerate(calls) if call.would_fail],
+        "failing": [[place, _failure_reason(call)] for place, call in enumerate(calls) if call.would_fail],
         "breaks": [
             [place, call.broken.lost_tokens, call.broken.message, call.broken.cause]
             for place, call in enumerate(calls)
@@ -136,17 +136,17 @@ def _run(run: Run) -> dict[str, Any]:
         "missing": [[place, call.missing_facts] for place, call in enumerate(calls) if call.missing_facts],
         "moves": [[place, call.left, call.back] for place, call in enumerate(calls) if call.left or call.back],
         "deeds": [
-            [place, deed.by, deed.kind, deed.reason, deed.ordinals, _stands_now(deed.texts)]
+            [place, action.by, action.kind, action.reason, action.ordinals, _joined(action.texts)]
             for place, call in enumerate(calls)
-            for deed in call.deeds
+            for action in call.actions
         ],
         "failures": list(run.failures),
     }
 
 
-def _why(call: CallRecord) -> str:
-    return ", ".join([*(["over the window"] if call.over else []), *(f"breaks {rule}" for rule in call.broken_rules)])
+def _failure_reason(call: ReplayedCall) -> str:
+    return ", ".join([*(["exceeds the window"] if call.over else []), *(f"breaks {rule}" for rule in call.broken_rules)])
 
 
-def _stands_now(texts: Sequence[str]) -> str:
+def _joined(texts: Sequence[str]) -> str:
     return "\n\n".join(text for text in texts if text)

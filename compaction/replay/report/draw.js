@@ -1,4 +1,4 @@
-// Elements are made here, and texts are only ever set as text: nothing a transcript says is read as markup.
+// Elements are created here. Text is always set as text: nothing in a transcript is parsed as markup.
 
 const COLOURS = ["#8c959f", "#bf8700", "#cf222e", "#0969da", "#2da44e", "#8250df", "#0f8b8d", "#bf3989", "#9a6700", "#57606a"];
 const SVG = "http://www.w3.org/2000/svg";
@@ -32,7 +32,7 @@ function percent(share) { return share === null || share === undefined ? "-" : `
 
 function colourOf(place) { return COLOURS[place % COLOURS.length]; }
 
-// The ends of an axis that starts at nothing, and some round figures on it.
+// Round ticks of an axis that starts at zero.
 function ticksUpTo(most) {
   const rough = Math.max(most, 1e-9) / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -42,7 +42,7 @@ function ticksUpTo(most) {
   return ticks;
 }
 
-// A frame with axes; returns what draws into it and where a value stands.
+// An SVG with axes, and the functions that map a value to its position.
 function frame(width, height, xs, ys, { label, xLabel, yLabel, xText = String, yText = String }) {
   const left = 56, right = width - 14, top = 12, bottom = height - 38;
   const x = (value) => left + (right - left) * (value - xs[0]) / (xs[xs.length - 1] - xs[0] || 1);

@@ -1,4 +1,4 @@
-// What became of each message by a given call: from the moves and deeds of a run, in the order they happened.
+// The fate of each message at a given call, from the moves and actions ("deeds" in the data) of a run, in their order.
 
 const FATES = ["kept", "cleared", "collapsed", "summarized", "dropped", "offloaded", "later"];
 const FATE_OF = { drop: "dropped", summarize: "summarized", collapse: "collapsed", rewrite: "cleared", replace: "summarized" };
@@ -6,11 +6,11 @@ const FATE_OF = { drop: "dropped", summarize: "summarized", collapse: "collapsed
 function fatesAt(conversation, run, call) {
   const total = conversation.messages.length;
   const upTo = conversation.calls.length ? conversation.calls[call] : total;
-  const fates = new Array(total), deeds = new Array(total).fill(-1);
+  const fates = new Array(total), actions = new Array(total).fill(-1);
   for (let at = 0; at < total; at += 1) fates[at] = at < upTo ? "kept" : "later";
   run.deeds.some(([place, , kind, , ordinals], number) => {
     if (place > call) return true;
-    for (const at of ordinals) deeds[at] = kind === "restore" ? -1 : number;
+    for (const at of ordinals) actions[at] = kind === "restore" ? -1 : number;
     return false;
   });
   run.moves.some(([place, left, back]) => {
@@ -19,16 +19,16 @@ function fatesAt(conversation, run, call) {
     for (const at of back) fates[at] = "kept";
     return false;
   });
-  for (let at = 0; at < upTo; at += 1) if (fates[at] === "left") fates[at] = fateOf(run.deeds[deeds[at]]);
-  return { fates, deeds };
+  for (let at = 0; at < upTo; at += 1) if (fates[at] === "left") fates[at] = fateOf(run.deeds[actions[at]]);
+  return { fates, actions };
 }
 
-function fateOf(deed) {
-  if (deed === undefined) return "dropped";
-  return deed[1] === "Offload" || deed[1] === "Lossless" ? "offloaded" : FATE_OF[deed[2]] || "dropped";
+function fateOf(action) {
+  if (action === undefined) return "dropped";
+  return action[1] === "Offload" || action[1] === "Lossless" ? "offloaded" : FATE_OF[action[2]] || "dropped";
 }
 
-// What stands at each recorded answer: the call it answers, what that call missed, whether its prefix broke.
+// The marks of each recorded answer: its call, the facts missing from it, whether its prefix broke, why it would fail.
 function marksOf(conversation, run) {
   const marks = new Map();
   conversation.calls.forEach((ordinal, call) => marks.set(ordinal, { call, missing: [], broke: null, failing: "" }));

@@ -1,10 +1,10 @@
-// What is looked at, and what happens when that changes.
+// The current selection, and the update of the page when it changes.
 
 const MOST_LISTED = 300;
 const data = JSON.parse(byId("overview").textContent);
 const unpacked = new Map();
-const transcript = new Transcript(byId("list"), byId("detail"), (call) => lookAt({ call }));
-const looking = { place: -1, strategy: "", call: 0 };
+const transcript = new Transcript(byId("list"), byId("detail"), (call) => select({ call }));
+const selected = { place: -1, strategy: "", call: 0 };
 
 async function conversationAt(place) {
   if (!unpacked.has(place)) {
@@ -16,21 +16,21 @@ async function conversationAt(place) {
   return unpacked.get(place);
 }
 
-async function lookAt({ place = looking.place, strategy = looking.strategy, call = looking.call }) {
+async function select({ place = selected.place, strategy = selected.strategy, call = selected.call }) {
   const conversation = await conversationAt(place);
   const calls = conversation.calls.length;
-  if (place !== looking.place) {
+  if (place !== selected.place) {
     call = Math.max(0, calls - 1);
     transcript.chosen = 0;
     byId("list").scrollTop = 0;
   }
-  Object.assign(looking, { place, strategy, call: Math.max(0, Math.min(call, calls - 1)) });
+  Object.assign(selected, { place, strategy, call: Math.max(0, Math.min(call, calls - 1)) });
   const run = conversation.runs[strategy];
   byId("call").max = Math.max(0, calls - 1);
-  byId("call").value = looking.call;
-  byId("call-number").textContent = calls ? `${looking.call + 1} of ${calls}` : "none";
-  showSizes(data, conversation, strategy, looking.call, (picked) => lookAt({ call: picked }));
-  transcript.show(conversation, run, looking.call);
+  byId("call").value = selected.call;
+  byId("call-number").textContent = calls ? `${selected.call + 1} of ${calls}` : "none";
+  showSizes(data, conversation, strategy, selected.call, (picked) => select({ call: picked }));
+  transcript.show(conversation, run, selected.call);
   const missing = run.missing.reduce((sum, [, facts]) => sum + facts.length, 0);
   byId("status").textContent = `${count(conversation.messages.length)} messages, ${count(calls)} calls; ${strategy}: ` +
     `${count(run.edited.length)} requests compacted, ${count(run.breaks.length)} prefixes broken, ${count(missing)} needed facts missing.` +
@@ -49,7 +49,7 @@ function fillConversations(wanted) {
 function showSetting() {
   const short = data.conversations.length - data.exceeding;
   byId("setting").textContent = `${count(data.exceeding)} conversations over a window of ${count(data.window)} tokens, ` +
-    `${count(data.calls)} calls; ${count(short)} within it, not averaged in. Prices of ${data.model}, ${data.prices}; ` +
+    `${count(data.calls)} calls; ${count(short)} within the window, not in the averages. Prices of ${data.model}, ${data.prices}; ` +
     `tokens counted by ${data.counter}.`;
   byId("recommended").append(...data.recommended.reasons.map((text) => make("li", { text })));
   byId("notes").append(...data.notes.slice(0, 300).map((text) => make("li", { text })));
@@ -70,15 +70,15 @@ function start() {
   const strategy = data.recommended.names.findLast((name) => name !== "none") || data.contenders.at(-1);
   byId("strategy").value = strategy;
   byId("filter-label").hidden = data.conversations.length < 20;
-  byId("conversation").addEventListener("change", (event) => lookAt({ place: Number(event.target.value) }));
-  byId("strategy").addEventListener("change", (event) => lookAt({ strategy: event.target.value }));
-  byId("call").addEventListener("input", (event) => lookAt({ call: Number(event.target.value) }));
+  byId("conversation").addEventListener("change", (event) => select({ place: Number(event.target.value) }));
+  byId("strategy").addEventListener("change", (event) => select({ strategy: event.target.value }));
+  byId("call").addEventListener("input", (event) => select({ call: Number(event.target.value) }));
   byId("filter").addEventListener("input", (event) => {
     const place = fillConversations(event.target.value);
-    if (place >= 0) lookAt({ place });
+    if (place >= 0) select({ place });
   });
   const place = fillConversations("");
-  if (place >= 0) lookAt({ place, strategy });
+  if (place >= 0) select({ place, strategy });
 }
 
 start();

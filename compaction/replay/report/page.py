@@ -1,4 +1,4 @@
-"""The page: a template, its style and its scripts, with the data of one replay."""
+"""The report's HTML page: a template with its style and scripts, filled with the data of one replay."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SCRIPTS: Final = ("draw.js", "charts.js", "fates.js", "transcript.js", "main.js
 
 
 def write_report(result: ReplayResult, path: Path) -> None:
-    """Write the report of a replay; the file is there whole or not at all.
+    """Write the report of a replay to a file, whole or not at all.
 
     Args:
-        result: What the replay found out.
-        path: Where to; what is there is replaced.
+        result: The result of the replay.
+        path: The file; an existing file is replaced.
 
     Raises:
         UnwritableFile: If the file cannot be written.
@@ -35,12 +35,12 @@ def write_report(result: ReplayResult, path: Path) -> None:
 
 
 def report_html(result: ReplayResult) -> str:
-    """The report as one text; O(characters of the conversations)."""
+    """Return the report as HTML; O(characters of the conversations)."""
     return "".join(_pieces(result))
 
 
 def _pieces(result: ReplayResult) -> Iterator[str]:
-    """The page in order: conversations are packed one by one, and unpacked in the browser when they are looked at."""
+    """Yield the page in order; each conversation is compressed, and decompressed in the browser when it is opened."""
     head, _, tail = _asset("page.html").partition("<!-- data -->")
     yield head.replace("/* style */", _asset("style.css"))
     yield f'<script type="application/json" id="overview">{_json(overview_data(result))}</script>\n'
@@ -55,5 +55,5 @@ def _asset(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that can stand inside a script element, whatever its strings hold."""
+    """Return JSON that is safe inside a script element, whatever its strings contain."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-// The transcript: a list of rows of one height, of which only those in sight are in the page, and a panel with the original.
+// The transcript: a list of rows of equal height, of which only the visible ones are in the page, and a panel with the original.
 
 const ROW = 28;
 const SPARE = 8;
@@ -50,8 +50,8 @@ class Transcript {
     const [role, name, text] = this.conversation.messages[at];
     const fate = this.fates[at];
     const gone = !["kept", "later"].includes(fate);
-    const deed = this.run.deeds[this.deeds[at]];
-    const shown = gone && ["cleared", "collapsed"].includes(fate) && deed && deed[5] ? deed[5] : text;
+    const action = this.run.deeds[this.actions[at]];
+    const shown = gone && ["cleared", "collapsed"].includes(fate) && action && action[5] ? action[5] : text;
     const row = make("div", { class: `row ${fate}${gone ? " gone" : ""}`, role: "option", id: `message-${at}`,
       "aria-selected": "false", onclick: () => { this.choose(at); this.open(); } },
       make("span", { class: "at", text: at }), make("span", { class: "role", text: name || role }),
@@ -94,7 +94,7 @@ class Transcript {
     event.preventDefault();
   }
 
-  // To the next or the previous call that missed a fact.
+  // Go to the next or the previous call with a missing fact.
   seek(step) {
     for (let at = this.chosen + step; at >= 0 && at < this.conversation.messages.length; at += step) {
       if (this.marks.get(at)?.missing.length) return this.choose(at);
@@ -111,13 +111,13 @@ class Transcript {
   open() {
     const at = this.chosen;
     const [role, name, text] = this.conversation.messages[at];
-    const deed = this.run.deeds[this.deeds[at]];
+    const action = this.run.deeds[this.actions[at]];
     const parts = [make("button", { text: "Close", onclick: () => this.close() }),
       make("h3", { text: `Message ${at}, ${name ? `${role} (${name})` : role}: ${this.fates[at]}` })];
     parts.push(...this.callParts(at));
-    if (deed && !["kept", "later"].includes(this.fates[at])) {
-      parts.push(make("p", { text: `${deed[1]} at call ${deed[0] + 1}: ${deed[3] || deed[2]}` }));
-      if (deed[5]) parts.push(make("h3", { text: "What stands there instead" }), make("pre", { text: deed[5] }));
+    if (action && !["kept", "later"].includes(this.fates[at])) {
+      parts.push(make("p", { text: `${action[1]} at call ${action[0] + 1}: ${action[3] || action[2]}` }));
+      if (action[5]) parts.push(make("h3", { text: "Replaced by" }), make("pre", { text: action[5] }));
     }
     parts.push(make("h3", { text: "Original" }), make("pre", { class: "original", text: text || "(empty)" }));
     const focused = this.detail.contains(document.activeElement);
@@ -132,17 +132,17 @@ class Transcript {
     const mark = this.marks.get(at);
     if (!mark) return [];
     const facts = this.conversation.needs[mark.call];
-    const parts = [make("p", { text: `It answers call ${mark.call + 1}, which needed ${facts.length} older facts.` }),
+    const parts = [make("p", { text: `The answer to call ${mark.call + 1}, which needed ${facts.length} older facts.` }),
       make("button", { text: "Show this call's request", onclick: () => this.onCall(mark.call) })];
     if (mark.failing) parts.push(make("p", { text: `The request would fail: ${mark.failing}.` }));
-    if (mark.broke) parts.push(make("p", { text: `The cached prefix broke at its message ${mark.broke[1]}: ${mark.broke[2]}; ${count(mark.broke[0])} tokens were lost.` }));
+    if (mark.broke) parts.push(make("p", { text: `The cached prefix broke at message ${mark.broke[1]}: ${mark.broke[2]}; ${count(mark.broke[0])} tokens were lost.` }));
     if (mark.missing.length) {
       const items = mark.missing.slice(0, 200).map((place) => {
         const [kind, fact, last, age] = facts[place];
         return make("li", {}, make("strong", { text: fact }), ` (${kind}), last seen ${age} messages before `,
           make("button", { text: `Go to ${last}`, onclick: () => this.choose(last) }));
       });
-      parts.push(make("h3", { text: "Facts that it needed and could not read" }), make("ul", { class: "facts" }, ...items));
+      parts.push(make("h3", { text: "Needed facts missing from the request" }), make("ul", { class: "facts" }, ...items));
     }
     return parts;
   }

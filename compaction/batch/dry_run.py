@@ -1,0 +1,152 @@
+"""`estimate`: sizes, time and summarizer usage of a batch, estimated from a sample. Nothing is written or sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from ..checks import count
+from ..errors import ConfigurationError, UnreadableFile
+from ..strategies import StrategyLike
+from ..summarizers import DigestSummarizer, SummaryRequest
+from .arrow_columns import open_parquet
+from .chunks import read_chunks
+from .counts import BatchCounts
+from .input_files import InputFile, find_input_files
+from .job import Job, compact_row
+from .json_lines import JsonLine, OversizedLine
+from .slices import Slice, as_unreadable, cut_slices
+from .strategy_summarizers import replace_summarizers
+
+__all__ = ["BatchEstimate", "estimate"]
+
+_PLACES: Final = 20
+_SLICE_BYTES: Final = 1_000_000
+_PROMPT_TOKENS: Final = 1_000  # of a request besides the conversation: the prompt and its template
+
+
+@attrs.frozen(kw_only=True)
+class BatchEstimate:
+    """The estimated result of a batch.
+
+    Args:
+        sample: The counts of the sample. Its requests are those that a summarizer would have got, its completion tokens the
+            most that these may return.
+        bytes_sampled: Bytes of the inputs, as stored, that the sample covers.
+        bytes_total: Bytes of all inputs.
+        failed: Inputs that could not be read, and why.
+    """
+
+    sample: BatchCounts
+    bytes_sampled: float
+    bytes_total: int
+    failed: dict[str, str]
+
+    @property
+    def whole(self) -> BatchCounts:
+        """The sample's counts, scaled to all of the inputs."""
+        factor = self.bytes_total / self.bytes_sampled if self.bytes_sampled else 0.0
+        return BatchCounts.from_dict(
+            {
+                name: value * factor if name == "seconds" else round(value * factor)
+                for name, value in self.sample.to_dict().items()
+            }
+        )
+
+
+def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, **options: Any) -> BatchEstimate:
+    """Compact a sample of the inputs and return an estimate for all of them.
+
+    The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files; of many inputs,
+    some are sampled. A digest stands in for each summarizer, and the requests that it would have got are counted.
+
+    Args:
+        inputs: Files and directories.
+        strategy: The strategy that compacts each conversation.
+        sample: The size of the sample in conversations, roughly, >= 1.
+        options: The arguments of `Job`, such as ``counter``.
+
+    Raises:
+        UnreadableFile: If there is nothing to read.
+        ConfigurationError: If an argument is out of range.
+    """
+    if sample < 1:
+        raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
+    sources, _ = find_input_files(inputs)
+    counts = BatchCounts()
+    summarizer = _CountingSummarizer(counts)
+    job = Job.of(strategy, **options)
+    job = attrs.evolve(job, strategy=replace_summarizers(job.strategy, lambda _: summarizer, digests=True))
+    failed: dict[str, str] = {}
+    sampled, began = 0.0, time.process_time()
+    chosen = _spread(sources, _PLACES)
+    each = -(-sample // len(chosen))
+    for source in chosen:
+        try:
+            for slice, rows in _sampled_slices(source, each, job.max_bytes):
+                sampled += slice.weight * _compact_first(job, slice, rows, counts)
+        except UnreadableFile as error:
+            failed[source.path] = str(error)
+    counts.seconds = time.process_time() - began
+    return BatchEstimate(
+        sample=counts, bytes_sampled=sampled, bytes_total=sum(source.size for source in sources), failed=failed
+    )
+
+
+@attrs.frozen(eq=False)
+class _CountingSummarizer:
+    """A summarizer that counts requests and answers them with digests."""
+
+    counts: BatchCounts
+    name: str = "nobody"
+    cache_key: str = "nobody"
+    least: int = attrs.field(default=0, validator=count())
+
+    def summarize(self, request: SummaryRequest) -> str:
+        self.counts.requests += 1
+        self.counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
+        self.counts.completion_tokens += request.budget
+        return DigestSummarizer().summarize(request)
+
+
+def _spread(items: Sequence[Any], most: int) -> list[Any]:
+    """Return at most that many of the items, evenly spaced."""
+    step = max(1.0, len(items) / most)
+    return [items[int(place * step)] for place in range(min(most, len(items)))]
+
+
+def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tuple[Slice, int]]:
+    """Yield slices of an input, and how many conversations to take from each."""
+    slices = cut_slices(source, _SLICE_BYTES, max_bytes)
+    if source.kind not in ("jsonl", "parquet"):
+        yield from ((slice, rows) for slice in islice(slices, 1))
+        return
+    chosen = _spread(list(slices), max(1, min(_PLACES, rows // 5)))
+    yield from ((slice, -(-rows // len(chosen))) for slice in chosen)
+
+
+def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> float:
+    """Compact the first conversations of a slice; return their share of it."""
+    taken = size = 0
+    with as_unreadable(slice.source.path):
+        for chunk in read_chunks(slice, job.column, rows, job.max_bytes, ended=False):
+            for row in chunk.rows:
+                size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0
+                taken += 1
+                if not isinstance(row, bytes | OversizedLine):
+                    compact_row(job, row, counts)
+            break
+        if slice.source.kind != "parquet":
+            share = size / max(1, slice.end - slice.start)
+        else:
+            with open_parquet(slice.source.path) as table:
+                groups = range(slice.start, slice.end)
+                share = taken / max(1, sum(table.metadata.row_group(group).num_rows for group in groups))
+    counts.bytes_read += size
+    counts.lines += taken
+    return min(1.0, share)

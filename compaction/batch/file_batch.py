@@ -1,0 +1,175 @@
+"""`compact_files`: compact the conversations of files in bounded memory, resumable after a crash.
+
+Inputs are cut into slices, workers compact the slices into part files, a manifest records what is done, and the parts are
+joined in the order of the input; so the output does not depend on which worker did what, or when.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigurationError, UnwritableFile
+from ..formats import MessageFormat
+from ..strategies import StrategyLike
+from ..tokens import TokenCounter
+from .batch_run import BatchRun
+from .input_files import find_input_files, plan_output_files
+from .job import FileBatch, Job
+from .manifest import BatchPlan, Manifest
+from .rate_limits import Limits, RateLimiter, rate_limited
+from .report import BatchProgress, BatchReport
+from .slice_worker import WorkerConfig
+from .strategy_summarizers import find_summarizers
+from .worker_pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
+
+__all__ = ["SLICE_BYTES", "compact_files"]
+
+SLICE_BYTES: Final = 8_000_000
+"""The default size of a slice, in bytes of text."""
+
+
+def compact_files(
+    inputs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    strategy: StrategyLike,
+    *,
+    counter: str | TokenCounter = "auto",
+    format: MessageFormat | str | None = None,
+    budget: int | None = None,
+    window: int | None = None,
+    column: str = "messages",
+    to: str | None = None,
+    workers: int | WorkerPoolFactory | None = None,
+    limits: Limits | None = None,
+    strict: bool = False,
+    max_errors: int | None = None,
+    max_bytes: int = 256_000_000,
+    slice_bytes: int = SLICE_BYTES,
+    restart: bool = False,
+    on_progress: Callable[[BatchProgress], object] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+) -> BatchReport:
+    """Compact the conversations of files, in bounded memory; run again after a crash, it resumes.
+
+    Beside the output it writes ``OUT.manifest.jsonl``, what is done; ``OUT.errors.jsonl``, bad conversations; and, until the
+    end, ``OUT.parts``. The outputs of a batch that was interrupted and resumed are the same bytes as those of one run.
+
+    Args:
+        inputs: Files and directories: JSONL, plain, gzip or zstd, and Parquet.
+        output: A directory, or one file if its name ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or ``.parquet``.
+        strategy: The strategy that compacts each conversation.
+        counter: The token counter: a name, or an object that can be pickled.
+        format: The wire format; ``None`` to detect it for each conversation. One with messages of different formats is bad.
+        budget: Tokens a result may have.
+        window: Tokens of the model's context window, for triggers that use it.
+        column: The column of a Parquet file that holds the messages.
+        to: How to store the output: ``"jsonl"``, ``"jsonl.gz"``, ``"jsonl.zst"`` or ``"parquet"``; by default as the output's
+            name says, else as the input is stored.
+        workers: The number of processes; by default one for each processor. A strategy that asks a summarizer runs in one
+            process, with many conversations at a time. A function makes another kind of workers, see `ray_workers`.
+        limits: How many requests, and how fast, the strategy's summarizers may get.
+        strict: Whether a conversation that breaks a rule of its format, comes out degraded or stays over its target is bad too;
+            the first bad one then ends the batch.
+        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
+        max_bytes: The largest conversation that is read, in bytes.
+        slice_bytes: Bytes of text that a worker compacts at a time, >= 1; slices in progress are done again after a crash.
+        restart: Whether to discard what an earlier run did, and replace existing outputs.
+        on_progress: Called with the progress each time a slice is done.
+        stop: Called now and then; when it returns true, slices in progress are finished and the batch ends ``"interrupted"``.
+        clock: The time in seconds, for the report only.
+
+    Raises:
+        UnreadableFile: If no input can be read.
+        UnwritableFile: If an output cannot be written, or exists and is not this batch's.
+        StateError: If the manifest is of another batch, or another process is running this one.
+        ConfigurationError: If an argument is out of range, or the strategy cannot work.
+        SummarizerDown: If a summarizer failed too often in a row.
+    """
+    paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    job = Job.of(
+        strategy,
+        counter=counter,
+        format=format,
+        budget=budget,
+        window=window,
+        column=column,
+        max_bytes=max_bytes,
+        strict=strict,
+    )
+    batch = FileBatch(
+        inputs=[Path(path) for path in paths],
+        output=Path(output),
+        job=job,
+        to=to,
+        slice_bytes=slice_bytes,
+        max_errors=0 if strict and max_errors is None else max_errors,
+    )
+    return _run(batch, workers, limits or Limits(), restart=restart, on_progress=on_progress, stop=stop, clock=clock)
+
+
+def _run(
+    batch: FileBatch,
+    workers: int | WorkerPoolFactory | None,
+    limits: Limits,
+    *,
+    restart: bool,
+    on_progress: Callable[[BatchProgress], object] | None,
+    stop: Callable[[], bool],
+    clock: Callable[[], float],
+) -> BatchReport:
+    sources, foreign = find_input_files(batch.inputs)
+    targets = plan_output_files(sources, batch.output, batch.to, batch.inputs)
+    plan = BatchPlan(
+        batch.job.described(), batch.slice_bytes, [each.to_dict() for each in sources], [each.to_dict() for each in targets]
+    )
+    path, parts = batch.beside("manifest.jsonl"), batch.beside("parts")
+    if not restart and not path.exists():
+        _refuse_existing([*(Path(target.path) for target in targets), batch.beside("errors.jsonl")])
+    manifest = Manifest(path, parts, plan, restart=restart)
+    try:
+        pool, rate_limiter = _worker_pool(batch.job, workers, limits, parts, stop)
+        run = BatchRun(
+            batch=batch,
+            manifest=manifest,
+            sources=sources,
+            targets=targets,
+            parts=parts,
+            rate_limiter=rate_limiter,
+            on_progress=on_progress,
+            stop=stop,
+            clock=clock,
+        )
+        return run.report(run.run(pool), foreign, pool)
+    except OSError as error:
+        raise UnwritableFile(f"{batch.output}: it cannot be written ({error.strerror or error}); check the folder") from error
+    finally:
+        manifest.close()
+
+
+def _worker_pool(
+    job: Job, workers: int | WorkerPoolFactory | None, limits: Limits, parts: Path, stop: Callable[[], bool]
+) -> tuple[WorkerPool, RateLimiter | None]:
+    config = WorkerConfig(job, parts)
+    if callable(workers):
+        return workers(config), None
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise ConfigurationError(f"workers={workers!r}: a whole number of processes >= 1")
+    if find_summarizers(job.strategy):
+        rate_limiter = RateLimiter(limits)
+        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, rate_limiter, parts / "summaries.sqlite"))
+        return AsyncPool(WorkerConfig(limited, parts), rate_limiter, stop), rate_limiter
+    processes = os.cpu_count() or 1 if workers is None else workers
+    return InlinePool(config) if processes == 1 else ProcessPool(config, processes), None
+
+
+def _refuse_existing(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if path.exists():
+            raise UnwritableFile(f"{path}: it is there already; name another output, or restart to replace it (--restart)")

@@ -1,0 +1,192 @@
+"""The input and output files of a batch: which files it reads, how each is stored, and where each is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import attrs
+
+from ..errors import ConfigurationError, UnreadableFile
+
+__all__ = ["FileKind", "InputFile", "OutputFile", "file_kind", "find_input_files", "plan_output_files"]
+
+FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
+"""The ways to store a file of conversations."""
+
+_SUFFIXES: Final[dict[str, FileKind]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl.gz",
+    ".ndjson.gz": "jsonl.gz",
+    ".jsonl.zst": "jsonl.zst",
+    ".ndjson.zst": "jsonl.zst",
+    ".parquet": "parquet",
+}
+_MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\xfd": "jsonl.zst", b"PAR1": "parquet"}
+_KNOWN: Final = ", ".join(_SUFFIXES)
+
+
+@attrs.frozen
+class InputFile:
+    """One input file.
+
+    Args:
+        number: Its number among the inputs, from 0.
+        path: Its path.
+        name: Its path relative to the directory that was named, or its own name.
+        kind: How it is stored.
+        size: Its size in bytes.
+        modified_ns: The time of its last change, in nanoseconds.
+    """
+
+    number: int
+    path: str
+    name: str
+    kind: FileKind
+    size: int
+    modified_ns: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields as JSON data."""
+        return attrs.asdict(self)
+
+
+@attrs.frozen
+class OutputFile:
+    """One output file.
+
+    Args:
+        number: Its number among the outputs, from 0.
+        path: Its path.
+        kind: How it is stored.
+        sources: The numbers of the inputs that go into it, in order.
+    """
+
+    number: int
+    path: str
+    kind: FileKind
+    sources: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields as JSON data."""
+        return {**attrs.asdict(self), "sources": list(self.sources)}
+
+
+def file_kind(name: str) -> FileKind | None:
+    """Return how a file of that name is stored; ``None`` if the name does not tell.
+
+    >>> file_kind("chats.jsonl.zst"), file_kind("notes.txt")
+    ('jsonl.zst', None)
+    """
+    matching = [suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)]
+    return _SUFFIXES[max(matching, key=len)] if matching else None
+
+
+def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
+    """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
+
+    A file that is named itself is read whatever its name; if the name does not tell how it is stored, its first bytes do. In a
+    directory only the name counts; files and folders that start with a dot or an underscore are skipped silently.
+
+    Raises:
+        UnreadableFile: If a file does not exist, its content contradicts its name, or no file is found.
+        ConfigurationError: If a file is named twice.
+    """
+    sources: list[InputFile] = []
+    foreign: list[str] = []
+    for given in map(Path, inputs):
+        found: Iterable[tuple[Path, str, FileKind]] = (
+            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+        )
+        for path, name, kind in found:
+            stat = path.stat()
+            sources.append(InputFile(len(sources), str(path), name, kind, stat.st_size, stat.st_mtime_ns))
+    if not sources:
+        raise UnreadableFile(f"{', '.join(map(str, inputs))}: there is no file of conversations; their names end in {_KNOWN}")
+    real = [Path(source.path).resolve() for source in sources]
+    if len(set(real)) < len(real):
+        twice = next(path for path in real if real.count(path) > 1)
+        raise ConfigurationError(f"{twice}: it is named twice; name each input once")
+    return sources, foreign
+
+
+def _in_directory(folder: Path, foreign: list[str]) -> Iterator[tuple[Path, str, FileKind]]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if not path.is_file() or any(part[0] in "._" for part in name.parts):
+            continue
+        kind = file_kind(path.name)
+        if kind is None:
+            foreign.append(str(path))
+        else:
+            yield path, name.as_posix(), kind
+
+
+def _kind_of_named(path: Path) -> FileKind:
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(4)
+    except OSError as error:
+        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); name a file or directory that is there") from error
+    binary: FileKind | None = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    text: FileKind | None = "jsonl" if start[:1] in (b"", b"{", b"[", b"\n", b" ") else None
+    kind = file_kind(path.name) or binary or text
+    if path.suffix == ".json" or kind is None:
+        raise UnreadableFile(
+            f"{path}: it is not a file of conversations, one a line or a row; their names end in {_KNOWN}. "
+            "'compaction compact' reads a single JSON document"
+        )
+    if start and binary != (None if kind == "jsonl" else kind):
+        raise UnreadableFile(f"{path}: it is not {kind}, as its name says; rename it")
+    return kind
+
+
+def plan_output_files(
+    sources: Sequence[InputFile], output: str | Path, to: str | None, inputs: Sequence[str | Path]
+) -> list[OutputFile]:
+    """Return the output files: one file if the output is named like one, else a file for each input in that directory.
+
+    Args:
+        sources: The inputs.
+        output: A file or a directory.
+        to: How to store the outputs; ``None`` for what the output's name says, else as each input is stored.
+        inputs: The files and directories that were named as inputs: nothing is written into a directory that is read.
+
+    Raises:
+        ConfigurationError: If two inputs would be written to one file, or an output is an input.
+    """
+    if to is not None and to not in get_args(FileKind):
+        raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}")
+    chosen: FileKind | None = to  # type: ignore[assignment]
+    output = Path(output)
+    named = None if output.is_dir() else file_kind(output.name)
+    if named is not None:
+        targets = [OutputFile(0, str(output), chosen or named, tuple(source.number for source in sources))]
+    else:
+        targets = [
+            OutputFile(place, str(output / _renamed(source, chosen)), chosen or source.kind, (source.number,))
+            for place, source in enumerate(sources)
+        ]
+    _check_places(sources, targets, [Path(given).resolve() for given in inputs if Path(given).is_dir()])
+    return targets
+
+
+def _renamed(source: InputFile, to: FileKind | None) -> str:
+    if to is None or to == source.kind:
+        return source.name
+    ending = next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if source.name.lower().endswith(suffix)), "")
+    return f"{source.name[: len(source.name) - len(ending)]}.{to}"
+
+
+def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], folders: Sequence[Path]) -> None:
+    read = {Path(source.path).resolve() for source in sources}
+    written: set[Path] = set()
+    for target in targets:
+        place = Path(target.path).resolve()
+        if place in read or any(folder in place.parents for folder in folders):
+            raise ConfigurationError(f"{target.path}: the output must not be an input, nor be inside one; name another place")
+        if place in written:
+            raise ConfigurationError(f"{target.path}: two inputs would be written to it; run them one by one")
+        written.add(place)

@@ -1,0 +1,248 @@
+"""Limits on the requests that a batch sends to its summarizers: how many at a time, and how fast.
+
+Every summarizer of a strategy is wrapped so that all conversations share one rate limiter. When a server answers 429, the
+limiter holds back every request, not only the one that was refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from ..checks import above, count
+from ..errors import ConfigurationError, SummaryFailed
+from ..strategies import Strategy
+from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from ..tokens import Usage
+from .strategy_summarizers import replace_summarizers
+
+__all__ = ["LimitedSummarizer", "Limits", "RateLimiter", "SummarizerDown", "rate_limited"]
+
+_FIRST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 60.0
+_TRIES: Final = 6
+
+
+class SummarizerDown(ConfigurationError):
+    """A summarizer failed so often in a row that the batch stopped."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """How many requests a batch may send to its summarizers, and how fast.
+
+    Args:
+        concurrency: Conversations in progress at a time, >= 1.
+        requests_per_minute: Requests, > 0; ``None`` for no limit. A summary that is made in several requests counts each.
+        tokens_per_minute: Tokens sent and received, > 0; ``None`` for no limit. Estimated before a request, corrected by the
+            usage that the server reports.
+        give_up_after: Summaries that fail in a row before the batch stops, >= 1; what is finished stays, and a later run
+            resumes.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+    """
+
+    concurrency: int = attrs.field(default=16, validator=count(1))
+    requests_per_minute: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
+    tokens_per_minute: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
+    give_up_after: int = attrs.field(default=20, validator=count(1))
+
+    def divided(self, workers: int) -> Limits:
+        """Return each worker's share, for workers that cannot share a rate limiter."""
+        return attrs.evolve(
+            self,
+            concurrency=max(1, self.concurrency // workers),
+            requests_per_minute=None if self.requests_per_minute is None else self.requests_per_minute / workers,
+            tokens_per_minute=None if self.tokens_per_minute is None else self.tokens_per_minute / workers,
+        )
+
+
+class _TokenBucket:
+    """Holds state: an allowance that refills over time, up to one second's worth; below zero it is a debt."""
+
+    def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
+        self._rate = None if per_minute is None else per_minute / 60
+        self._clock = clock
+        self._left = self._rate or 0.0
+        self._at = clock()
+
+    def take(self, amount: float) -> None:
+        if self._rate is None:
+            return
+        now = self._clock()
+        self._left = min(max(self._rate, 1.0), self._left + (now - self._at) * self._rate) - amount
+        self._at = now
+
+    @property
+    def wait_seconds(self) -> float:
+        """The time until the debt is paid."""
+        self.take(0)
+        return 0.0 if self._rate is None else max(0.0, -self._left / self._rate)
+
+
+class RateLimiter:
+    """Holds state: what a batch has asked of its summarizers, and when the next request may be sent.
+
+    Args:
+        limits: What may be asked.
+        clock: Returns the time in seconds.
+        sleep: Waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self.limits = limits
+        self.requests = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self._requests = _TokenBucket(limits.requests_per_minute, clock)
+        self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
+        self._clock = clock
+        self._sleep = sleep
+        self._open_at = clock()
+        self._failures = 0
+
+    async def acquire(self, tokens: int) -> None:
+        """Wait until a request may be sent, and count it."""
+        while (wait := max(self._open_at - self._clock(), self._requests.wait_seconds, self._tokens.wait_seconds)) > 0:
+            await self._sleep(wait)
+        self._requests.take(1)
+        self._tokens.take(tokens)
+        self.requests += 1
+
+    async def pause(self, seconds: float) -> None:
+        """Hold back every request for a time, then wait until one may be sent again."""
+        self._open_at = max(self._open_at, self._clock() + seconds)
+        await self.acquire(0)
+
+    def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
+        """Correct an estimate by the reported usage; each further reply for one summary counts as a request."""
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
+        if not first:
+            self.requests += 1
+            self._requests.take(1)
+
+    def record_success(self) -> None:
+        """Note that a summary was made."""
+        self._failures = 0
+
+    def record_failure(self, error: Exception) -> None:
+        """Note that the summarizer failed.
+
+        Raises:
+            SummarizerDown: If it failed too often in a row.
+        """
+        self._failures += 1
+        if self._failures >= self.limits.give_up_after:
+            raise SummarizerDown(
+                f"the summarizer failed {self._failures} times in a row, at last: {error}; when it works again, run the same"
+                " command again: what is finished is kept, and no answer is asked for twice"
+            ) from error
+
+
+def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
+    """Return a strategy whose summarizers are asked through a rate limiter; with a cache, each answer is kept in that file."""
+
+    def limited(summarizer: Summarizer) -> Summarizer:
+        inner = LimitedSummarizer(summarizer, rate_limiter)
+        return inner if cache is None else CachedSummarizer(inner, cache)
+
+    return replace_summarizers(strategy, limited)
+
+
+@attrs.frozen(eq=False)
+class LimitedSummarizer:
+    """A summarizer that is asked through a rate limiter.
+
+    Args:
+        inner: The summarizer.
+        rate_limiter: Decides when a request may be sent.
+    """
+
+    inner: Summarizer
+    rate_limiter: RateLimiter = attrs.field(repr=False)
+
+    @property
+    def cache_key(self) -> str:
+        """The inner summarizer's key, so that cached answers are found again."""
+        return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """Return the inner summarizer's answer.
+
+        Raises:
+            SummaryFailed: If it fails.
+            SummarizerDown: If it failed too often in a row.
+        """
+        estimated = sum(group.tokens for group in request.groups) + request.budget
+        await self.rate_limiter.acquire(estimated)
+        try:
+            answer = await self._ask(request, estimated)
+        except Exception as error:
+            if not isinstance(error, ConfigurationError):
+                self.rate_limiter.record_failure(error)
+            raise
+        self.rate_limiter.record_success()
+        return answer
+
+    async def _ask(self, request: SummaryRequest, estimated: int) -> str:
+        replies = 0
+
+        def record(usage: Usage) -> None:
+            nonlocal replies
+            self.rate_limiter.record_usage(usage, estimated, first=replies == 0)
+            replies += 1
+
+        if isinstance(self.inner, OpenAISummarizer):
+            return await _answer(attrs.evolve(self.inner, sleep=self.rate_limiter.pause, on_usage=record), request)
+        answer = await self._ask_with_retries(request)
+        record(Usage(estimated - request.budget, request.counter.count_text(answer)))
+        return answer
+
+    async def _ask_with_retries(self, request: SummaryRequest) -> str:
+        """Return the answer of a summarizer that has no retries of its own; after a 429 everybody waits, then it is retried."""
+        wait = _FIRST_WAIT
+        for _ in range(_TRIES):
+            try:
+                return await _answer(self.inner, request)
+            except Exception as error:
+                if not (seconds := _retry_after(error, wait)):
+                    raise
+                await self.rate_limiter.pause(seconds)
+                wait = min(2 * wait, _LONGEST_WAIT)
+        return await _answer(self.inner, request)
+
+
+async def _answer(summarizer: Summarizer, request: SummaryRequest) -> str:
+    answer = summarizer.summarize(request)
+    if not isinstance(answer, str):
+        answer = await answer
+    if not isinstance(answer, str):
+        raise SummaryFailed(f"the summarizer answered {answer!r:.100}: a summary is a text")
+    return answer
+
+
+def _retry_after(error: BaseException | None, default: float) -> float | None:
+    """Return how long to wait after an HTTP 429; ``None`` for any other error."""
+    while error is not None:
+        if getattr(error, "status_code", None) == 429:
+            headers: Any = getattr(getattr(error, "response", None), "headers", {})
+            try:
+                return max(0.001, float(headers.get("retry-after")))
+            except (TypeError, ValueError):
+                return default
+        error = error.__cause__
+    return None

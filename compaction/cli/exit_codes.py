@@ -1,0 +1,120 @@
+"""Exit codes, and the conversion of errors into one line on standard error; a user never sees a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Final, NoReturn, cast
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import ConfigurationError, InputError, UnreadableFile, UnwritableFile
+from .printing import printable
+
+__all__ = ["CommandGroup", "ExitCode", "error_context", "print_error"]
+
+
+class ExitCode(enum.IntEnum):
+    """The exit codes of the commands."""
+
+    DONE = 0
+    """The command succeeded and found nothing wrong."""
+
+    FOUND = 1
+    """The command ran and found a problem, or a size was not reached. The output is written."""
+
+    UNUSABLE = 2
+    """Arguments or input cannot be used, or the output cannot be written; it is unchanged unless only the report failed."""
+
+    DEFECT = 3
+    """A bug in this package."""
+
+    INTERRUPTED = 130
+    """Ctrl-C was pressed."""
+
+
+# The base class of typer's errors about arguments, which has no public name.
+_UsageError: Final = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands that turns every error into an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run a command and exit."""
+        if sys.stderr is None:
+            sys.stderr = io.StringIO()
+        if sys.stdout is None:
+            print_error("standard output is closed; redirect it to a file, or to /dev/null")
+            sys.exit(ExitCode.UNUSABLE)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        extra["standalone_mode"] = False
+        sys.exit(int(_code_of(lambda: super(CommandGroup, self).main(*args, **extra))))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Ctrl-C is handled here and not by typer."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print_error("interrupted")
+            return ExitCode.INTERRUPTED
+
+
+def _code_of(run: Callable[[], Any]) -> int:
+    """Run a command and return its exit code; an error is printed on one line."""
+    try:
+        code = run() or ExitCode.DONE
+        sys.stdout.flush()
+    except (InputError, ConfigurationError, UnwritableFile) as error:
+        print_error(str(error))
+    except _UsageError as error:
+        print_error(f"{error.format_message().rstrip('.')}; see compaction --help")
+    except OSError as error:
+        print_error(f"standard output: it cannot be written ({error.strerror or error}); make room, or redirect it")
+        _discard_output()
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        print_error(f"a bug in this program: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})")
+        return ExitCode.DEFECT
+    else:
+        return code
+    return ExitCode.UNUSABLE
+
+
+def _discard_output() -> None:
+    """Discard what is left for standard output, so that Python does not report an error at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_error(text: str) -> None:
+    """Print one line on standard error."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"compaction: {printable(text)}\n")
+
+
+@contextlib.contextmanager
+def error_context(where: str) -> Generator[None]:
+    """Name the conversation in errors about its messages.
+
+    Args:
+        where: Its file and line.
+
+    Raises:
+        UnreadableFile: In place of an error about a message.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise UnreadableFile(f"{where}: {error}") from error
+    except RecursionError as error:
+        raise UnreadableFile(f"{where}: a message is nested too deeply; write the inner part as a string") from error

@@ -1,0 +1,173 @@
+"""Pipeline files: reading a strategy from TOML, YAML or plain data, and writing one."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from ..errors import ConfigurationError
+from ..files import write_text
+from ..strategies import Strategy, StrategyLike, as_strategy
+from .converter import USE, missing, read_component, write_component
+from .error_messages import error_messages
+from .registry import ComponentKind
+
+__all__ = ["FileFormat", "dump", "dumps", "from_data", "load", "loads", "to_data"]
+
+FileFormat: TypeAlias = Literal["toml", "yaml"]
+"""The syntax of a pipeline file."""
+
+_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def from_data(data: Mapping[str, Any], *, where: str = "pipeline") -> Strategy:
+    """Return the strategy that plain data describes.
+
+    Args:
+        data: A table with ``use`` and the options of that strategy; without ``use``, a `Pipeline` with its ``steps``.
+        where: The name of the data in an error.
+
+    Raises:
+        ConfigurationError: If it does not describe a strategy; lists every mistake with its place.
+
+    >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
+    tokens_exceed(9000)
+    """
+    try:
+        strategy = read_component(data, ComponentKind.STRATEGY, default="Pipeline")
+    except Exception as error:
+        raise ConfigurationError(f"{where}: {'; '.join(error_messages(error))}") from error
+    if not isinstance(strategy, Strategy):
+        raise ConfigurationError(f"{where}: it makes {strategy!r}, which is not a strategy")
+    return strategy
+
+
+def to_data(strategy: StrategyLike) -> dict[str, Any]:
+    """Return plain data that `from_data` reads as an equal strategy; options with their default values are omitted.
+
+    Raises:
+        ConfigurationError: If a file cannot hold it: a plain function, a key, a client.
+
+    >>> from compaction.strategies import Clear, ToolResult
+    >>> to_data(ToolResult(Clear(min_chars=500)))
+    {'use': 'ToolResult', 'style': {'use': 'Clear', 'min_chars': 500}}
+    """
+    try:
+        data = write_component(as_strategy(strategy), ComponentKind.STRATEGY)
+    except Exception as error:
+        raise ConfigurationError("; ".join(error_messages(error))) from error
+    table: dict[str, Any] = {USE: data} if isinstance(data, str) else data
+    if table[USE] == "Pipeline":
+        del table[USE]
+    return table
+
+
+def load(path: str | os.PathLike[str]) -> Strategy:
+    """Return the strategy in a file that ends in ``.toml``, ``.yaml`` or ``.yml``.
+
+    Files and stores that it names are opened; their paths are relative to the working directory.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or does not describe a strategy; lists every mistake with its place.
+    """
+    file = Path(path)
+    format = _file_format(file)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file}: it cannot be read as UTF-8 text ({error}); name a pipeline file") from error
+    return loads(text, format=format, where=str(file))
+
+
+def loads(text: str, *, format: FileFormat = "toml", where: str = "pipeline") -> Strategy:
+    r"""Return the strategy in a text.
+
+    Args:
+        text: The content of a pipeline file.
+        format: Its syntax.
+        where: The name of the text in an error.
+
+    Raises:
+        ConfigurationError: If the text does not have that syntax, or does not describe a strategy.
+
+    >>> loads('use = "hermes"\ncontext_length = 128_000').trigger
+    tokens_exceed(63999)
+    """
+    try:
+        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{where}: it is not {format.upper()} ({error})") from error
+    except Exception as error:  # PyYAML's errors have a base class of their own, which is imported only if it is used
+        if isinstance(error, ConfigurationError) or not type(error).__module__.startswith("yaml"):
+            raise
+        raise ConfigurationError(f"{where}: it is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"{where}: a pipeline file holds a table with {USE!r} or 'steps' (got {data!r:.80})")
+    return from_data(cast("Mapping[str, Any]", data), where=where)
+
+
+def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
+    """Return a text that `loads` reads as an equal strategy.
+
+    Raises:
+        ConfigurationError: If a file cannot hold it.
+
+    >>> from compaction.strategies import SlidingWindow
+    >>> print(dumps(SlidingWindow()), end="")
+    use = "SlidingWindow"
+    """
+    data = to_data(strategy)
+    if format == "yaml":
+        return str(_yaml().safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+    try:
+        import tomli_w
+    except ImportError as error:
+        raise missing("tomli-w", error) from error
+    try:
+        return tomli_w.dumps(data)
+    except TypeError as error:
+        raise ConfigurationError(f"TOML cannot hold it ({error}); write YAML") from error
+
+
+def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
+    """Write a strategy to a file, as a whole or not at all; the file's ending decides the syntax, as in `load`.
+
+    Raises:
+        ConfigurationError: If a file cannot hold it.
+        UnwritableFile: If the file cannot be written.
+    """
+    file = Path(path)
+    text = dumps(strategy, format=_file_format(file))
+    with write_text(file) as write:
+        write(text)
+
+
+def _file_format(file: Path) -> FileFormat:
+    format = _SUFFIXES.get(file.suffix.lower())
+    if format is None:
+        raise ConfigurationError(f"{file}: a pipeline file ends in {', '.join(_SUFFIXES)}")
+    return format
+
+
+def _yaml_data(text: str) -> object:
+    """Return the plain data in a YAML text; a repeated key, which PyYAML accepts, is an error."""
+    yaml = _yaml()
+
+    def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
+        keys = [str(key.value) for key, _ in node.value]
+        if repeated := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"the key {repeated[0]!r} is repeated, line {node.start_mark.line + 1}")
+        return yaml.SafeLoader.construct_mapping(loader, node, deep)
+
+    return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), {"construct_mapping": construct_mapping}))
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise missing("pyyaml", error) from error
+    return yaml

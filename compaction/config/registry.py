@@ -1,0 +1,155 @@
+"""The components that a pipeline file may name: those of this package, and those that other packages register.
+
+A package registers a component as an entry point in the group of its kind, ``compaction.strategies`` and so on::
+
+    [project.entry-points."compaction.strategies"]
+    drop_small_talk = "acme.compaction:drop_small_talk"
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from .. import presets, selectors, stores, strategies, summarizers, triggers
+from ..errors import ConfigurationError
+from ..index import GroupKind
+from ..selectors import Selector
+from ..strategies import CompactionStrategy, FunctionStrategy, Strategy
+from ..triggers import Trigger
+
+__all__ = ["ComponentKind", "component_names", "find_component", "suggestion"]
+
+
+class ComponentKind(enum.Enum):
+    """The kinds of components; a value is the end of the entry-point group's name."""
+
+    STRATEGY = "strategies"
+    """A `Strategy` class, or a function that yields edits."""
+
+    PRESET = "presets"
+    """A function that returns a strategy; a file uses it as one."""
+
+    TRIGGER = "triggers"
+    """A trigger, a function that returns one, or a plain condition on an index."""
+
+    SELECTOR = "selectors"
+    """A selector, a function that returns one, or a plain function that selects groups."""
+
+    TOOL_STYLE = "tool_styles"
+    """A class of `ToolStyle` values."""
+
+    OFFLOAD_STYLE = "offload_styles"
+    """A class of `OffloadStyle` values."""
+
+    SUMMARIZER = "summarizers"
+    """A class of `Summarizer` values."""
+
+    STORE = "stores"
+    """A class of `Store` values."""
+
+
+def component_names(kind: ComponentKind) -> list[str]:
+    """Return every name that a file may use for a component of this kind; imports nothing.
+
+    >>> component_names(ComponentKind.TOOL_STYLE)[:4]
+    ['Clear', 'Collapse', 'Dedupe', 'HeadTail']
+    """
+    return [*_built_in(kind), *_registered(kind)]
+
+
+def find_component(kind: ComponentKind, name: str) -> Any:
+    """Return the class, function or value of that name; a registered one is imported now.
+
+    Raises:
+        ConfigurationError: If there is none, or its package cannot be imported.
+    """
+    built_in = _built_in(kind)
+    if name in built_in:
+        return built_in[name]
+    point = _registered(kind).get(name)
+    if point is None:
+        known = component_names(kind)
+        raise ConfigurationError(f"{name!r} is not one of the {kind.value}; {suggestion(name, known)}")
+    try:
+        return point.load()
+    except Exception as error:
+        raise ConfigurationError(f"{name!r}: {point.value} cannot be imported ({error}); fix or remove its package") from error
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return what to write instead of an unknown name, in words.
+
+    >>> suggestion("min_char", ["placeholder", "min_chars"])
+    "did you mean 'min_chars'?"
+    """
+    known = list(known)
+    close = difflib.get_close_matches(name, known, 1, 0.5) or [each for each in known if each.lower() == name.lower()]
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}"
+
+
+@cache
+def _built_in(kind: ComponentKind) -> dict[str, Any]:
+    return {
+        ComponentKind.STRATEGY: _shown(strategies, _is_strategy),
+        ComponentKind.PRESET: _shown(presets, inspect.isfunction),
+        ComponentKind.TRIGGER: _shown(triggers, _makes(Trigger)),
+        ComponentKind.SELECTOR: {
+            **_shown(selectors, _makes(Selector)),
+            **{f"GroupKind.{each.name}": each for each in GroupKind},
+        },
+        ComponentKind.TOOL_STYLE: {
+            each.__name__: each for each in (strategies.Clear, strategies.Collapse, strategies.Dedupe, strategies.HeadTail)
+        },
+        ComponentKind.OFFLOAD_STYLE: {each.__name__: each for each in (strategies.StubGroups, strategies.StubResults)},
+        ComponentKind.SUMMARIZER: {
+            each.__name__: each
+            for each in (
+                summarizers.CachedSummarizer,
+                summarizers.DigestSummarizer,
+                summarizers.FactSummarizer,
+                summarizers.OpenAISummarizer,
+            )
+        },
+        ComponentKind.STORE: {"SQLiteStore": stores.SQLiteStore},
+    }[kind]
+
+
+def _shown(module: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    return {name: component for name in module.__all__ if wanted(component := getattr(module, name))}
+
+
+def _is_strategy(component: Any) -> bool:
+    return (
+        inspect.isclass(component)
+        and issubclass(component, Strategy)
+        and component not in (Strategy, CompactionStrategy, FunctionStrategy)
+    )
+
+
+def _makes(kind: type) -> Callable[[Any], bool]:
+    """Return a test for values of a type and functions that return them from plain arguments."""
+
+    def wanted(component: Any) -> bool:
+        return isinstance(component, kind) or (inspect.isfunction(component) and not component.__name__.startswith("as_"))
+
+    return wanted
+
+
+def _registered(kind: ComponentKind) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind; they are looked up each time, since packages can be installed and removed.
+
+    Raises:
+        ConfigurationError: If two components have the same name.
+    """
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"compaction.{kind.value}"):
+        other = found.setdefault(point.name, point)
+        if point.name in _built_in(kind) or other.value != point.value:
+            raise ConfigurationError(f"two {kind.value} are called {point.name!r}, one of them {point.value}; rename one")
+    return found

@@ -1,0 +1,269 @@
+"""Anthropic Messages: content in blocks, tool results in the user message after the call, thoughts that are signed.
+
+Block by block after the request types of the ``anthropic`` package: text, image, document, tool_use, tool_result with nested
+content, thinking and redacted_thinking, blocks of tools the provider runs itself, compaction blocks. Messages and blocks may be
+dictionaries or that package's own objects. A user message that holds nothing but results is read with the role ``"tool"``; one
+that also holds words keeps ``"user"``. System messages may stand in the list, or outside it as the ``system`` parameter. A
+block that no rule knows is kept as `OtherPart`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ...errors import ConfigurationError
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..base import Problem, Repair, Side
+from ..wire import (
+    WireFormat,
+    arguments_object,
+    fields_of,
+    items_of,
+    json_text,
+    kind_of,
+    result_elements,
+    same,
+    says_something,
+    string,
+    without_role,
+)
+from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
+from .hosted import block_links
+from .repair import repair
+from .rules import join_problem, message_problems, validate
+
+__all__ = ["Anthropic", "anthropic"]
+
+_BLOCKS = frozenset(
+    {
+        "text",
+        "tool_use",
+        "tool_result",
+        "redacted_thinking",
+        "document",
+        "search_result",
+        "container_upload",
+        "compaction",
+        "fallback",
+        "mcp_tool_listing",
+        "tool_addition",
+        "tool_removal",
+    }
+)
+"""Types of blocks by which the format is detected; those of other formats too are looked at more closely."""
+_OPEN_LOOP = "thoughts of the current turn stay as the provider signed them"
+_GO_ON = "Go on from there."
+
+
+class Anthropic(WireFormat):
+    """The Messages format; use the shared instance ``anthropic``.
+
+    >>> asked = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}]}
+    >>> answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}]}
+    >>> [anthropic.read(raw).role for raw in (asked, answer)]
+    ['assistant', 'tool']
+    >>> [problem.rule for problem in anthropic.validate([asked, {"role": "user", "content": "well?"}])]
+    ['call-without-result']
+    """
+
+    name = "anthropic"
+    shape = "a message is a mapping with 'role' and 'content'"
+    takes = "pass dictionaries, or the anthropic package's objects"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
+        role, content = fields.get("role"), fields.get("content")
+        if not isinstance(role, str) or not role:
+            raise without_role(role, position, "user, assistant, system")
+        if isinstance(content, str):
+            return Message(role, (TextPart(content),), raw, self, continues=role == "user" and content == _GO_ON)
+        elements = () if content is None else items_of(content)
+        blocks = (content,) if elements is None else elements
+        parts = tuple([_part(block) for block in blocks])
+        if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
+            role = "tool"
+        begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
+        return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(self._fields(message.raw))
+        if not same(message.parts, parts):
+            fields["content"] = _content(message.parts, parts, fields.get("content"))
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": role, "content": text})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        """A message of three roles; of the type ``message`` only as the provider answers, or in blocks."""
+        if not says_something(fields) or fields.get("role") in ("tool", "function", "developer"):
+            return False
+        if fields.get("type") != "message" or "stop_reason" in fields:
+            return None
+        return False if isinstance(fields.get("content"), str) else None
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        kind = string(fields.get("type"))
+        if kind in _BLOCKS or is_server_call(kind) or is_server_result(kind):
+            return True
+        return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return list(message_problems(raw))
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        """System messages stand between the user and an answer, thoughts not after an answer, and no blanks at the end."""
+        if before is None or not _may_break(before, after):
+            return None
+        return join_problem(fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {})
+
+    def prefers(self, before: Message | None, after: Message | None) -> bool:
+        """An answer follows the user; a system message stands between the user and an answer."""
+        if after is None:
+            return True
+        if after.role == "assistant":
+            return before is not None and before.role != "assistant"
+        if after.is_system:
+            return before is None or not (before.is_system or before.role == "assistant")
+        return before is None or not before.is_system
+
+    def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
+        """Return one message of the user; after a system message two, because an answer has to follow it."""
+        if before is None or not before.is_system:
+            return (self.new("user", text),)
+        return (self.new("assistant", text), self.new("user", _GO_ON))
+
+    def summary_role(self, before: Message | None, after: Message | None) -> str:
+        return "user"
+
+    def placeholder(self, text: str) -> Message:
+        return self.new("user", text)
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        if not current:
+            return None
+        for old, new in zip(before, after, strict=True):
+            if old is not new and _thoughts(old) != _thoughts(new):
+                return _OPEN_LOOP
+        return None
+
+
+anthropic = Anthropic()
+
+
+def _may_break(before: Message, after: Message | None) -> bool:
+    """Whether neighbours may break a rule, as far as their roles and parts show without a look at what was sent."""
+    if before.role == "system" or (after is not None and after.role == "system" and before.role != "user"):
+        return True
+    if before.role != "assistant":
+        return False
+    if after is None:
+        last = before.parts[-1] if before.parts else None
+        return isinstance(last, TextPart) and last.text[-1:].isspace()
+    return after.role == "assistant" and any(isinstance(part, ReasoningPart) for part in after.parts)
+
+
+def _thoughts(message: Message | None) -> list[Any]:
+    """Return the wire blocks of a message's thoughts."""
+    return [part.raw for part in message.parts if isinstance(part, ReasoningPart)] if message is not None else []
+
+
+def _part(block: Any) -> Part:
+    """Return one block; what is not understood stays whole as `OtherPart`."""
+    if isinstance(block, str):
+        return TextPart(block, raw=block)
+    fields = fields_of(block)
+    kind = kind_of(block)
+    if fields is None or not kind:
+        return OtherPart(json_text(block), raw=block)
+    if kind == "text" and isinstance(text := fields.get("text"), str):
+        return TextPart(text, raw=block)
+    if kind == "thinking":
+        return ReasoningPart(string(fields.get("thinking")), raw=block)
+    if kind == "redacted_thinking":
+        return ReasoningPart("", raw=block)
+    if kind in MEDIA_BLOCKS:
+        return MediaPart(MEDIA_BLOCKS[kind], size_bytes=_data_size(fields.get("source")), raw=block)
+    if kind == "tool_use":
+        return ToolCallPart(string(fields.get("id")), string(fields.get("name")), _arguments(fields.get("input")), raw=block)
+    if kind == "tool_result":
+        return _result(fields, block)
+    return OtherPart(json_text(block), raw=block)
+
+
+def _arguments(value: Any) -> str:
+    return "" if value is None else json_text(value)
+
+
+def _data_size(source: Any) -> int:
+    """Return the bytes of data carried in a source; an address or a file id carries none."""
+    fields = fields_of(source) or {}
+    return len(string(fields.get("data")))
+
+
+def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
+    content = fields.get("content")
+    call, marked = string(fields.get("tool_use_id")), fields.get("is_error")
+    failed = marked if isinstance(marked, bool) else None
+    if content is None or isinstance(content, str):
+        return ToolResultPart(call, content or "", failed=failed, raw=block)
+    elements = items_of(content)
+    parts = [_nested(element) for element in ([content] if elements is None else elements)]
+    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
+    return ToolResultPart(call, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=block)
+
+
+def _nested(element: Any) -> Part:
+    """Return one block of a result; the API knows no result within a result."""
+    return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
+
+
+def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
+    """Return the parts as a content: a string where it was one and still can be, else a list without empty texts."""
+    if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
+        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+    known = {id(part) for part in old}
+    return [_block(part) for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+
+
+def _block(part: Part) -> Any:
+    """Return one block; an unchanged part is the block it was."""
+    if part.raw is not None and _part(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw)
+    if isinstance(part, TextPart):
+        return {**(fields or {"type": "text"}), "text": part.text}
+    if isinstance(part, ToolCallPart):
+        return {**(fields or {"type": "tool_use"}), "id": part.id, "name": part.name, "input": arguments_object(part.arguments)}
+    if isinstance(part, ToolResultPart):
+        before = ToolResultPart(part.call_id, "") if fields is None else _result(fields, part.raw)
+        block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
+        if part.text != before.text or not same(part.media, before.media):
+            block["content"] = _result_content(block.get("content"), part, keep_text=part.text == before.text)
+        return block
+    raise ConfigurationError(
+        f"parts: only text, calls and results can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
+
+
+def _result_content(content: Any, result: ToolResultPart, *, keep_text: bool) -> Any:
+    """Return a result's content with its text in place of the first words, and only the media that it still has."""
+    elements = items_of(content)
+    if elements is None and not result.media:
+        return result.text
+    elements = [content] if elements is None else elements
+    words = None if keep_text else result.text if result.text.strip() else ""
+    return result_elements(elements, result, words=words, read=_part, write=_words)
+
+
+def _words(before: Part | None, words: str) -> Any:
+    return _block(attrs.evolve(before, text=words)) if isinstance(before, TextPart) else {"type": "text", "text": words}

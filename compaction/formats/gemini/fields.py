@@ -1,0 +1,133 @@
+"""Fields of raw Gemini contents: where the format, its rules and its repair find what they need.
+
+The REST interface writes names in camel case, the ``google-genai`` package in snake case; both are read everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..wire import fields_of, items_of, string
+
+__all__ = [
+    "DATA",
+    "call_body",
+    "content_role",
+    "field",
+    "hosted_call",
+    "hosted_links",
+    "hosted_result",
+    "is_signed",
+    "name_of",
+    "pairing_key",
+    "parts_of",
+    "result_body",
+    "spelled",
+]
+
+DATA: Final = (
+    "text",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+)
+"""The fields of a part of which one must be there."""
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub("_", name).lower()
+
+
+_SNAKE: Final = {
+    name: _snake(name) for name in (*DATA, "thoughtSignature", "mimeType", "fileUri", "displayName") if _snake(name) != name
+}
+
+
+def spelled(fields: Mapping[str, Any], name: str) -> str:
+    """Return the name as this object spells it."""
+    snake = _SNAKE.get(name, name)
+    return snake if fields.get(name) is None and fields.get(snake) is not None else name
+
+
+def field(fields: Mapping[str, Any], name: str) -> Any:
+    """Return a field by its camel-case name, however it is spelled."""
+    value = fields.get(name)
+    return fields.get(_SNAKE[name]) if value is None and name in _SNAKE else value
+
+
+def content_role(fields: Mapping[str, Any]) -> str:
+    """Return the role of a content; ``user`` if it has none."""
+    role = fields.get("role")
+    return "user" if role is None else string(role)
+
+
+def parts_of(fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the parts of a content; empty if they are not a list."""
+    return items_of(fields.get("parts")) or ()
+
+
+def call_body(part: Any) -> Mapping[str, Any] | None:
+    """Return the body of a ``functionCall`` part; ``None`` if the part is another."""
+    return fields_of(field(fields_of(part) or {}, "functionCall"))
+
+
+def result_body(part: Any) -> Mapping[str, Any] | None:
+    """Return the body of a ``functionResponse`` part; ``None`` if the part is another."""
+    return fields_of(field(fields_of(part) or {}, "functionResponse"))
+
+
+def hosted_call(part: Any) -> str | None:
+    """Return the key of a call that the provider runs, shared with its result; ``None`` if the part is another."""
+    return _hosted(part, "executableCode", "toolCall")
+
+
+def hosted_result(part: Any) -> str | None:
+    """Return the key of a result of the provider's own tool, shared with its call; ``None`` if the part is another."""
+    return _hosted(part, "codeExecutionResult", "toolResponse")
+
+
+def hosted_links(parts: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the provider's calls without a result in a content, and the earlier ones that have theirs in it; O(parts)."""
+    made: dict[str, bool] = {}
+    earlier: list[str] = []
+    for part in parts:
+        if (call := hosted_call(part)) is not None:
+            made[call] = True
+        elif (result := hosted_result(part)) is not None:
+            if result not in made:
+                earlier.append(result)
+            made[result] = False
+    return tuple([call for call, waits in made.items() if waits]), tuple(earlier)
+
+
+def _hosted(part: Any, code: str, tool: str) -> str | None:
+    fields = fields_of(part)
+    if fields is None or "text" in fields:
+        return None
+    for name in (code, tool):
+        if (body := fields_of(field(fields, name))) is not None:
+            return f"{name is code}:{string(body.get('id'))}"
+    return None
+
+
+def name_of(body: Mapping[str, Any]) -> str:
+    """Return the function that a call or response names; it pairs them, because ids are optional."""
+    return string(body.get("name"))
+
+
+def pairing_key(body: Mapping[str, Any]) -> str:
+    """Return the key that a call and its response share."""
+    return f"function:{name_of(body)}"
+
+
+def is_signed(part: Any) -> bool:
+    """Whether a part carries the signature of a thought."""
+    return bool(field(fields_of(part) or {}, "thoughtSignature"))

@@ -1,0 +1,379 @@
+"""OpenAI chat completions: the message every OpenAI-compatible server takes.
+
+Field by field after the API reference's ``ChatCompletionMessageParam``: ``developer``, ``system``, ``user``, ``assistant`` and
+``tool`` messages (and the legacy ``function`` role); string or list content; ``tool_calls`` of both kinds, the legacy
+``function_call``; and the reasoning fields that compatible servers add. Messages, calls and parts may be dictionaries or the
+``openai`` package's own response objects. A part that no rule knows is kept as `OtherPart`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ...errors import ConfigurationError
+from ...messages import (
+    CallOutline,
+    MediaPart,
+    Message,
+    OtherPart,
+    Outline,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from ..base import Problem, Repair
+from ..wire import WireFormat, fields_of, items_of, result_elements, same, says_something, string, without_role
+from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
+from .repair import repair
+from .rules import message_problems, validate
+
+__all__ = ["OpenAIChat", "openai_chat"]
+
+_PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
+_PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_MISSING: Final = object()
+_PARTS: Final = ("text", "image_url", "refusal", "input_audio", "file")
+_SAID_APART: Final = frozenset({"tool_calls", "function_call", "refusal"})
+_RARE_FIELDS: Final = frozenset({*REASONING_FIELDS, "refusal", "audio", "function_call"})
+
+
+@attrs.frozen
+class _Field:
+    """Marks a part that is a field of the message, not in its content; ``value`` is the field as it was."""
+
+    name: str
+    value: Any = attrs.field(default=None, eq=False, repr=False)
+
+
+class OpenAIChat(WireFormat):
+    """The chat-completions format; use the shared instance ``openai_chat``.
+
+    >>> message = openai_chat.read({"role": "tool", "tool_call_id": "call_1", "content": "18 degrees"})
+    >>> message.parts
+    (ToolResultPart(call_id='call_1', text='18 degrees', media=(), failed=None),)
+    >>> [problem.rule for problem in openai_chat.validate([message.raw])]
+    ['result-without-call']
+    """
+
+    name = "openai-chat"
+    shape = "a chat message is a mapping with 'role' and 'content'"
+    takes = "pass dictionaries, or the openai package's message objects"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
+        role, content, name = fields.get("role"), fields.get("content"), fields.get("name")
+        if not isinstance(name, str):
+            name = None
+        if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
+            return Message(role, (TextPart(content),), raw, self, name)
+        if not isinstance(role, str) or not role:
+            raise without_role(role, position, "developer, system, user, assistant, tool")
+        if role == "tool" or role == "function":
+            return Message(role, _result_parts(fields, role), raw, self, name)
+        return Message(role, tuple(_parts(fields)), raw, self, name)
+
+    def outline(self, raw: Any) -> Outline | None:
+        if raw.__class__ is not dict:
+            return None
+        size, role, content = len(raw), raw.get("role"), raw.get("content", _MISSING)
+        if type(content) is str:
+            if size == 2 and type(role) is str and role in _PLAIN_ROLES:
+                return role, content, (), None
+            if size == 3 and role == "tool" and type(call_id := raw.get("tool_call_id")) is str:
+                return role, content, (), call_id
+        elif content is not None or "content" not in raw:
+            return None
+        if size == 3 and role == "assistant" and (calls := raw.get("tool_calls")).__class__ is list and calls:
+            outlined = [outline for call in calls if (outline := _call_outline(call)) is not None]
+            return (role, content, outlined, None) if len(outlined) == len(calls) else None
+        return None
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(self._fields(message.raw))
+        if message.role in ("tool", "function"):
+            _write_result(fields, message.parts, parts)
+        else:
+            _write_content(fields, message.parts, parts)
+            _write_fields(fields, message.parts, parts)
+            _write_calls(fields, message.parts, parts)
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": role, "content": text})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        """Results of tools have a role of their own, calls a field."""
+        if fields.get("type") == "message" or not says_something(fields):
+            return False
+        if fields.get("role") in ("tool", "function"):
+            return True
+        if _SAID_APART.isdisjoint(fields):
+            return None
+        return True if any(not is_empty(fields.get(name)) for name in _SAID_APART) else None
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        return fields.get("type") in _PARTS
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return list(message_problems(raw, fields_of(raw), "messages[0]"))
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+
+openai_chat = OpenAIChat()
+
+
+def _call_outline(call: Any) -> CallOutline | None:
+    """A plain function call; ``None`` for any other."""
+    if call.__class__ is not dict or len(call) != 3 or call.get("type") != "function":
+        return None
+    body, id = call.get("function"), call.get("id")
+    if body.__class__ is not dict or type(id) is not str:
+        return None
+    name, arguments = body.get("name"), body.get("arguments")
+    return (id, name, arguments, call) if type(name) is str and type(arguments) is str else None
+
+
+def _json(value: Any) -> str:
+    """Return a value as JSON text, or as Python shows it where JSON cannot."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _parts(fields: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a message that is not a tool's, reasoning first, calls last."""
+    content, calls = _content_parts(fields.get("content")), _call_parts(fields.get("tool_calls"))
+    if _RARE_FIELDS.isdisjoint(fields):
+        return content + calls
+    parts: list[Part] = [
+        ReasoningPart(_reasoning_text(value), raw=_Field(field))
+        for field in REASONING_FIELDS
+        if not is_empty(value := fields.get(field))
+    ]
+    parts += content
+    if not is_empty(refusal := fields.get("refusal")):
+        parts.append(TextPart(_json(refusal), raw=_Field("refusal")))
+    if not is_empty(audio := fields.get("audio")):
+        parts.append(MediaPart("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
+    parts += calls
+    if not is_empty(legacy := fields.get("function_call")):
+        parts.append(_legacy_call(legacy))
+    return parts
+
+
+def _call_parts(calls: Any) -> list[Part]:
+    """Return the elements of ``tool_calls``; what is not a list stays whole as `OtherPart`."""
+    entries = items_of(calls)
+    if entries is not None:
+        return [_call(call) for call in entries]
+    return [] if calls is None else [OtherPart(_json(calls), raw=_Field("tool_calls"))]
+
+
+def _reasoning_text(value: Any) -> str:
+    """Return the visible text of a reasoning field: a string, or a list of blocks some of which have text."""
+    if isinstance(value, str):
+        return value
+    if (elements := items_of(value)) is not None:
+        blocks = [block for block in map(fields_of, elements) if block is not None]
+        texts = [block.get("text") or block.get("summary") or block.get("thinking") for block in blocks]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return _json(value)
+
+
+def _content_parts(content: Any) -> list[Part]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    elements = items_of(content)
+    return [_content_part(part) for part in ([content] if elements is None else elements)]
+
+
+def _content_part(part: Any) -> Part:
+    """Return one element of a list content; what is not understood stays whole as `OtherPart`."""
+    if isinstance(part, str):
+        return TextPart(part, raw=part)
+    fields = fields_of(part)
+    kind = None if fields is None else fields.get("type")
+    if fields is None or not isinstance(kind, str):
+        return OtherPart(_json(part), raw=part)
+    if kind in ("text", "refusal") and isinstance(text := fields.get(kind), str):
+        return TextPart(text, raw=part)
+    if kind in ("reasoning", "thinking"):
+        return ReasoningPart(_reasoning_text(fields.get("text") or fields.get(kind) or ""), raw=part)
+    if kind in MEDIA_KINDS:
+        payload = fields.get(kind, fields)
+        detail = (fields_of(payload) or {}).get("detail")
+        return MediaPart(MEDIA_KINDS[kind], string(detail), _data_size(payload), raw=part)
+    return OtherPart(_json(fields), raw=part)
+
+
+def _data_size(payload: Any) -> int:
+    """Return the bytes of data the payload carries in the message itself; a plain address carries none."""
+    if isinstance(payload, str):
+        return len(payload) if payload.startswith("data:") else 0
+    fields = fields_of(payload)
+    if fields is None:
+        return 0
+    data = [string(fields.get(key)) for key in ("data", "file_data")]
+    carried = sum(len(value) for value in data if not value.startswith(("http://", "https://")))
+    return carried + _data_size(fields.get("url")) + _data_size(fields.get("source"))
+
+
+def _call(call: Any) -> Part:
+    """Return one element of ``tool_calls``; a malformed one stays whole as `OtherPart`."""
+    fields = fields_of(call)
+    kind, argument = call_fields(fields or {})
+    body = None if fields is None else fields_of(fields.get(kind))
+    if fields is None or body is None:
+        return OtherPart(_json(call if fields is None else fields), raw=_Field("tool_calls[]", call))
+    return ToolCallPart(string(fields.get("id")), string(body.get("name")), _argument(body.get(argument)), raw=call)
+
+
+def _argument(value: Any) -> str:
+    return "" if value is None else _json(value)
+
+
+def _legacy_call(legacy: Any) -> Part:
+    """Return the call of the ``function_call`` field; its result names the function, so the name is the id."""
+    fields = fields_of(legacy)
+    if fields is None:
+        return OtherPart(_json(legacy), raw=_Field("function_call"))
+    name = string(fields.get("name"))
+    return ToolCallPart(f"function:{name}", name, _argument(fields.get("arguments")), raw=_Field("function_call"))
+
+
+def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
+    """Return the one result of a ``tool`` (or legacy ``function``) message."""
+    call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
+    content = fields.get("content")
+    if type(content) is str:
+        return (ToolResultPart(call_id, content),)
+    parts = _content_parts(content)
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart))
+    return (ToolResultPart(call_id, text, tuple(part for part in parts if isinstance(part, MediaPart))),)
+
+
+def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    before, after = old[0], parts[0] if len(parts) == 1 else None
+    if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart):
+        raise ConfigurationError(
+            f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one, or pass text="
+        )
+    if after.call_id != before.call_id:
+        legacy = fields["role"] == "function"
+        fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
+    if after.text == before.text and same(after.media, before.media):
+        return
+    elements = items_of(fields.get("content"))
+    if elements is None and not after.media:
+        fields["content"] = after.text
+        return
+    elements = [fields["content"]] if elements is None else elements
+    words = None if after.text == before.text else after.text
+    fields["content"] = result_elements(elements, after, words=words, read=_content_part, write=_words) or ""
+
+
+def _words(before: Part | None, words: str) -> Any:
+    return _write_part(TextPart(words, raw=before.raw if isinstance(before, TextPart) else None))
+
+
+def _in_content(part: Part) -> bool:
+    """Whether the part stands in ``content``, not in a field of its own."""
+    return not isinstance(part, ToolCallPart | ToolResultPart) and not isinstance(part.raw, _Field)
+
+
+def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put changed words and media back into ``content``, as a string where it was one and still can be."""
+    before = [part for part in old if _in_content(part)]
+    after = [part for part in parts if _in_content(part)]
+    if same(before, after):
+        return
+    words = [part.text for part in after if isinstance(part, TextPart)]
+    if items_of(fields.get("content")) is None and len(words) == len(after):
+        fields["content"] = "\n".join(words)
+    else:
+        fields["content"] = [_write_part(part) for part in after] or ""
+
+
+def _write_part(part: Part) -> Any:
+    """Return one element of a list content; an unchanged part is the element it was."""
+    if _content_part(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw)
+    if isinstance(part, TextPart):
+        if fields is None:
+            return part.text if isinstance(part.raw, str) else {"type": "text", "text": part.text}
+        return {**fields, str(fields["type"]): part.text}
+    if isinstance(part, ReasoningPart) and fields is not None:
+        return {**fields, "text" if "text" in fields else str(fields["type"]): part.text}
+    raise ConfigurationError(
+        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
+
+
+def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Drop or change the parts that live in a field of their own: reasoning, refusal, audio."""
+    kept = {part.raw.name: part for part in parts if isinstance(part.raw, _Field)}
+    for part in old:
+        if not isinstance(part.raw, _Field) or isinstance(part, ToolCallPart | OtherPart):
+            continue
+        field = part.raw.name
+        now = kept.get(field)
+        if now is None:
+            del fields[field]
+        elif isinstance(now, TextPart | ReasoningPart) and isinstance(part, TextPart | ReasoningPart) and now.text != part.text:
+            if not isinstance(fields[field], str):
+                raise ConfigurationError(f"parts: {field!r} is not plain text, so it cannot be reworded; drop the part instead")
+            fields[field] = now.text
+
+
+def _is_call(part: Part) -> bool:
+    """Whether the part is a call, or stands where calls do."""
+    return isinstance(part, ToolCallPart) or (isinstance(part, OtherPart) and isinstance(part.raw, _Field))
+
+
+def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put the calls back where they changed; a field that is left without any goes."""
+    before = [part for part in old if _is_call(part)]
+    after = [part for part in parts if _is_call(part)]
+    if before == after:
+        return
+    legacy = next((part for part in after if part.raw == _Field("function_call")), None)
+    listed = [part for part in after if part is not legacy]
+    if legacy is None:
+        fields.pop("function_call", None)
+    elif isinstance(legacy, ToolCallPart) and legacy not in before:
+        body = fields_of(fields["function_call"]) or {}
+        fields["function_call"] = {**body, "name": legacy.name, "arguments": legacy.arguments}
+    if not listed:
+        fields.pop("tool_calls", None)
+    elif all(part.raw != _Field("tool_calls") for part in listed):
+        fields["tool_calls"] = [_write_call(part) for part in listed]
+
+
+def _write_call(part: Part) -> Any:
+    """Return one element of ``tool_calls``; an unchanged call is the element it was."""
+    if not isinstance(part, ToolCallPart):
+        return part.raw.value
+    if _call(part.raw) == part:
+        return part.raw
+    fields = fields_of(part.raw) or {"type": "function"}
+    kind, argument = call_fields(fields)
+    body = {**(fields_of(fields.get(kind)) or {}), "name": part.name, argument: part.arguments}
+    return {**fields, "id": part.id, kind: body}

@@ -1,0 +1,142 @@
+"""Fields of raw Responses items: where the format, its rules and its repair find what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ..wire import fields_of, string
+
+__all__ = [
+    "CALLS",
+    "RESULTS",
+    "ROLES",
+    "Call",
+    "Result",
+    "call_id_field",
+    "call_of",
+    "caller_of",
+    "is_answer",
+    "item_links",
+    "item_type",
+    "result_of",
+]
+
+ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+
+
+@attrs.frozen
+class Call:
+    """A kind of item that is a call.
+
+    Args:
+        key: The field whose value its result names.
+        arguments: The field with its arguments.
+        answered: Whether the provider asks for a result.
+    """
+
+    key: str = "call_id"
+    arguments: str = "arguments"
+    answered: bool = True
+
+
+@attrs.frozen
+class Result:
+    """A kind of item that is a result.
+
+    Args:
+        text: The field with what the tool said, if that is text that can be shortened.
+        key: The field that names the call, where there is no ``call_id``.
+        chunked: Whether that field is a list of what the tool wrote to ``stdout`` and ``stderr``.
+        hosted: Whether the provider may have written it beside its own call; then it names none.
+    """
+
+    text: str = ""
+    key: str = "call_id"
+    chunked: bool = False
+    hosted: bool = False
+
+
+CALLS: Final[Mapping[str, Call]] = {
+    "function_call": Call(),
+    "custom_tool_call": Call(arguments="input"),
+    "computer_call": Call(arguments="action"),
+    "local_shell_call": Call(arguments="action"),
+    "shell_call": Call(arguments="action"),
+    "apply_patch_call": Call(arguments="operation"),
+    "program": Call(arguments="code"),
+    "tool_search_call": Call(answered=False),
+    "mcp_approval_request": Call(key="id", answered=False),
+}
+RESULTS: Final[Mapping[str, Result]] = {
+    "function_call_output": Result("output"),
+    "custom_tool_call_output": Result("output"),
+    "computer_call_output": Result(),
+    "local_shell_call_output": Result("output", key="id"),
+    "shell_call_output": Result("output", chunked=True),
+    "apply_patch_call_output": Result("output"),
+    "program_output": Result("result"),
+    "tool_search_output": Result(hosted=True),
+    "mcp_approval_response": Result(key="approval_request_id"),
+}
+_OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
+
+
+def item_type(fields: Mapping[str, Any]) -> str:
+    """Return the type of an item; without one, a role makes it a message, an id alone a reference. Empty for neither."""
+    kind = fields.get("type")
+    if kind is None and "role" in fields:
+        return "message"
+    if kind is None and "id" in fields and fields.keys() <= {"id", "type"}:
+        return "item_reference"
+    return string(kind)
+
+
+def is_answer(fields: Mapping[str, Any]) -> bool:
+    """Whether the item is a piece of what the model answered: a message of the assistant, a call, reasoning, a hosted tool."""
+    kind = item_type(fields)
+    if kind == "message":
+        return fields.get("role") == "assistant"
+    return kind not in _OF_THE_CALLER and result_of(fields) is None
+
+
+def item_links(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what an item of an answer begins for later items, and what it continues."""
+    kind = item_type(fields)
+    if kind == "item_reference":
+        return ("",), ()
+    if kind == "program" or kind == "mcp_approval_request":
+        return (string(fields.get(CALLS[kind].key)),), ()
+    earlier = caller_of(fields) or string(fields.get("approval_request_id"))
+    return (), (earlier,) if earlier else ()
+
+
+def caller_of(fields: Mapping[str, Any]) -> str | None:
+    """Return the ``call_id`` of the program that made this call; ``None`` if the model made it itself."""
+    caller = fields_of(fields.get("caller"))
+    return string(caller.get("caller_id")) if caller is not None and caller.get("type") == "program" else None
+
+
+def call_of(fields: Mapping[str, Any]) -> str | None:
+    """Return the id that a result of this call names, empty if it has none; ``None`` if the item is not such a call."""
+    kind = CALLS.get(item_type(fields))
+    if kind is None:
+        return None
+    key = string(fields.get(kind.key))
+    return None if not key and not kind.answered else key
+
+
+def result_of(fields: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that this result answers, empty if it has none; ``None`` if the item is not a result."""
+    kind = RESULTS.get(item_type(fields))
+    if kind is None:
+        return None
+    identifier = string(fields.get(call_id_field(fields)))
+    return None if kind.hosted and not identifier else identifier
+
+
+def call_id_field(fields: Mapping[str, Any]) -> str:
+    """Return the field in which this result names its call."""
+    return "call_id" if fields.get("call_id") is not None else RESULTS[item_type(fields)].key

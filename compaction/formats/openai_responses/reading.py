@@ -1,0 +1,318 @@
+"""OpenAI Responses: a conversation as a list of items, where one answer of the model is several of them.
+
+Item by item after the request types of the ``openai`` package: messages with or without a ``type``, function and custom tool
+calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction items,
+item references. An item is read as one message; every piece of an answer continues the one before (`Message.continues`), so
+that reasoning, the calls made after it and their results stay together. An item no rule knows is kept as `OtherPart`; one that
+nobody says, such as a compaction item, has its type for a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ...errors import ConfigurationError, InvalidMessage
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..base import Problem, Repair
+from ..wire import (
+    WireFormat,
+    fields_of,
+    items_of,
+    json_text,
+    kind_of,
+    result_elements,
+    same,
+    says_something,
+    string,
+    without_role,
+)
+from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
+from .repair import repair
+from .rules import message_problems, validate
+
+__all__ = ["OpenAIResponses", "openai_responses"]
+
+_MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
+_TEXTS: Final[Mapping[str, str]] = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "refusal": "refusal",
+    "summary_text": "text",
+    "reasoning_text": "text",
+}
+_PARTS: Final = (*_MEDIA, "input_text", "output_text", "refusal")
+_ITEMS: Final = frozenset(
+    {
+        "reasoning",
+        "item_reference",
+        "compaction",
+        "compaction_trigger",
+        "file_search_call",
+        "web_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "additional_tools",
+        "configuration_update",
+        *CALLS,
+        *RESULTS,
+    }
+)
+_INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
+_DATA: Final[Mapping[str, str]] = {"image_generation_call": "result", "computer_call_output": "output"}
+"""Kinds of items with data that the model is not shown as text, and the field that holds it."""
+_FAILED: Final[Mapping[tuple[str, str], bool]] = {
+    ("apply_patch_call_output", "completed"): False,
+    ("apply_patch_call_output", "failed"): True,
+}
+"""The kinds of results whose status says whether the tool failed; an incomplete one need not have."""
+_BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
+
+
+class OpenAIResponses(WireFormat):
+    """The Responses format; use the shared instance ``openai_responses``.
+
+    >>> item = {"type": "function_call", "call_id": "call_1", "name": "now", "arguments": "{}"}
+    >>> openai_responses.read(item).parts
+    (ToolCallPart(id='call_1', name='now', arguments='{}'),)
+    >>> [problem.rule for problem in openai_responses.validate([item, {"role": "user", "content": "well?"}])]
+    ['call-without-result']
+    """
+
+    name = "openai-responses"
+    shape = "an item is a mapping with a 'type', or a 'role' and 'content'"
+    takes = "pass dictionaries, or the openai package's objects"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
+        kind = item_type(fields)
+        if kind == "message":
+            return self._message(fields, raw, position)
+        if not kind:
+            raise InvalidMessage(
+                f"messages[{position}].type",
+                f"an item needs a type that is a non-empty string, or a role (got {fields.get('type')!r})",
+                "give it the type the API documents",
+            )
+        if (call := result_of(fields)) is not None:
+            return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
+        if not is_answer(fields):
+            return Message("developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind), raw, self)
+        begins, resumes = item_links(fields)
+        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
+
+    def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
+        role = fields.get("role")
+        if not isinstance(role, str) or not role:
+            raise without_role(role, position, "user, assistant, system, developer")
+        return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(self._fields(message.raw))
+        if same(message.parts, parts):
+            return self.read(fields)
+        kind = item_type(fields)
+        if kind == "message":
+            fields["content"] = _content(message.parts, parts, fields)
+        elif result_of(fields) is not None:
+            _write_result(fields, RESULTS[kind], message.parts, parts)
+        else:
+            _write_item(fields, kind, message.parts, parts)
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"type": "message", "role": role, "content": text})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        """An item of a type of its own, or an id alone; a message has a content and may have the type ``message``."""
+        kind, role = fields.get("type"), fields.get("role")
+        if type(kind) is str and kind in _ITEMS:
+            return True
+        if not says_something(fields):
+            return item_type(fields) == "item_reference"
+        if role in ("tool", "function") or (kind == "message" and "stop_reason" in fields):
+            return False
+        return None if fields.get("content") is not None or "stop_reason" in fields else False
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        return fields.get("type") in _PARTS
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return list(message_problems(raw))
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
+        bare = False
+        for new in after:
+            if new is None:
+                bare = True
+            elif not new.continues:
+                bare = False
+            elif bare and (fields_of(new.raw) or {}).get("id"):
+                return _BOUND
+        return None
+
+
+openai_responses = OpenAIResponses()
+
+
+def _content_parts(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextPart(content),)
+    elements = items_of(content)
+    return tuple([_part(part) for part in ([content] if elements is None else elements)])
+
+
+def _part(part: Any) -> Part:
+    """Return one element of a content; what is not understood stays whole as `OtherPart`."""
+    if isinstance(part, str):
+        return TextPart(part, raw=part)
+    fields, kind = fields_of(part), kind_of(part)
+    if fields is None or not kind:
+        return OtherPart(json_text(part), raw=part)
+    if kind in _TEXTS and isinstance(text := fields.get(_TEXTS[kind]), str):
+        return TextPart(text, raw=part)
+    if kind in _MEDIA:
+        sizes = [_data_size(fields.get(name)) for name in ("image_url", "file_data", "input_audio")]
+        return MediaPart(_MEDIA[kind], string(fields.get("detail")), sum(sizes), raw=part)
+    return OtherPart(json_text(part), raw=part)
+
+
+def _data_size(value: Any) -> int:
+    """Return the bytes of data carried in the item itself; an address carries none."""
+    if isinstance(value, str):
+        return 0 if value.startswith(("http://", "https://")) else len(value)
+    return len(string((fields_of(value) or {}).get("data")))
+
+
+def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
+    """Return the one part of an item that is neither a message nor a result."""
+    if kind == "reasoning":
+        entries = [*(items_of(fields.get("summary")) or ()), *(items_of(fields.get("content")) or ())]
+        texts = [part.text for part in map(_part, entries) if isinstance(part, TextPart)]
+        return (ReasoningPart("\n".join(texts)),)
+    identifier = call_of(fields)
+    if identifier is None:
+        return (OtherPart(_shown(fields)),)
+    name = string(fields.get("name")) or kind.removesuffix("_call")
+    arguments = fields.get(CALLS[kind].arguments)
+    return (ToolCallPart(identifier, name, "" if arguments is None else json_text(arguments)),)
+
+
+def _shown(fields: Mapping[str, Any], *without: str) -> str:
+    """Return an item as JSON text without these fields and data that the model is not shown; empty if nothing is left."""
+    hidden = {*without, "encrypted_content", _DATA.get(item_type(fields))}
+    left = {name: value for name, value in fields.items() if name not in hidden}
+    return json_text(left) if left else ""
+
+
+def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
+    """Return the result, and beside it what cannot be shortened as text."""
+    output = fields.get(kind.text) if kind.text else None
+    failed = _exits(output) if kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
+    if output is None:
+        left = _shown(fields, "type", "id", "status", "call_id", kind.key)
+        result = ToolResultPart(call, "", failed=failed)
+        return (result, OtherPart(left)) if left else (result,)
+    if kind.chunked:
+        return (ToolResultPart(call, "\n".join(_streams(output)), failed=failed),)
+    parts = _content_parts(output)
+    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
+    return (ToolResultPart(call, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed),)
+
+
+def _exits(chunks: Any) -> bool | None:
+    """Whether a command timed out or exited with another code than 0; ``None`` if a chunk does not say how it ended."""
+    outcomes = [fields_of((fields_of(chunk) or {}).get("outcome")) or {} for chunk in items_of(chunks) or ()]
+    if any(outcome.get("type") == "timeout" or outcome.get("exit_code") for outcome in outcomes):
+        return True
+    return False if outcomes and all(outcome.get("exit_code") == 0 for outcome in outcomes) else None
+
+
+def _streams(chunks: Any) -> Iterator[str]:
+    """Yield what a tool wrote, chunk by chunk; what is not a chunk is shown as JSON."""
+    elements = items_of(chunks)
+    for chunk in [chunks] if elements is None else elements:
+        fields = fields_of(chunk)
+        if fields is None:
+            yield json_text(chunk)
+            continue
+        yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
+
+
+def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
+    """Return the parts as a content: a string where it was one and still can be, else a list."""
+    if items_of(fields.get("content")) is None and all(isinstance(part, TextPart) for part in parts):
+        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+    kind = "output_text" if fields.get("role") == "assistant" else "input_text"
+    return [_element(part, kind) for part in parts] or ""
+
+
+def _element(part: Part, kind: str) -> Any:
+    """Return one element of a content; an unchanged part is the element it was."""
+    if part.raw is not None and _part(part.raw) == part:
+        return part.raw
+    if not isinstance(part, TextPart):
+        raise ConfigurationError(
+            f"parts: only text can be made anew in a message (got {part!r}); pass what was read, or drop it"
+        )
+    fields = fields_of(part.raw)
+    if fields is None:
+        return {"type": kind, "text": part.text}
+    return {**fields, _TEXTS[kind_of(part.raw)]: part.text}
+
+
+def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed call back; nothing else about an item can change."""
+    before, after = old[0], parts[0] if len(parts) == 1 else None
+    if not isinstance(before, ToolCallPart) or not isinstance(after, ToolCallPart):
+        raise ConfigurationError(f"parts: a {kind} item stays as it is, or goes as a whole (got {parts!r})")
+    if after.id != before.id:
+        fields[CALLS[kind].key] = after.id
+    if after.name != before.name:
+        fields["name"] = after.name
+    if after.arguments != before.arguments:
+        if not isinstance(fields.get(CALLS[kind].arguments), str):
+            raise ConfigurationError(f"parts: the arguments of a {kind} item are no text, so they cannot be reworded")
+        fields[CALLS[kind].arguments] = after.arguments
+
+
+def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], parts: Sequence[Part]) -> None:
+    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    before, after = old[0], parts[0] if parts else None
+    if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart) or not same(old[1:], parts[1:]):
+        raise ConfigurationError(f"parts: an output is one ToolResult, and what was read beside it (got {parts!r})")
+    if after.call_id != before.call_id:
+        fields[call_id_field(fields)] = after.call_id
+    if after.text == before.text and same(after.media, before.media):
+        return
+    if len(old) > 1 or not kind.text:
+        raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is no text, so it cannot be reworded")
+    elements = items_of(fields.get(kind.text))
+    if elements is None:
+        fields[kind.text] = after.text
+        return
+    if kind.chunked:
+        last = fields_of(elements[-1]) if elements else None
+        ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
+        fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
+        return
+    words = None if after.text == before.text else after.text
+    fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""
+
+
+def _words(before: Part | None, words: str) -> Any:
+    return _element(attrs.evolve(before, text=words) if isinstance(before, TextPart) else TextPart(words), "input_text")

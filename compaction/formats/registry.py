@@ -1,0 +1,34 @@
+"""The wire formats of this package, by name. A new format is one folder and one line here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import UnknownFormat
+from .anthropic import anthropic
+from .base import MessageFormat
+from .gemini import gemini
+from .openai_chat import openai_chat
+from .openai_responses import openai_responses
+
+__all__ = ["FORMATS", "format_named"]
+
+FORMATS: Final[tuple[MessageFormat, ...]] = (
+    openai_chat,
+    openai_responses,
+    anthropic,
+    gemini,
+)
+
+
+def format_named(name: str) -> MessageFormat:
+    """Return the format of that name.
+
+    Raises:
+        UnknownFormat: If no format has it.
+    """
+    for format in FORMATS:
+        if format.name == name:
+            return format
+    names = ", ".join(sorted(format.name for format in FORMATS))
+    raise UnknownFormat(f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat")

@@ -1,0 +1,38 @@
+"""The index: a conversation read into groups, the edits applied to it, and the rules every edit must keep."""
+
+from __future__ import annotations
+
+from .context import RunContext
+from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
+from .edits import brief as brief
+from .edits import named as named
+from .edits import signature as signature
+from .grouping import Grouping as Grouping
+from .groups import GroupKind, MessageGroup
+from .groups import only_reasoning as only_reasoning
+from .marks import COLLAPSED_BY as COLLAPSED_BY
+from .marks import NO_CALL as NO_CALL
+from .marks import Mark as Mark
+from .marks import collapsed_text as collapsed_text
+from .marks import marked as marked
+from .marks import read_mark as read_mark
+from .message_index import MessageIndex
+from .metrics import Metrics
+from .pauses import FailurePauses as FailurePauses
+from .space import space_report as space_report
+
+__all__ = [
+    "Drop",
+    "Edit",
+    "GroupKind",
+    "MessageGroup",
+    "MessageIndex",
+    "Metrics",
+    "Refusal",
+    "Replace",
+    "Request",
+    "Restore",
+    "Rewrite",
+    "RunContext",
+    "Together",
+]

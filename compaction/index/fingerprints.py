@@ -1,0 +1,84 @@
+"""Fingerprints: by what messages are known again that are not stored.
+
+One is made once, and beside it is kept what it was made of: a copy of the message's dictionaries, lists and numbers that shares
+its texts. It stands as long as the message equals that copy to the letter, which costs no look at texts that are still the same
+objects. So a message changed in place is fingerprinted anew, and so is whatever is no plain JSON data, such as a framework's
+object: what happened inside that could not be seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from ..formats import MessageFormat
+
+__all__ = ["Fingerprints", "fingerprint"]
+
+_DEEPEST: Final = 32
+
+
+def fingerprint(raw: Any, format: MessageFormat) -> str:
+    """Sixteen hexadecimal digits that two messages share if their wire data is equal."""
+    text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Fingerprints:
+    """The fingerprints of a list that grows. Holds state: those that were made, and of what.
+
+    >>> from compaction.formats import openai_chat
+    >>> known, message = Fingerprints(), {"role": "user", "content": "hi"}
+    >>> [before] = known.of([message], openai_chat)
+    >>> message["content"] = "ho"
+    >>> known.of([message], openai_chat) == [before]
+    False
+    """
+
+    def __init__(self) -> None:
+        self._format: MessageFormat | None = None
+        self._made: list[tuple[Any, str]] = []
+
+    def of(self, source: Sequence[Any], format: MessageFormat) -> list[str]:
+        """The fingerprint of each message; O(messages), and O(contents) of those that are new or changed."""
+        made = self._made if format is self._format else []
+        known = len(made)
+        self._format = format
+        self._made = [
+            made[place] if place < known and made[place][0] == raw else (_copied(raw), fingerprint(raw, format))
+            for place, raw in enumerate(source)
+        ]
+        return [each for _, each in self._made]
+
+
+@attrs.frozen(eq=False)
+class _Exactly:
+    """A number that equals only itself: 1 is neither 1.0 nor ``True`` where it is written out."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self.value) and repr(other) == repr(self.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_UNKNOWN: Final = _Exactly(object())  # equals nothing
+
+
+def _copied(value: object, depth: int = _DEEPEST) -> Any:
+    """What equals this data as long as that is written out alike; what is no JSON data, or very deep, equals nothing."""
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind in {int, float, bool}:
+        return _Exactly(value)
+    if kind is list and depth:
+        return [_copied(each, depth - 1) for each in cast("list[Any]", value)]
+    if kind is dict and depth and all(type(name) is str for name in cast("dict[Any, Any]", value)):
+        return {name: _copied(each, depth - 1) for name, each in cast("dict[str, Any]", value).items()}
+    return _UNKNOWN

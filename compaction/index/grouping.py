@@ -1,0 +1,286 @@
+"""The rules that read messages into groups, and the columns they fill.
+
+A group's id is the ordinal of its first message. What every group has stands in lists indexed by that id; what only some have
+(more than one message, calls, an author) stands in dictionaries. The rules look backward only, so a conversation may grow for
+ever at O(1) a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..messages import Message, Outline, ToolCallPart, ToolResultPart
+from .groups import GroupKind, only_reasoning
+from .marks import read_mark
+
+__all__ = ["Grouping"]
+
+_KINDS = {
+    "user": GroupKind.USER,
+    "assistant": GroupKind.ASSISTANT,
+    "system": GroupKind.SYSTEM,
+    "developer": GroupKind.SYSTEM,
+}
+
+
+_FEW = 16
+"""So many call ids are searched one after another; more are looked up in a set."""
+
+
+class Grouping:
+    """The groups of a conversation, filled message by message. Holds state.
+
+    Attributes:
+        ids: The id of every group, in order.
+        group_of: The group of each message.
+        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, as in ``turns``.
+        turns: The turn of the group that starts at an ordinal; ``None`` for system and summary groups.
+        members: The ordinals of a group with more than one message.
+        calls: The ids of the calls of a tool-call group that makes any, in order.
+        waiting: How many calls of such a group have no result yet.
+        orphans: Groups of results that answer no known call.
+        made_by: The strategy that wrote a summary.
+        turn: The current turn; 0 before the first user message.
+        newest: The newest group that is not a system group.
+        last_user: The group of the last user message.
+        last_words: The last tool-call group with words of the user beside its results, if it comes after ``last_user``.
+        pending: The tool-call group that may still get results because nothing but results follows it.
+        leading: How many messages at the start are instructions.
+        left_turn: The turn that a group left when words of the user joined it.
+        stale: Groups whose calls or whose waiting changed; whoever keeps values of groups empties it.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.group_of: list[int] = []
+        self.kinds: list[GroupKind] = []
+        self.turns: list[int | None] = []
+        self.members: dict[int, list[int]] = {}
+        self.calls: dict[int, list[str]] = {}
+        self.waiting: dict[int, int] = {}
+        self.orphans: set[int] = set()
+        self.made_by: dict[int, str] = {}
+        self.turn = 0
+        self.newest: int | None = None
+        self.last_user: int | None = None
+        self.last_words: int | None = None
+        self.pending: int | None = None
+        self.leading = 0
+        self.left_turn: int | None = None
+        self.stale: list[int] = []
+        self._previous = -1
+        self._answering = False  # whether the last message is a piece of an answer of the assistant
+        self._thinking = False  # whether the last group holds nothing but reasoning so far
+        self._open: dict[str, int | list[int]] = {}  # the group that waits for a result, or several, the latest last
+        self._id_sets: dict[int, set[str]] = {}
+        self._begun: dict[str, int] = {}
+
+    def ordinals(self, id: int) -> Sequence[int]:
+        """The ordinals of a group's messages."""
+        return self.members.get(id) or (id,)
+
+    def add_outline(self, outline: Outline) -> int:
+        """Add the next message, of which only the outline was read, and return its group's id. O(calls)."""
+        role, _, calls, answers = outline
+        if answers is not None:
+            id = self._join_or_orphan([answers])
+            self._answering = self._thinking = False
+        elif calls:
+            id = self._add_calls([call[0] for call in calls])
+            self._answering = True
+        else:
+            kind = _KINDS[role]
+            if kind is GroupKind.USER:
+                self.turn += 1
+                id = self._start(kind, self.turn)
+                self.last_user, self.last_words = id, None
+            else:
+                id = self._start(kind, None if kind is GroupKind.SYSTEM else self.turn)
+            self._answering, self._thinking = kind is GroupKind.ASSISTANT, False
+        self._previous = id
+        return id
+
+    def add(self, message: Message) -> int:
+        """Add the next message and return the id of its group: a new one, or an earlier one it joins. O(parts)."""
+        role = message.role
+        answering = thinking = False
+        if role == "tool" or role == "function":
+            id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        elif role == "user" and _has(message, ToolResultPart):
+            id = self._add_results_and_words(message)
+        elif (mark := read_mark(message)) is not None and not _has(message, ToolCallPart):
+            id = self._start(GroupKind.SUMMARY, None)
+            self.made_by[id] = mark.by
+        elif role == "user" and message.continues and self._previous >= 0 and self.kinds[self._previous] is GroupKind.SUMMARY:
+            id = self._join(self._previous)
+        elif role == "user":
+            self.turn += 1
+            id = self._start(GroupKind.USER, self.turn)
+            self.last_user, self.last_words = id, None
+        elif role == "system" or role == "developer":
+            id = self._start(GroupKind.SYSTEM, None)
+        else:
+            id, thinking = self._add_assistant(message)
+            answering = role == "assistant"
+            for started in message.begins:
+                self._begun[started] = id
+        self._previous, self._answering, self._thinking = id, answering, thinking
+        return id
+
+    def _start(self, kind: GroupKind, turn: int | None) -> int:
+        id = len(self.group_of)
+        self.group_of.append(id)
+        self.kinds.append(kind)
+        self.turns.append(turn)
+        self.ids.append(id)
+        if kind is GroupKind.SYSTEM:
+            self.leading += self.leading == id
+        else:
+            self.newest = id
+        self._stop_waiting()
+        return id
+
+    def _stop_waiting(self) -> None:
+        """Something else follows the calls, so that no result of theirs may come as the next message."""
+        if self.pending is not None:
+            self.stale.append(self.pending)
+            self.pending = None
+
+    def _join(self, id: int) -> int:
+        ordinal = len(self.group_of)
+        self.group_of.append(id)
+        self.kinds.append(self.kinds[id])
+        self.turns.append(None)
+        members = self.members.get(id)
+        if members is None:
+            self.members[id] = [id, ordinal]
+        else:
+            members.append(ordinal)
+        return id
+
+    def _add_assistant(self, message: Message) -> tuple[int, bool]:
+        """The group of a message of the assistant, and whether it holds nothing but reasoning so far."""
+        calls = [part.id for part in message.parts if isinstance(part, ToolCallPart)]
+        previous = self._previous
+        if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
+            return self._continue(begun, calls), False
+        if message.continues and self._answering:
+            return self._continue(previous, calls), False
+        if calls:
+            return self._add_calls(calls), False
+        if not only_reasoning(message):
+            return self._start(GroupKind.ASSISTANT, self.turn), False
+        if not message.continues and (self._thinking or (previous in self.calls and previous not in self.orphans)):
+            return self._join(previous), self._thinking
+        return self._start(GroupKind.ASSISTANT, self.turn), True
+
+    def _begun_by(self, ids: tuple[str, ...]) -> int | None:
+        """The group in which the provider began to run one of these, or may have, if only the provider knows."""
+        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
+
+    def _continue(self, id: int, calls: list[str]) -> int:
+        """Join the answer that this message continues."""
+        self._join(id)
+        if calls:
+            self.kinds[id] = GroupKind.TOOL_CALL
+            self._wait(id, calls)
+            self.stale.append(id)
+        return id
+
+    def _add_calls(self, calls: list[str]) -> int:
+        """Start a tool-call group; reasoning directly before it becomes part of it."""
+        if self._thinking:
+            id = self._join(self._previous)
+            self.kinds[id] = GroupKind.TOOL_CALL
+            self._thinking = False
+        else:
+            id = self._start(GroupKind.TOOL_CALL, self.turn)
+        self._wait(id, calls)
+        return id
+
+    def _wait(self, id: int, calls: list[str]) -> None:
+        """Let later results find the group that made these calls."""
+        if id not in self.calls:
+            self.calls[id] = calls
+            self.waiting[id] = len(calls)
+        else:
+            self.calls[id] += calls
+            self.waiting[id] += len(calls)
+            if id in self._id_sets:
+                self._id_sets[id].update(calls)
+        for call_id in calls:
+            other = self._open.get(call_id)
+            if other is None:
+                self._open[call_id] = id
+            elif isinstance(other, list):
+                other.append(id)
+            else:
+                self._open[call_id] = [other, id]
+        if self.pending != id:
+            self._stop_waiting()
+            self.pending = id
+
+    def _add_results_and_words(self, message: Message) -> int:
+        """Join the calls it answers, or start a group; either way the user speaks in it, so it starts a turn."""
+        id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        self.turn += 1
+        self.left_turn = self.turns[id]
+        self.turns[id] = self.turn
+        self.last_words = id
+        self._stop_waiting()
+        return id
+
+    def _join_or_orphan(self, answers: Sequence[str]) -> int:
+        """Join the group of the call that a result answers, or may answer if only the provider knows it.
+
+        A message that answers calls of several groups joins the one directly before it, or else that of its first result; the
+        others' calls count as answered.
+        """
+        joined: int | None = None
+        for call_id in answers:
+            answered = self._answered(call_id)
+            if joined is None or answered == self._previous:
+                joined = answered
+        if joined is None and (joined := self._begun.get("")) is not None:
+            self.kinds[joined] = GroupKind.TOOL_CALL
+        if joined is not None:
+            return self._join(joined)
+        pending = self.pending
+        id = self._start(GroupKind.TOOL_CALL, self.turn)
+        self.orphans.add(id)
+        self.pending = pending
+        return id
+
+    def _answered(self, call_id: str) -> int | None:
+        """The group of the latest open call with that id, now closed; else the group just before, if it made it."""
+        waiting = self._open.get(call_id)
+        if waiting is None:
+            return self._previous if self._made(self._previous, call_id) else None
+        if isinstance(waiting, list):
+            id = waiting.pop()
+            if len(waiting) == 1:
+                self._open[call_id] = waiting[0]
+        else:
+            id = waiting
+            del self._open[call_id]
+        left = self.waiting[id] = self.waiting[id] - 1
+        self.stale.append(id)
+        if not left and self.pending == id:
+            self.pending = None
+        return id
+
+    def _made(self, id: int, call_id: str) -> bool:
+        """Whether a group made a call with this id."""
+        ids = self.calls.get(id, ())
+        if len(ids) <= _FEW:
+            return call_id in ids
+        if id not in self._id_sets:
+            self._id_sets[id] = set(ids)
+        return call_id in self._id_sets[id]
+
+
+def _has(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
+    for part in message.parts:  # noqa: SIM110 (asked of every message: a generator would take twice as long)
+        if isinstance(part, kind):
+            return True
+    return False

@@ -1,0 +1,272 @@
+"""How messages come into an index: read, measured, added, followed in a host's list, and bound to a saved state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError, StateError
+from ..formats import MessageFormat, fits, resolve
+from ..messages import Message, Outline
+from ..tokens import MessageMeter, TokenCounter
+from . import state
+from .columns import Fresh
+from .editing import Editor
+from .edits import brief, named
+from .fingerprints import Fingerprints
+from .journal import Applied, touched
+from .marks import MARK_START
+from .projection import Projection
+from .sync import Divergence, follow
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """The messages of an index and what happened to them. Holds state; `MessageIndex` is what programs use.
+
+    Args:
+        counter: Counts tokens.
+        format: The wire format.
+        detects: Whether the format was detected, not named; then it may turn out to be another.
+        pin: Says of a message whether its group must be kept as it is.
+
+    Attributes:
+        projection: The messages and groups.
+        editor: The edits.
+        measure: Counts the tokens and bytes of a message.
+        gap_seconds: Seconds between the last two times that messages came.
+        seen_at: When messages last came; ``None`` without a clock.
+        saved: What the index was saved as, until its messages come.
+    """
+
+    def __init__(
+        self, counter: TokenCounter, format: MessageFormat, *, detects: bool, pin: Callable[[Message], bool] | None
+    ) -> None:
+        self.format = format
+        self._meter = MessageMeter(counter=counter)
+        self.measure = self._meter.measure
+        self.gap_seconds = 0.0
+        self.seen_at: float | None = None
+        self.saved: state.Saved | None = None
+        self._detects = detects
+        self._pin = pin
+        self._pinned_ids: set[int] = set()
+        self._fingerprints = Fingerprints()
+        self._start()
+
+    def _start(self) -> None:
+        self.projection = Projection(self.format)
+        self.editor = Editor(self.projection, self.format, self.measure)
+
+    def note_time(self, now: float | None) -> None:
+        """Take note that messages come now."""
+        if now is None or now == self.seen_at:
+            return
+        self.gap_seconds = 0.0 if self.seen_at is None else max(0.0, now - self.seen_at)
+        self.seen_at = now
+
+    # ---------------------------------------------------------------- adding
+
+    def append(self, given: Sequence[Any]) -> bool:
+        """Add messages at the end; says whether the view only grew by them. If one cannot be read, none is added."""
+        if self.saved is not None:
+            raise StateError("append: this index was saved without its messages; pass the full list to sync first")
+        if self._detects and not fits(given, self.format):
+            self._turn_to(resolve(None, [*self.projection.source, *given]))
+            self._extend(self._measured(given, len(self.projection.source)))
+            return False
+        return self._extend(self._measured(given, len(self.projection.source)))
+
+    def _turn_to(self, format: MessageFormat) -> None:
+        """Read everything again in a format that shows only now."""
+        source = self.projection.source
+        journal = state.in_format(self.editor.journal, self.format, format)
+        self.format = format
+        fresh = self._measured(source, 0)
+        self._start()
+        self._extend(fresh)
+        self._replay(journal)
+
+    def _measured(self, raws: Sequence[Any], start: int) -> Fresh:
+        """Read and measure messages that are not added yet; ``start`` is the place of the first, for errors.
+
+        All that may fail happens here. Plain messages are only glanced at.
+        """
+        reads: list[Outline | Message] = []
+        outline, pin = self.format.outline, self._pin
+        for raw in raws:
+            glance = outline(raw) if pin is None else None
+            if glance is None or (glance[1] is not None and glance[1].startswith(MARK_START)):
+                reads.append(self.format.read(raw, start + len(reads)))
+            else:
+                reads.append(glance)
+        return self._fresh(list(raws), reads)
+
+    def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> Fresh:
+        """Measure what was read."""
+        outlines = [read for read in reads if isinstance(read, tuple)]
+        tokens, sizes = self._meter.measure_outlines(outlines)
+        if len(outlines) == len(reads):
+            return Fresh(raws, reads, tokens, sizes)
+        pin, outlined = self._pin, zip(tokens, sizes, strict=True)
+        both = [next(outlined) if isinstance(read, tuple) else self.measure(read) for read in reads]
+        pinned = [] if pin is None else [place for place, read in enumerate(reads) if isinstance(read, Message) and pin(read)]
+        return Fresh(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
+
+    def _extend(self, fresh: Fresh) -> bool:
+        """Add messages; says whether the view only grew by them."""
+        if not fresh.raws:
+            return True
+        editor = self.editor
+        editor.refusals.changed()
+        start, count = len(self.projection.source), len(editor.journal)
+        self.projection.extend(fresh, editor.restore)
+        if not editor.journal:
+            return True
+        restored = [place for applied in editor.journal[count:] for place in touched(self.projection, applied)]
+        undone = len(editor.undone)
+        editor.settle([start, *restored])
+        return len(editor.journal) == count and len(editor.undone) == undone
+
+    def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
+        """Apply journaled edits again and pin again; returns the edits that are not allowed here."""
+        left_out, ids = self.editor.replay(journal)
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id >= 0 or id in ids}
+        self._pinned_ids.clear()
+        self.pin(sorted(id for id in pinned if self.projection.exists(id)))
+        self.editor.settle(place for applied in self.editor.journal for place in touched(self.projection, applied))
+        return left_out
+
+    # ---------------------------------------------------------------- pinning
+
+    def pin(self, ids: Iterable[int]) -> None:
+        """Keep groups that exist as they are from now on."""
+        for id in ids:
+            self.projection.pin(id)
+            self._pinned_ids.add(id)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every edit made since the mark; pins on groups that are gone go too."""
+        self.editor.rollback(mark)
+        self._pinned_ids = {id for id in self._pinned_ids if self.projection.exists(id)}
+
+    # ---------------------------------------------------------------- following
+
+    def sync(self, given: list[Any], *, verify: bool) -> bool:
+        """Follow a host's list, see `MessageIndex.sync`; says whether the view only grew by what is new."""
+        if self.saved is not None:
+            self.format = resolve(None, given) if self._detects else self.format
+            self._bind(self.saved.in_format(self.format), given)
+            return False
+        found = self._diverged(given, verify)
+        if self._detects and not fits(given[found.matched :], self.format) and (other := resolve(None, given)) != self.format:
+            self._turn_to(other)
+            found = self._diverged(given, verify)
+        fresh = self._measured(given[found.matched :], found.matched)
+        if found.cut is None:
+            return self._extend(fresh)
+        late = self._cut(found.cut, fresh)
+        if found.fed_back and not late and self.projection.raws() != given:
+            again = self._measured(given, 0)
+            self._start()
+            self._pinned_ids.clear()
+            self._extend(again)
+        return False
+
+    def _diverged(self, given: Sequence[Any], verify: bool) -> Divergence:
+        view = self.projection.raws() if self.editor.journal else None
+        return follow(self.projection, view, given, self.format, verify=verify)
+
+    def _cut(self, length: int, fresh: Fresh) -> bool:
+        """Forget the source from this ordinal on and continue with other messages; edits that touch what is gone are undone.
+
+        Returns:
+            Whether one of the other messages belongs to a group from before.
+        """
+        old, journal = self.projection, self.editor.journal
+        touching = {id for id in old.every_id() if any(at >= length for at in old.stands_for(id))}
+        known = self._fresh(old.source[:length], old.reads(length))
+        self._start()
+        return self._regrow(known + fresh, length, [each for each in journal if touching.isdisjoint(named(each.edit))])
+
+    def _regrow(self, fresh: Fresh, length: int, journal: Iterable[Applied]) -> bool:
+        """Take these messages and apply again what names none of them from ``length`` on; whether those reach further back."""
+        self._extend(fresh)
+        beyond = {id for id in self.projection.every_id() if self.projection.ordinals(id)[-1] >= length}
+        self._replay([each for each in journal if beyond.isdisjoint(named(each.edit))])
+        return any(id < length for id in beyond)
+
+    # ---------------------------------------------------------------- storing
+
+    def to_dict(self, *, messages: bool) -> dict[str, Any]:
+        """Return the index as JSON-ready data, see `MessageIndex.to_dict`."""
+        if messages and self.saved is not None:
+            raise StateError("to_dict: this index was saved without its messages; sync it first, or pass messages=False")
+        source = self.projection.source
+        saved = self.saved or state.Saved(
+            format=self.format,
+            messages=source if messages else None,
+            fingerprints=() if messages else self._fingerprints.of(source, self.format),
+            journal=self.editor.journal,
+            pinned=sorted(self._pinned_ids),
+            detects=self._detects,
+        )
+        return saved.to_dict(seen_at=self.seen_at)
+
+    @classmethod
+    def from_dict(
+        cls,
+        data: Mapping[str, Any],
+        counter: TokenCounter,
+        *,
+        pin: Callable[[Message], bool] | None,
+        format: MessageFormat | None,
+    ) -> Intake:
+        """Return what `to_dict` described, see `MessageIndex.from_dict`."""
+        saved = state.Saved.read(data, format)
+        intake = cls(counter, saved.format, detects=saved.detects, pin=None)
+        intake.seen_at = saved.seen_at
+        intake._pinned_ids.update(saved.pinned)
+        if saved.messages is None:
+            intake.saved = saved
+        else:
+            intake._take(saved, saved.messages)
+        intake._pin = pin
+        intake._pin_by_predicate()
+        return intake
+
+    def _take(self, saved: state.Saved, messages: Sequence[Any]) -> None:
+        """Take what was saved whole: all of it has to fit."""
+        try:
+            self._extend(self._measured(messages, 0))
+        except InputError as error:
+            raise StateError(f"saved {error}") from error
+        if left_out := self._replay(saved.journal):
+            unfit = brief(left_out[0].edit)
+            raise StateError(f"{unfit}: this edit does not fit the saved messages; compact the conversation from scratch")
+        if unknown := set(saved.pinned) - self._pinned_ids:
+            raise StateError(
+                f"pinned {sorted(unknown)}: the saved messages have no such groups; compact the conversation from scratch"
+            )
+
+    def _bind(self, saved: state.Saved, given: list[Any]) -> None:
+        """Take the messages that a state without messages was saved of, as far as they are the same."""
+        matched = saved.matching(given, self.format)
+        fresh = self._measured(given, 0)
+        self.saved = None
+        self._start()
+        if matched < len(saved.fingerprints):
+            self._regrow(fresh, matched, saved.journal)
+            return
+        self._extend(fresh[:matched])
+        self._replay(saved.journal)
+        self._extend(fresh[matched:])
+
+    def _pin_by_predicate(self) -> None:
+        """Pin what ``pin=`` names, after edits that were made without it were applied again."""
+        if self._pin is None:
+            return
+        for id in self.projection.every_id():
+            if any(self._pin(self.projection.read(ordinal)) for ordinal in self.projection.ordinals(id)):
+                self.projection.pin(id)

@@ -1,0 +1,399 @@
+"""The index: a conversation read once into groups, with running metrics and a journal of edits.
+
+It answers what triggers and selectors ask in O(1), applies edits and undoes them exactly, refuses what would break the
+conversation, and projects what is left as a list of the caller's own objects. The caller's list and messages are never changed.
+
+    >>> index = MessageIndex([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], counter="chars/4")
+    >>> index.included.groups, index.included.turns
+    (2, 1)
+    >>> from compaction import Drop
+    >>> index.apply(Drop([1], reason="an example"))
+    False
+    >>> index.refused[0].rule
+    'the newest group stays'
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError
+from ..formats import MessageFormat, as_list, resolve
+from ..messages import Message
+from ..tokens import TokenCounter
+from ..tokens import counter as resolve_counter
+from . import replacing
+from .context import RunContext
+from .editing import Editor
+from .edits import Edit, Refusal, Restore
+from .groups import MessageGroup
+from .intake import Intake
+from .journal import Applied
+from .metrics import Metrics
+from .projection import Projection
+from .rules import protection, removable, rewritable
+from .steps import steps, units_of
+
+__all__ = ["MessageIndex"]
+
+
+class MessageIndex:
+    """A conversation as groups. Holds state: the groups, the metrics and the journal.
+
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) once after a change.
+    The caller's objects are kept, not copied.
+
+    Args:
+        messages: The conversation so far, oldest first.
+        counter: A token counter, or the name of one; see `compaction.tokens.counter`.
+        format: The wire format, or its name; ``None`` to detect it, see `compaction.formats.resolve`.
+        context: What else a strategy may know; replace it at any time.
+        pin: Says of a message whether its group must be kept as it is.
+
+    Raises:
+        InputError: If ``messages`` is not a list of messages.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Any] = (),
+        *,
+        counter: TokenCounter | str = "auto",
+        format: MessageFormat | str | None = None,
+        context: RunContext | None = None,
+        pin: Callable[[Message], bool] | None = None,
+    ) -> None:
+        given = as_list(messages)
+        self.context = RunContext() if context is None else context
+        self.counter = resolve_counter(counter)
+        self._use(Intake(self.counter, resolve(format, given), detects=format is None, pin=pin))
+        self.append(given)
+
+    def _use(self, intake: Intake) -> None:
+        self._intake = intake
+        self.measure = intake.measure
+        self._view: list[Any] | None = None
+        self._groups: tuple[MessageGroup, ...] | None = None
+
+    @property
+    def format(self) -> MessageFormat:
+        """The wire format of the messages."""
+        return self._intake.format
+
+    @property
+    def _editor(self) -> Editor:
+        return self._intake.editor
+
+    def _changed(self) -> None:
+        self._groups = None
+        self._view = None
+
+    # ---------------------------------------------------------------- sizes and groups
+
+    @property
+    def included(self) -> Metrics:
+        """Sizes of what the view shows. O(1)."""
+        return self.columns.included.metrics()
+
+    @property
+    def total(self) -> Metrics:
+        """Sizes of the source, whatever was edited. O(1)."""
+        return self.columns.total.metrics()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens a request would send: the included messages and the context's overhead. What token triggers compare."""
+        return self.columns.included.tokens + self.context.overhead_tokens
+
+    @property
+    def included_groups(self) -> tuple[MessageGroup, ...]:
+        """The groups the view shows, in order: a snapshot, safe to edit while walking it. O(groups) after a change."""
+        if self._groups is None:
+            snapshot = self.columns.snapshot
+            self._groups = tuple([snapshot(id) for id in self.columns.ids()])
+        return self._groups
+
+    @property
+    def columns(self) -> Projection:
+        """The groups as columns, to look at: kind, turn and sizes by a group's id, each O(1), without reading a message."""
+        return self._intake.projection
+
+    @property
+    def included_ids(self) -> list[int]:
+        """The ids of the groups the view shows, in order; O(groups), without reading a message."""
+        return list(self.columns.ids())
+
+    @property
+    def removable_ids(self) -> list[int]:
+        """The ids of the groups that `is_removable`, in order; O(groups), without reading a message."""
+        return removable(self.columns)
+
+    def group(self, id: int) -> MessageGroup:
+        """Return the group with that id, in the view or not; an `InputError` if there is none."""
+        return self.columns.snapshot(self._known(id))
+
+    def is_included(self, group: MessageGroup | int) -> bool:
+        """Whether the view shows the group. O(1)."""
+        return self.columns.is_included(group if isinstance(group, int) else group.id)
+
+    def is_removable(self, group: MessageGroup | int) -> bool:
+        """Whether the group may leave by itself, as far as it is its own concern: see `protection`. O(1)."""
+        return protection(self.columns, group if isinstance(group, int) else group.id) is None
+
+    def protection(self, group: MessageGroup | int) -> str | None:
+        """Return why `apply` would not let the group leave: it is system, pinned, pending, newest or the last user's. O(1).
+
+        ``None`` does not mean that it may leave alone: what is left must also be a list the provider takes, see `steps`.
+        """
+        return protection(self.columns, group if isinstance(group, int) else group.id)
+
+    def is_rewritable(self, group: MessageGroup | int) -> bool:
+        """Whether the group's content may be shortened: it is not pinned, pending or a summary of ours. O(1)."""
+        return rewritable(self.columns, group if isinstance(group, int) else group.id)
+
+    def steps(
+        self,
+        groups: Iterable[MessageGroup | int],
+        together: Callable[[int, int], bool] | None = None,
+        *,
+        preferred_only: bool = False,
+    ) -> Iterator[list[int]]:
+        """Plan what to drop: the smallest runs of these groups that can leave together, oldest first.
+
+        What is left after each step is a list that the provider takes. Steps that the format prefers come first, such as those
+        after which the user speaks first; the others follow. Groups that cannot leave are in no step. O(messages) for all.
+
+        Args:
+            groups: The groups that may leave, in order.
+            together: Says of two of them that follow one another whether one does not leave without the other.
+            preferred_only: Whether to leave out steps that the format allows and does not prefer.
+
+        Yields:
+            The ids of the groups of a step. Drop each step before you ask for the next, or only plan with them.
+        """
+        ids = [group if isinstance(group, int) else group.id for group in groups]
+        if together is None and not self.format.judges_joins:
+            return ([id] for id in ids)
+        return steps(self.columns, self.format, units_of(ids, together), preferred_only=preferred_only)
+
+    def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
+        """Return those of these groups that one message can stand for, in the order in which they end. O(messages)."""
+        by_id = {group.id: group for group in groups}
+        return [by_id[id] for id in replacing.replaceable(self.columns, self.format, list(by_id))]
+
+    def neighbours(self, groups: Iterable[MessageGroup]) -> tuple[Message | None, Message | None]:
+        """Return the messages between which a replacement of these groups will stand; ``None`` at an end. O(messages)."""
+        return replacing.neighbours(self.columns, {group.id for group in groups})
+
+    def interleaved(self) -> set[int]:
+        """Return the groups that stand between messages of others, and those others, where that matters. O(messages)."""
+        return replacing.interleaved(self.columns, self.format)
+
+    # ---------------------------------------------------------------- messages and history
+
+    def messages(self) -> list[Any]:
+        """Return the view: the caller's own objects where nothing changed, in message order; a new list each time.
+
+        Built at most once after a change; appending extends it.
+        """
+        if self._view is None:
+            self._view = self.columns.raws()
+        return self._view.copy()
+
+    @property
+    def source(self) -> Sequence[Any]:
+        """Every message ever appended, as it was passed in."""
+        return tuple(self.columns.source)
+
+    def ordinals(self, group: MessageGroup | int) -> list[int]:
+        """Return the places in the source, from 0, of the messages that a group stands for, through any number of rounds."""
+        return sorted(self.columns.stands_for(self._known(group if isinstance(group, int) else group.id)))
+
+    def originals(self, group: MessageGroup | int) -> list[Any]:
+        """Return the caller's messages that a group stands for; its own where nothing replaced them."""
+        return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
+
+    def read_originals(self, group: MessageGroup | int) -> list[Message]:
+        """Return what `originals` returns, as read."""
+        return [self.columns.read(ordinal) for ordinal in self.ordinals(group)]
+
+    @property
+    def journal(self) -> tuple[Applied, ...]:
+        """The edits in force, in order, each with the strategy that asked for it."""
+        return tuple(self._editor.journal)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits in force, in order."""
+        return self.edits_since(0)
+
+    def edits_since(self, mark: int) -> tuple[Edit, ...]:
+        """Return the edits made since the journal had ``mark`` entries and still in force, in order. O(their number)."""
+        return tuple([applied.edit for applied in self._editor.journal[mark:]])
+
+    @property
+    def edit_count(self) -> int:
+        """How many edits are in force. O(1)."""
+        return len(self._editor.journal)
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """What was not allowed since the last `mark`, with which a run begins, in order."""
+        return tuple(self._editor.refusals.noted)
+
+    @property
+    def undone(self) -> tuple[Edit, ...]:
+        """Edits that were undone because, beside messages that came later, the provider would not take the view."""
+        return tuple(self._editor.undone)
+
+    @property
+    def turns_since_edit(self) -> int:
+        """User turns that began since the last edit a strategy made; all of them if there was none."""
+        turn = self.columns.grouping.turn
+        applied = reversed(self._editor.journal)
+        return turn - next((each.turn for each in applied if not isinstance(each.edit, Restore)), 0)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        now = self.context.now
+        seen_at = self._intake.seen_at
+        since = 0.0 if now is None or seen_at is None else now - seen_at
+        return max(self._intake.gap_seconds, since)
+
+    def _known(self, id: int) -> int:
+        if not self.columns.exists(id):
+            raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
+        return id
+
+    # ---------------------------------------------------------------- editing
+
+    def apply(self, edit: Edit, *, by: str = "") -> bool:
+        """Apply an edit, unless it would break a rule; O(the groups it names).
+
+        The index refuses what the provider would not take: messages that break a rule of the format, and neighbours that may
+        not follow one another. A drop that is refused only for its neighbours is held: if later drops of the same step close
+        the gap, they are applied together.
+
+        Args:
+            edit: What should happen.
+            by: The strategy that asks, for the journal.
+
+        Returns:
+            Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
+
+        Raises:
+            NoProgress: If this edit was refused before, nothing changed since, and no other strategy began.
+        """
+        self._changed()
+        return self._editor.apply(edit, by)
+
+    def mark(self) -> int:
+        """Begin a run: forget what an earlier run was refused. Returns a place in the journal to roll back to."""
+        return self._editor.mark()
+
+    def begin_step(self) -> None:
+        """Begin a strategy: it may ask, once, for what another was refused."""
+        self._editor.begin_step()
+
+    def end_step(self) -> bool:
+        """End a strategy: apply the drops that are still held, as far as the gaps close; says whether any was applied."""
+        applied = self._editor.end_step()
+        if applied:
+            self._changed()
+        return applied
+
+    @contextlib.contextmanager
+    def trial(self) -> Generator[None]:
+        """Try edits out: what is applied inside is undone at its end, and what is refused there is forgotten."""
+        try:
+            with self._editor.trial():
+                yield
+        finally:
+            self._changed()
+
+    def rollback(self, mark: int = 0) -> None:
+        """Undo every edit made since the mark: the exact inverse. An `InputError` if the mark lies beyond the journal."""
+        self._intake.rollback(mark)
+        self._changed()
+
+    def pin(self, ids: Iterable[int]) -> None:
+        """Keep these groups as they are from now on; an `InputError` if one of them does not exist."""
+        for id in ids:
+            self._intake.pin([self._known(id)])
+        self._groups = None
+
+    # ---------------------------------------------------------------- growing, following, storing
+
+    def append(self, messages: Iterable[Any]) -> None:
+        """Add messages at the end; O(new). If one of them cannot be read, none is added.
+
+        A result that answers a call whose group was dropped brings that group back, by a journaled `Restore`. An edit that is
+        wrong beside the new messages is undone, see ``undone``.
+
+        Raises:
+            InputError: If ``messages`` is not a list, or one of them cannot be read.
+        """
+        given = as_list(messages)
+        self._grew(self._intake.append(given), len(given))
+
+    def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
+        """Follow the full list a framework passes on each call: append what is new, take back what is gone.
+
+        The list may be the source or the last view fed back, the same objects or rebuilt ones. Where it diverges from both, the
+        source is cut there, and edits that touch what was cut are undone. O(list) comparisons, by identity first.
+
+        Args:
+            messages: Everything, oldest first.
+            verify: Whether to compare contents of the same objects too, and so notice a message changed in place; O(contents).
+
+        Raises:
+            InputError: If ``messages`` is not a list, or one of them cannot be read.
+        """
+        known = len(self.columns.source)
+        only_grew = self._intake.sync(as_list(messages), verify=verify)
+        self._grew(only_grew, len(self.columns.source) - known)
+
+    def _grew(self, only_grew: bool, count: int) -> None:
+        """Take note that messages came; the view is built again unless it only grew by them."""
+        if not count and only_grew:
+            return
+        self._intake.note_time(self.context.now)
+        self._groups = None
+        if not only_grew:
+            self._view = None
+        elif self._view is not None:
+            self._view += self.columns.source[-count:]
+
+    def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
+        """Return the index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not fingerprinted.
+
+        Args:
+            messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
+                empty until the first `sync` brings them.
+
+        Raises:
+            StateError: If messages are asked for that this index, restored without them, does not have yet.
+        """
+        return self._intake.to_dict(messages=messages)
+
+    @classmethod
+    def from_dict(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        counter: TokenCounter | str = "auto",
+        context: RunContext | None = None,
+        pin: Callable[[Message], bool] | None = None,
+        format: MessageFormat | None = None,
+    ) -> MessageIndex:
+        """Return the index that `to_dict` described; ``format`` is needed only if it has no name here, or was detected.
+
+        Raises:
+            StateError: If the data is corrupt or from a newer version.
+        """
+        index = cls(counter=counter, context=context)
+        index._use(Intake.from_dict(data, index.counter, pin=pin, format=format))
+        return index

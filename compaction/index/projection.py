@@ -1,0 +1,398 @@
+"""The view of a conversation: which messages it shows, in which form, and the sums over them.
+
+Messages and groups are columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first message. What
+an edit inserts stands directly before the source message at its anchor. Everything that happens is made of a few changes, each
+with an exact inverse: `exclude` and `include`, `insert` and `withdraw`, `show` and `show` with what it returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from ..messages import Message, Outline, Writer
+from .columns import Fresh, Inserted
+from .grouping import Grouping
+from .groups import GroupKind, MessageGroup
+from .marks import COLLAPSED_BY
+from .metrics import Tally
+from .visibility import Node, Visibility
+
+__all__ = ["Projection", "Shown"]
+
+Shown: TypeAlias = tuple[Message | None, int, int]
+"""What the view shows at an ordinal: the message (``None``: nothing), its tokens and its bytes."""
+
+
+class Projection:
+    """Messages, groups and sums. Holds state; every change is O(what it names).
+
+    Args:
+        format: Reads messages that were only glanced at, when somebody asks for their content.
+
+    Attributes:
+        source: The caller's objects, in order.
+        grouping: The groups of the source.
+        visibility: The places that the view shows.
+        inserted: The groups that edits inserted, by id.
+        pinned: Ids of the groups that must stay as they are.
+        total: Sums over the source.
+        included: Sums over what the view shows.
+        made: How many groups were inserted; the next one's id is ``-(made + 1)``.
+    """
+
+    def __init__(self, format: Writer) -> None:
+        self.source: list[Any] = []
+        self.grouping = Grouping()
+        self.visibility = Visibility()
+        self.inserted = self.visibility.inserted
+        self.pinned: set[int] = set()
+        self.total = Tally()
+        self.included = Tally()
+        self.made = 0
+        self._format = format
+        self._read: list[Outline | Message] = []
+        self._tokens: list[int] = []  # of what the view shows at an ordinal
+        self._bytes: list[int] = []
+        self._group_tokens: list[int] = []  # of the group that starts at an ordinal
+        self._group_bytes: list[int] = []
+        self._group_messages: list[int] = []
+        self._gone = bytearray()  # by group: whether it is excluded
+        self._rewritten: dict[int, Message | None] = {}
+        self._snapshots: dict[int, MessageGroup] = {}
+
+    # ---------------------------------------------------------------- growing
+
+    def extend(self, fresh: Fresh, restore: Callable[[int], object]) -> None:
+        """Add source messages at the end; O(new).
+
+        Args:
+            fresh: The messages.
+            restore: Called with a group that is excluded when a message joins it.
+        """
+        start, known, calls = len(self.source), len(self.grouping.ids), 0
+        self._add_columns(fresh)
+        add, add_outline, made = self.grouping.add, self.grouping.add_outline, self.grouping.calls
+        for ordinal, read in enumerate(fresh.reads, start):
+            turn = self.grouping.turn
+            id = add_outline(read) if isinstance(read, tuple) else add(read)
+            if id == ordinal:
+                calls += len(made[id]) if id in made else 0
+            else:
+                calls += _calls_in(read)
+                self._join(id, ordinal, start, self.grouping.turn != turn)
+                if self._gone[id]:
+                    restore(id)
+        self.pinned.update([self.grouping.group_of[start + place] for place in fresh.pinned])
+        for tally in (self.total, self.included):
+            tally.tool_calls += calls
+            tally.enter([self.grouping.turns[id] for id in self.grouping.ids[known:]])
+        for id in self.grouping.stale:
+            self._snapshots.pop(id, None)
+        self.grouping.stale.clear()
+
+    def _add_columns(self, fresh: Fresh) -> None:
+        """Add messages as groups of their own, shown, but not yet counted as groups."""
+        count = len(fresh.raws)
+        self.source += fresh.raws
+        self._read += fresh.reads
+        self._tokens += fresh.tokens
+        self._bytes += fresh.bytes
+        self._group_tokens += fresh.tokens
+        self._group_bytes += fresh.bytes
+        self._group_messages += [1] * count
+        self._gone += bytes(count)
+        self.visibility.messages += b"\1" * count
+        for tally in (self.total, self.included):
+            tally.grow(sum(fresh.tokens), sum(fresh.bytes), count)
+
+    def _join(self, id: int, ordinal: int, start: int, moved: bool) -> None:
+        """Count a message for the earlier group it joined."""
+        tokens, size = self._tokens[ordinal], self._bytes[ordinal]
+        self._group_tokens[id] += tokens
+        self._group_bytes[id] += size
+        self._group_messages[id] += 1
+        self._snapshots.pop(id, None)
+        tallies = [self.total, self.included]
+        if self._gone[id]:
+            self.visibility.messages[ordinal] = 0
+            self.included.grow(-tokens, -size, -1)
+            self.included.tool_calls -= _calls_in(self._read[ordinal])
+            tallies.pop()
+        if moved and id < start:  # the user's words came with a result, and so the group belongs to their turn now
+            for tally in tallies:
+                tally.change_turn(self.grouping.left_turn, self.grouping.turns[id])
+
+    # ---------------------------------------------------------------- what there is
+
+    def exists(self, id: int) -> bool:
+        """Whether there is such a group, in the view or not."""
+        if id < 0:
+            return id in self.inserted
+        return id < len(self.source) and self.grouping.group_of[id] == id
+
+    def is_included(self, id: int) -> bool:
+        """Whether there is such a group and the view shows it."""
+        if id < 0:
+            return id in self.inserted and not self.inserted[id].excluded
+        return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
+
+    def excluded(self, id: int) -> bool:
+        """Whether a group that exists is out of the view."""
+        return self.inserted[id].excluded if id < 0 else bool(self._gone[id])
+
+    def kind(self, id: int) -> GroupKind:
+        """The kind of a group."""
+        return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]
+
+    def turn(self, id: int) -> int | None:
+        """The turn of a group."""
+        return None if id < 0 else self.grouping.turns[id]
+
+    def anchor(self, id: int) -> int:
+        """The ordinal at which a group starts, or before which it stands."""
+        return self.inserted[id].anchor if id < 0 else id
+
+    def tokens(self, id: int) -> int:
+        """Tokens of a group as the view shows it."""
+        return self.inserted[id].tokens if id < 0 else self._group_tokens[id]
+
+    def messages_in(self, id: int) -> int:
+        """How many messages of a group the view shows."""
+        return len(self.inserted[id].messages) if id < 0 else self._group_messages[id]
+
+    def made_by(self, id: int) -> str | None:
+        """The strategy that wrote a summary."""
+        return self.inserted[id].made_by if id < 0 else self.grouping.made_by.get(id)
+
+    def is_collapsed(self, id: int) -> bool:
+        """Whether a group is a tool call shortened to a line."""
+        return self.kind(id) is GroupKind.SUMMARY and self.made_by(id) == COLLAPSED_BY
+
+    def ordinals(self, id: int) -> Sequence[int]:
+        """The ordinals of a group's source messages; none for an inserted one."""
+        return () if id < 0 else self.grouping.ordinals(id)
+
+    def read(self, ordinal: int) -> Message:
+        """The source message at an ordinal."""
+        read = self._read[ordinal]
+        if isinstance(read, tuple):
+            read = self._read[ordinal] = Message.of_outline(read, self.source[ordinal], self._format)
+        return read
+
+    def shown(self, ordinal: int) -> Message | None:
+        """What the view shows at an ordinal while its group is included."""
+        return self._rewritten[ordinal] if ordinal in self._rewritten else self.read(ordinal)
+
+    def shows(self, ordinal: int) -> bool:
+        """Whether the view shows a message at an ordinal while its group is included."""
+        return self._rewritten.get(ordinal, self) is not None
+
+    def every_id(self) -> list[int]:
+        """The id of every group, in the view or not."""
+        return [*self.grouping.ids, *self.inserted]
+
+    def reads(self, length: int) -> list[Outline | Message]:
+        """What was read of the first messages."""
+        return self._read[:length]
+
+    # ---------------------------------------------------------------- changing
+
+    def exclude(self, id: int) -> None:
+        """Take a group out of the view."""
+        if id < 0:
+            self.inserted[id].excluded = True
+        else:
+            self._gone[id] = 1
+            shown, members = self.visibility.messages, self.grouping.members
+            if id in members:
+                for ordinal in members[id]:
+                    shown[ordinal] = 0
+            else:
+                shown[id] = 0
+        self.included.remove(*self._sums(id))
+
+    def include(self, id: int) -> None:
+        """Bring an excluded group back."""
+        self.visibility.something_came_back()
+        if id < 0:
+            self.inserted[id].excluded = False
+        else:
+            self._gone[id] = 0
+            for ordinal in self.grouping.ordinals(id):
+                self.visibility.messages[ordinal] = self.shows(ordinal)
+        self.included.add(*self._sums(id))
+
+    def _sums(self, id: int) -> tuple[int, int, int, int, int | None]:
+        """Tokens, bytes, messages, tool calls and turn of a group."""
+        if id < 0:
+            group = self.inserted[id]
+            return group.tokens, group.bytes, len(group.messages), 0, None
+        calls, turns = self.grouping.calls, self.grouping.turns
+        count = len(calls[id]) if id in calls else 0
+        return self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id]
+
+    def insert(
+        self,
+        messages: tuple[Message, ...],
+        sizes: tuple[int, int],
+        anchor: int,
+        replaces: tuple[int, ...],
+        made_by: str | None = None,
+    ) -> int:
+        """Show a new summary group directly before the source message at ``anchor``; returns its id."""
+        self.made += 1
+        group = Inserted(-self.made, messages, anchor, replaces, *sizes, made_by)
+        self.visibility.insert(group)
+        self.included.add(*self._sums(group.id))
+        return group.id
+
+    def withdraw(self, id: int) -> None:
+        """Undo the newest insertion."""
+        self.included.remove(*self._sums(id))
+        self.visibility.withdraw(id)
+        self._snapshots.pop(id, None)
+        self.pinned.discard(id)
+        self.made -= 1
+
+    def show(self, ordinal: int, shown: Shown) -> Shown:
+        """Show something else at an ordinal; returns what was shown before."""
+        before = (self.shown(ordinal), self._tokens[ordinal], self._bytes[ordinal])
+        message, tokens, size = shown
+        if message is self._read[ordinal]:
+            self._rewritten.pop(ordinal, None)
+        else:
+            self._rewritten[ordinal] = message
+        self._tokens[ordinal], self._bytes[ordinal] = tokens, size
+        id = self.grouping.group_of[ordinal]
+        more = (message is not None) - (before[0] is not None)
+        self._group_tokens[id] += tokens - before[1]
+        self._group_bytes[id] += size - before[2]
+        self._group_messages[id] += more
+        self._snapshots.pop(id, None)
+        if not self._gone[id]:
+            self.included.grow(tokens - before[1], size - before[2], more)
+            self.visibility.messages[ordinal] = message is not None
+            if more > 0:
+                self.visibility.something_came_back()
+        return before
+
+    def pin(self, id: int) -> None:
+        """Keep a group as it is from now on."""
+        self.pinned.add(id)
+        self._snapshots.pop(id, None)
+
+    def line_for(self, id: int) -> int | None:
+        """The collapsed tool call that the view shows for this group alone; ``None`` if there is none."""
+        for line in self.visibility.shown_at(self.anchor(id)):
+            group = self.inserted[line]
+            if group.made_by == COLLAPSED_BY and group.replaces == (id,):
+                return line
+        return None
+
+    # ---------------------------------------------------------------- reading
+
+    def ids(self) -> Iterator[int]:
+        """The id of every group that the view shows, in the order of their first messages."""
+        gone, some = self._gone, bool(self.inserted)
+        for id in self.grouping.ids:
+            if some:
+                yield from self.visibility.shown_at(id)
+            if not gone[id]:
+                yield id
+
+    def nodes(self) -> Iterator[tuple[Node, int]]:
+        """Every place that the view shows, in order, with its group."""
+        group_of = self.grouping.group_of
+        return ((node, node if node < 0 else group_of[node]) for node in self.visibility.nodes())
+
+    def raws(self) -> list[Any]:
+        """The caller's objects, and ours where an edit put something else, in order."""
+        rewritten, source = self._rewritten, self.source
+        if not self.inserted and not rewritten:
+            return [raw for raw, visible in zip(source, self.visibility.messages, strict=True) if visible]
+        raws: list[Any] = []
+        for node in self.visibility.nodes():
+            if node < 0:
+                raws += [message.raw for message in self.inserted[node].messages]
+            elif (changed := rewritten.get(node)) is not None:
+                raws.append(changed.raw)
+            else:
+                raws.append(source[node])
+        return raws
+
+    def messages(self) -> Iterator[tuple[Message, int, int]]:
+        """Every message that the view shows, in order, with its group and the ordinal where it stands."""
+        for node, id in self.nodes():
+            if node < 0:
+                group = self.inserted[node]
+                yield from ((message, id, group.anchor) for message in group.messages)
+            else:
+                message = self.shown(node)
+                assert message is not None
+                yield message, id, node
+
+    def at(self, node: Node, *, end: bool) -> Message:
+        """The first message at a place, or the last one; they differ only for a summary of two messages."""
+        if node < 0:
+            return self.inserted[node].messages[-1 if end else 0]
+        message = self.shown(node)
+        assert message is not None
+        return message
+
+    def stands_for(self, id: int) -> set[int]:
+        """The ordinals of the source messages that a group stands for, through any number of rounds."""
+        ordinals: set[int] = set()
+        waiting = [id]
+        while waiting:
+            inner = waiting.pop()
+            ordinals.update(self.ordinals(inner))
+            if inner < 0:
+                waiting.extend(self.inserted[inner].replaces)
+        return ordinals
+
+    def snapshot(self, id: int) -> MessageGroup:
+        """The group as a value; made when it is first asked for, and again after it changed."""
+        made = self._snapshots.get(id)
+        if made is None:
+            made = self._snapshots[id] = self._freeze(id)
+        return made
+
+    def _freeze(self, id: int) -> MessageGroup:
+        pinned = id in self.pinned
+        if id < 0:
+            group = self.inserted[id]
+            sizes = (group.tokens, group.bytes)
+            return MessageGroup(
+                *(id, GroupKind.SUMMARY, group.messages, None, *sizes),
+                pinned=pinned,
+                made_by=group.made_by,
+                replaces=group.replaces,
+            )
+        grouping = self.grouping
+        members = grouping.members.get(id)
+        if members is None and id not in self._rewritten:
+            messages: tuple[Message, ...] = (self.read(id),)
+        else:
+            messages = tuple([message for at in members or (id,) if (message := self.shown(at)) is not None])
+        return MessageGroup(
+            id,
+            grouping.kinds[id],
+            messages,
+            grouping.turns[id],
+            self._group_tokens[id],
+            self._group_bytes[id],
+            len(grouping.calls.get(id, ())),
+            bool(grouping.waiting.get(id)),
+            grouping.pending == id,
+            id in grouping.orphans,
+            pinned,
+            grouping.made_by.get(id),
+        )
+
+
+def _calls_in(read: Outline | Message) -> int:
+    """How many tool calls a message makes; those in a message of results are not calls."""
+    if isinstance(read, tuple):
+        return len(read[2])
+    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

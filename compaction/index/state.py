@@ -1,0 +1,166 @@
+"""An index as JSON-ready data: its messages or their fingerprints, and its edits.
+
+Edits name groups by id, and ids are ordinals, so the edits apply again to the same messages wherever they are. Inserted
+messages are wire dictionaries. Nothing is evaluated or unpickled; what does not have the expected shape is a `StateError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..errors import InputError, StateError
+from ..formats import MessageFormat, resolve
+from ..messages import Message
+from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .fingerprints import fingerprint
+from .journal import Applied, inserted
+
+__all__ = ["VERSION", "Saved", "applied_to_dict", "in_format"]
+
+VERSION: Final = 1
+
+
+def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
+    """One entry of the journal."""
+    entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
+    made = inserted(applied)
+    return {**entry, "made": made} if made else entry
+
+
+def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
+    def wire(message: Message | None) -> Any:
+        return None if message is None else format.to_wire(message.raw)
+
+    data: dict[str, Any] = {"type": type(edit).__name__.lower(), "reason": edit.reason}
+    if isinstance(edit, Together):
+        return {**data, "edits": [_edit_to_dict(part, format) for part in edit.edits]}
+    if isinstance(edit, Rewrite):
+        return {**data, "group": edit.group, "messages": [wire(message) for message in edit.messages]}
+    data["groups"] = list(edit.groups)
+    if isinstance(edit, Replace):
+        data["messages"] = [wire(message) for message in edit.messages]
+    if isinstance(edit, Drop) and edit.allow_system:
+        data["allow_system"] = True
+    return data
+
+
+@attrs.frozen(kw_only=True)
+class Saved:
+    """What is saved of an index.
+
+    Args:
+        format: The wire format of its messages.
+        messages: The messages, or ``None`` if only fingerprints are kept.
+        fingerprints: One for each message, if the messages are not kept.
+        journal: The edits.
+        pinned: Ids of groups that were pinned by id.
+        detects: Whether the format was detected, not named; then it may turn out to be another.
+        seen_at: When messages last came, by the clock of the context; ``None`` without one.
+    """
+
+    format: MessageFormat
+    messages: Sequence[Any] | None
+    fingerprints: Sequence[str]
+    journal: Sequence[Applied]
+    pinned: Sequence[int]
+    detects: bool
+    seen_at: float | None = None
+
+    def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
+        """Return what `read` reads: JSON-ready data."""
+        data: dict[str, Any] = {"version": VERSION, "format": self.format.name, "pinned": list(self.pinned)}
+        if self.messages is None:
+            data["fingerprints"] = list(self.fingerprints)
+        else:
+            data["messages"] = [self.format.to_wire(raw) for raw in self.messages]
+        data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
+        return {**data, "looks": self.detects, "seen_at": seen_at}
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
+        """Read what `to_dict` made.
+
+        Args:
+            data: The saved index.
+            format: A format that has no name here, such as a framework's, or what to take for one that was looked for; ``None``
+                for the one the data names.
+
+        Raises:
+            StateError: If it is something else, from a newer version, or of messages in another format.
+        """
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != VERSION:
+            raise StateError(
+                f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
+            )
+        try:
+            if format is not None and data.get("looks") is True:
+                return cls.read({**data, "looks": False}).in_format(format)
+            format = resolve(str(data["format"])) if format is None else format
+            if data["format"] != format.name:
+                raise ValueError(f"messages of the format {data['format']}, not {format.name}")
+            messages = data.get("messages")
+            return cls(
+                format=format,
+                messages=None if messages is None else [format.from_wire(wire) for wire in messages],
+                fingerprints=tuple(str(each) for each in data.get("fingerprints", ())),
+                journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
+                pinned=tuple(int(id) for id in data.get("pinned", ())),
+                detects=data.get("looks") is True,
+                seen_at=None if (seen_at := data.get("seen_at")) is None else float(seen_at),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+            raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
+
+    def in_format(self, other: MessageFormat) -> Saved:
+        """The same, of messages that turn out to be in another format."""
+        if other is self.format:
+            return self
+        return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
+
+    def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
+        """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
+        for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
+            if known != fingerprint(raw, format):
+                return place
+        return min(len(self.fingerprints), len(given))
+
+
+def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:
+    """Journaled edits with the messages they show read in another format, of the same wire data."""
+    return [_read_applied(applied_to_dict(applied, format), other) for applied in journal]
+
+
+def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
+    by, turn = str(entry["by"]), int(entry["turn"])
+    made = iter([int(id) for id in entry.get("made", ())])
+
+    def applied(edit: Edit) -> Applied:
+        parts = edit.edits if isinstance(edit, Together) else ()
+        own = next(made, None) if isinstance(edit, Replace) else None
+        return Applied(edit, by, turn, made=own, parts=tuple([applied(part) for part in parts]))
+
+    return applied(_read_edit(entry["edit"], format))
+
+
+def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
+    def message(wire: Any) -> Message | None:
+        return None if wire is None else format.read(format.from_wire(wire))
+
+    kind, reason = data["type"], str(data["reason"])
+    if kind == "together":
+        parts = [_read_edit(part, format) for part in data["edits"]]
+        return Together(*[part for part in parts if isinstance(part, Drop | Replace | Rewrite)], reason=reason)
+    if kind == "rewrite":
+        return Rewrite(int(data["group"]), [message(wire) for wire in data["messages"]], reason)
+    groups = [int(id) for id in data["groups"]]
+    if kind == "replace":
+        return Replace(groups, [format.read(format.from_wire(wire)) for wire in data["messages"]], reason)
+    if kind == "drop":
+        return Drop(groups, reason, allow_system=data.get("allow_system") is True)
+    if kind == "restore":
+        return Restore(groups, reason)
+    raise ValueError(f"edit type {kind!r}")

@@ -1,0 +1,32 @@
+"""A context engine for hosts such as Hermes Agent, the plugin that registers it, and prompt-cache breakpoints.
+
+`ContextEngine` is the contract, `CompactionEngine` implements it with a session, and `EngineSettings` reads a host's
+``config.yaml``. `SessionHygiene` and `ContextPressure` are checks that a host makes beside its engine.
+"""
+
+from __future__ import annotations
+
+from .contract import ContextEngine
+from .engine import CompactionEngine
+from .installer import hermes_status as hermes_status
+from .installer import install_plugin as install_plugin
+from .installer import uninstall_plugin as uninstall_plugin
+from .plugin import PLUGIN, register
+from .pressure import ContextPressure, Hygiene, PressureNotice, SessionHygiene
+from .prompt_caching import apply_cache_control, cached_prefix, should_cache
+from .settings import EngineSettings
+
+__all__ = [
+    "PLUGIN",
+    "CompactionEngine",
+    "ContextEngine",
+    "ContextPressure",
+    "EngineSettings",
+    "Hygiene",
+    "PressureNotice",
+    "SessionHygiene",
+    "apply_cache_control",
+    "cached_prefix",
+    "register",
+    "should_cache",
+]

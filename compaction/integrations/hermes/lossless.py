@@ -1,0 +1,49 @@
+"""The stores in an engine's strategy: finding them, adding one, and naming the session they store for."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import attrs
+
+from ...stores import Store
+from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, TokenBudgetComposed, ToolResult
+
+__all__ = ["lossless_compressor", "stores_in", "with_session_name"]
+
+_RESULT_CHARS: Final = 200
+
+
+def lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:
+    """Return the default pipeline with stubs in place of its placeholder; each stub names the stored result."""
+    results, summary = preset.steps
+    keep = cast("ToolResult", results).keep
+    stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
+    return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
+
+
+def stores_in(strategy: Strategy) -> list[Store]:
+    """Return the stores in a strategy, outermost first."""
+    if isinstance(strategy, Offload):
+        return [strategy.store]
+    if isinstance(strategy, Lossless):
+        return [strategy.store, *stores_in(strategy.strategy)]
+    return [store for part in _parts(strategy) for store in stores_in(part)]
+
+
+def _parts(strategy: Strategy) -> tuple[Strategy, ...]:
+    if isinstance(strategy, Pipeline):
+        return strategy.steps
+    return strategy.strategies if isinstance(strategy, TokenBudgetComposed) else ()
+
+
+def with_session_name(strategy: Strategy, conversation: str) -> Strategy:
+    """Return the strategy with everything stored under the conversation's name."""
+    if isinstance(strategy, Offload):
+        return attrs.evolve(strategy, session=conversation)
+    if isinstance(strategy, Lossless):
+        return attrs.evolve(strategy, session=conversation, strategy=with_session_name(strategy.strategy, conversation))
+    parts = [with_session_name(part, conversation) for part in _parts(strategy)]
+    if isinstance(strategy, Pipeline):
+        return Pipeline(*parts, trigger=strategy.trigger, target=strategy.target)
+    return attrs.evolve(strategy, strategies=parts) if isinstance(strategy, TokenBudgetComposed) else strategy

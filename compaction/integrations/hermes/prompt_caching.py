@@ -1,0 +1,172 @@
+"""Prompt-cache breakpoints for Anthropic's models: at the system prompt and the three latest messages.
+
+A provider keeps the prompt up to a breakpoint for some minutes and bills it at a tenth when the next request starts with the
+same bytes. The first breakpoint stays in place, the other three move along with the conversation. The rules are those of Hermes
+Agent ("system and 3"); see ``docs/hermes-plugin.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from ...errors import ConfigurationError, InvalidMessage
+from ...formats import MessageFormat, anthropic, openai_chat, resolve
+from ...formats.anthropic import THINKING
+
+__all__ = ["MAX_BREAKPOINTS", "CacheTTL", "apply_cache_control", "cached_prefix", "should_cache"]
+
+MAX_BREAKPOINTS: Final = 4
+"""The number of breakpoints that Anthropic accepts in one request."""
+
+CacheTTL: TypeAlias = Literal["5m", "1h"]
+"""The time that a provider keeps the prompt up to a breakpoint."""
+
+_KEY: Final = "cache_control"
+_PROVIDERS: Final = ("anthropic", "openrouter", "nous")
+
+
+def apply_cache_control(
+    messages: Sequence[Any], ttl: CacheTTL = "5m", *, native: bool = False, format: MessageFormat | str | None = None
+) -> list[Any]:
+    """Return a copy of a request's messages with at most four breakpoints: the system message and the latest messages.
+
+    ============== ================================== ========================================
+    content        native                             through a gateway
+    ============== ================================== ========================================
+    text           as a list of one part, marked      the same
+    list           its last part is marked            the same; skipped if it is not an object
+    none or empty  the message is marked              skipped; of a system message, marked
+    tool message   the message is marked              as its content, skipped if it is empty
+    ============== ================================== ========================================
+
+    A list in Anthropic's own format is marked as through a gateway; a message that ends in a thought is skipped, because the
+    API accepts no breakpoint there. A skipped message does not use up a breakpoint. Earlier breakpoints are removed first, so
+    marking again moves them. Cost: O(messages); only messages that change are copied.
+
+    Args:
+        messages: A request in OpenAI chat format, or in Anthropic's. If you mark a system parameter yourself, remove one
+            breakpoint, because a fifth is refused.
+        ttl: Five minutes, or an hour for sessions with breaks in them; writing to an hour's cache costs more.
+        native: Whether the request goes to Anthropic's own API, through an adapter that moves a message's mark to its place.
+            Ignored for a list in Anthropic's format.
+        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+
+    Raises:
+        ConfigurationError: If ``ttl`` is neither, or the format has no breakpoints.
+        UnknownFormat: If no format has that name, or the messages are of different formats.
+        InvalidMessage: If a message is not a mapping.
+
+    >>> apply_cache_control([{"role": "user", "content": "hi"}])
+    [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi', 'cache_control': {'type': 'ephemeral'}}]}]
+    """
+    if ttl not in ("5m", "1h"):
+        raise ConfigurationError(f"apply_cache_control(ttl={ttl!r}): use '5m' or '1h'")
+    found = resolve(format, messages)
+    if found not in (openai_chat, anthropic):
+        raise ConfigurationError(f"apply_cache_control: {found.name} has no breakpoints; use openai-chat or anthropic")
+    native = native and found is openai_chat
+    mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
+    copies = [_unmarked(message, place) for place, message in enumerate(messages)]
+    chosen: list[int] = []
+    if copies and copies[0].get("role") == "system":
+        chosen.append(0)
+    others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
+    chosen += others[len(chosen) - MAX_BREAKPOINTS :]
+    for place in chosen:
+        copies[place] = _marked(copies[place], mark, native)
+    return copies
+
+
+def _unmarked(message: object, place: int) -> Any:
+    """Return the message without breakpoints; the message itself if it has none."""
+    if not isinstance(message, Mapping):
+        raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
+    known = cast("Mapping[str, Any]", message)
+    parts = _parts(known)
+    if _KEY not in known and not any(isinstance(part, Mapping) and _KEY in part for part in parts):
+        return known
+    bare = {key: value for key, value in known.items() if key != _KEY}
+    if parts:
+        bare["content"] = [_without_key(part) for part in parts]
+    return bare
+
+
+def _parts(message: Mapping[str, Any]) -> list[Any]:
+    """Return the parts of a message whose content is a list; otherwise none."""
+    content = message.get("content")
+    parts: list[Any] = [*content] if isinstance(content, list) else []
+    return parts
+
+
+def _without_key(part: Any) -> Any:
+    if not isinstance(part, Mapping):
+        return part
+    return {key: value for key, value in cast("Mapping[str, Any]", part).items() if key != _KEY}
+
+
+def _carries(message: Mapping[str, Any], native: bool) -> bool:
+    """Return whether the provider uses a mark on this message."""
+    parts = _parts(message)
+    if parts and not _is_marked_whole(message, native):
+        return isinstance(parts[-1], Mapping) and cast("Mapping[str, Any]", parts[-1]).get("type") not in THINKING
+    return native or bool(message.get("content"))
+
+
+def _is_marked_whole(message: Mapping[str, Any], native: bool) -> bool:
+    return native and message.get("role") == "tool"
+
+
+def _marked(message: Mapping[str, Any], mark: dict[str, str], native: bool) -> dict[str, Any]:
+    content = message.get("content")
+    if _is_marked_whole(message, native) or not content:
+        return {**message, _KEY: dict(mark)}
+    if isinstance(content, str):
+        return {**message, "content": [{"type": "text", "text": content, _KEY: dict(mark)}]}
+    *others, last = _parts(message)
+    if not isinstance(last, Mapping):
+        return {**message}
+    return {**message, "content": [*others, {**cast("Mapping[str, Any]", last), _KEY: dict(mark)}]}
+
+
+def should_cache(model: str, provider: str) -> bool:
+    """Return whether breakpoints have an effect: a Claude model, and a provider that passes them on.
+
+    Args:
+        model: The model's name, with or without a vendor's prefix.
+        provider: ``"anthropic"``, ``"openrouter"`` or ``"nous"``; others do not pass them on.
+
+    >>> should_cache("anthropic/claude-sonnet-4.5", "openrouter"), should_cache("gpt-5", "openrouter")
+    (True, False)
+    """
+    return "claude" in model.lower() and provider.lower() in _PROVIDERS
+
+
+def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
+    """Return how many of a request's first messages equal those of the earlier request, which a provider may have cached.
+
+    Breakpoints do not count as a difference; anything else does, in any wire format. Cost: O(the equal messages).
+
+    Args:
+        previous: The messages of the earlier request.
+        current: The messages of this one.
+
+    >>> cached_prefix([{"role": "user", "content": "a"}], [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+    1
+    """
+    same = 0
+    for place, (before, now) in enumerate(zip(previous, current, strict=False)):
+        if before is not now and _plain(before, place) != _plain(now, place):
+            break
+        same += 1
+    return same
+
+
+def _plain(message: object, place: int) -> Any:
+    """Return the message without breakpoints, its content in the form it had without one."""
+    bare: Any = _unmarked(message, place)
+    parts = _parts(bare)
+    if bare is message or len(parts) != 1 or not isinstance(parts[0], Mapping):
+        return bare
+    part = cast("Mapping[str, Any]", parts[0])
+    return {**bare, "content": part["text"]} if {*part} == {"type", "text"} else bare

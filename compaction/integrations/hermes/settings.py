@@ -1,0 +1,153 @@
+"""The engine's settings in a host's ``config.yaml``, with their newer and older keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+
+import attrs
+
+from ...checks import count, share
+from ...errors import ConfigurationError
+from .prompt_caching import CacheTTL
+
+__all__ = ["EngineSettings", "SummaryProvider"]
+
+_T = TypeVar("_T")
+
+SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
+"""The server of a summary model without a base URL."""
+
+_FIVE_MINUTES: Final[CacheTTL] = "5m"
+_AUTO: Final[SummaryProvider] = "auto"
+
+_WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _target_ratio(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if not 0.10 <= value <= 0.80:
+        raise ConfigurationError(f"EngineSettings: 'target_ratio' must be a share from 0.10 to 0.80 (got {value!r})")
+
+
+def _provider(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value not in get_args(SummaryProvider):
+        known = ", ".join(get_args(SummaryProvider))
+        raise ConfigurationError(
+            f"EngineSettings: 'summary_provider' must be one of {known} (got {value!r}); for any other provider, set base_url"
+        )
+
+
+def _ttl(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value not in ("5m", "1h"):
+        raise ConfigurationError(f"EngineSettings: 'cache_ttl' must be 5m or 1h (got {value!r})")
+
+
+@attrs.frozen(kw_only=True)
+class EngineSettings:
+    """The settings of a `CompactionEngine`.
+
+    Args:
+        enabled: Whether it compacts by itself.
+        threshold: Share of the window at which it does, above 0 and at most 1.
+        target_ratio: Share of the threshold that the latest messages may take, 0.10 to 0.80.
+        protect_first_n: Messages at the start that stay, the system message included.
+        protect_last_n: Messages at the end that stay at least.
+        summary_model: The model that writes summaries; ``None`` for a digest without a model.
+        summary_provider: The model's provider if there is no base URL: ``"openrouter"``, or the main model's server. With
+            ``"main"`` and no summary model, the main model writes summaries.
+        summary_base_url: The model's server, with OpenAI's chat completions.
+        summary_key_env: The environment variable with the server's key; by default the main model's key on its server, or
+            else the default of the ``openai`` package.
+        cache_ttl: How long a provider should keep a prompt.
+        pipeline: A pipeline file to run instead; see `compaction.config`.
+        store: A file for the messages that leave the conversation, so that nothing is lost; ``None`` for no lossless mode. A
+            pipeline with its own store uses that one.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+
+    >>> EngineSettings.from_config({"compression": {"threshold": 0.6, "summary_model": "small"}}).summary_model
+    'small'
+    """
+
+    enabled: bool = True
+    threshold: float = attrs.field(default=0.50, validator=share)
+    target_ratio: float = attrs.field(default=0.20, validator=_target_ratio)
+    protect_first_n: int = attrs.field(default=3, validator=count())
+    protect_last_n: int = attrs.field(default=20, validator=count(1))
+    summary_model: str | None = None
+    summary_provider: SummaryProvider = attrs.field(default=_AUTO, validator=_provider)
+    summary_base_url: str | None = None
+    summary_key_env: str | None = None
+    cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=_ttl)
+    pipeline: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+    store: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> EngineSettings:
+        """Read the settings from a host's configuration.
+
+        It reads ``compression`` (``enabled``, ``threshold``, ``target_ratio``, ``protect_first_n``, ``protect_last_n``),
+        ``auxiliary.compression`` (``model``, ``provider``, ``base_url``, ``key_env``), ``prompt_caching.cache_ttl`` and
+        ``context`` (``pipeline``, ``store``). If they are missing, the older keys ``compression.summary_model`` and
+        ``model.cache_ttl`` are read. All other keys are the host's.
+
+        Args:
+            config: The parsed file.
+
+        Raises:
+            ConfigurationError: If a value is of the wrong type or out of range; names its key.
+        """
+        compression = _block(config, "compression")
+        auxiliary = _block(_block(config, "auxiliary"), "compression", "auxiliary.")
+        context = _block(config, "context")
+        model = _text(auxiliary, "model", "auxiliary.compression") or _text(compression, "summary_model", "compression")
+        ttl = _text(_block(config, "prompt_caching"), "cache_ttl", "prompt_caching")
+        if ttl is None and isinstance(config.get("model"), Mapping):
+            ttl = _text(_block(config, "model"), "cache_ttl", "model")
+        base_url = _text(auxiliary, "base_url", "auxiliary.compression")
+        provider = _text(auxiliary, "provider", "auxiliary.compression")
+        pipeline, store = _text(context, "pipeline", "context"), _text(context, "store", "context")
+        given = {
+            "enabled": _value(compression, "enabled", bool, "compression"),
+            "threshold": _value(compression, "threshold", float, "compression"),
+            "target_ratio": _value(compression, "target_ratio", float, "compression"),
+            "protect_first_n": _value(compression, "protect_first_n", int, "compression"),
+            "protect_last_n": _value(compression, "protect_last_n", int, "compression"),
+            "summary_model": model,
+            "summary_provider": provider if base_url is None else None,
+            "summary_base_url": base_url,
+            "summary_key_env": _text(auxiliary, "key_env", "auxiliary.compression"),
+            "cache_ttl": ttl,
+            "pipeline": None if pipeline is None else Path(pipeline).expanduser(),
+            "store": None if store is None else Path(store).expanduser(),
+        }
+        try:
+            return cls(**cast("dict[str, Any]", {key: value for key, value in given.items() if value is not None}))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"config.yaml: {error}") from error
+
+
+def _block(config: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:
+    block: Any = config.get(name)
+    if block is None:
+        return {}
+    if not isinstance(block, Mapping):
+        raise ConfigurationError(f"config.yaml: {above}{name} must be a block of keys (got {block!r})")
+    return cast("Mapping[str, Any]", block)
+
+
+def _text(block: Mapping[str, Any], name: str, where: str) -> str | None:
+    """Return a text; ``None`` if it is missing or empty."""
+    return _value(block, name, str, where) or None
+
+
+def _value(block: Mapping[str, Any], name: str, kind: type[_T], where: str) -> _T | None:
+    value: Any = block.get(name)
+    if value is None:
+        return None
+    allowed = (int, float) if kind is float else (kind,)
+    if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+        raise ConfigurationError(f"config.yaml: {where}.{name} must be {_WORDS[kind]} (got {value!r})")
+    return cast("_T", value)

@@ -1,0 +1,204 @@
+"""A summarization node for LangGraph graphs, for any state, used as a node or as ``pre_model_hook``.
+
+It either projects: the messages stay unchanged, the view for the model goes under another key, and the edits are in the state,
+so that nothing is summarized twice and another process resumes with the same view. Or it rewrites the messages, so that later
+checkpoints hold only what is left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from ...errors import ConfigurationError
+from ...index import GroupKind, read_mark
+from ...result import CompactionResult
+from ...strategies import StrategyLike
+from ..conversation import FrameworkConversation
+from ..langchain import SavedConversations, langchain, rewritten
+from ..options import IntegrationOptions
+from ..requirements import LANGGRAPH
+
+if TYPE_CHECKING:
+
+    class _Runnable:
+        pass
+
+else:
+    try:
+        from langchain_core.runnables import Runnable as _Runnable
+    except ImportError:
+        _Runnable = object  # the module can be imported without the framework; creating a node raises
+
+__all__ = ["StateKeys", "SummarizationNode"]
+
+_logger: Final = logging.getLogger("compaction.langgraph")
+
+
+@attrs.frozen(kw_only=True)
+class StateKeys:
+    """The keys of a graph's state that the node uses. A dot leads into a dictionary: ``"context.messages"``.
+
+    Args:
+        messages: The conversation.
+        view: The messages for the model; ``None`` to rewrite the conversation instead, which needs a reducer that handles
+            ``RemoveMessage``, such as ``add_messages``.
+        state: The saved edits; ``None`` if the state has no place for them: then they last as long as the process.
+        summary: The text of the running summary; ``None`` to leave it out.
+
+    Raises:
+        ConfigurationError: If two of them are the same key.
+
+    >>> StateKeys.chat_state().view
+    'context.messages'
+    """
+
+    messages: str = "messages"
+    view: str | None = "llm_input_messages"
+    state: str | None = "compaction"
+    summary: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        used = [key for key in (self.messages, self.view, self.state, self.summary) if key is not None]
+        if len(set(used)) < len(used):
+            raise ConfigurationError(f"StateKeys: {used} names a key twice; to rewrite the messages, pass view=None")
+
+    @classmethod
+    def chat_state(cls) -> StateKeys:
+        """Return the keys of a ``ChatState`` with ``messages``, ``summary`` and a ``context`` dictionary for the view."""
+        return cls(view="context.messages", state="context.compaction", summary="summary")
+
+    @classmethod
+    def rewriting(cls) -> StateKeys:
+        """Return the keys for rewriting a ``MessagesState``."""
+        return cls(view=None, state=None)
+
+
+class SummarizationNode(_Runnable):
+    """A node that compacts a graph's messages, for ``graph.add_node`` or ``pre_model_hook=``.
+
+    Use it as ``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``. It works invoked and
+    awaited. It logs ``conversation_summarized`` and ``context_compressed`` after a change, and ``summarization_failed`` for
+    each failure, to ``compaction.langgraph``. Holds state: the conversations used last.
+
+    Args:
+        strategy: The strategy; its trigger decides when it runs. `compaction.presets.langgraph_summary` is the usual one.
+        keys: The keys of the state.
+        name: The node's name in traces.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If LangGraph is missing or too old, or an option is out of range.
+    """
+
+    def __init__(
+        self, strategy: StrategyLike, *, keys: StateKeys | None = None, name: str = "summarization", **options: Any
+    ) -> None:
+        LANGGRAPH.check()
+        self.name = name
+        self.keys = StateKeys() if keys is None else keys
+        self.options = IntegrationOptions(strategy=strategy, **options)
+        self._conversations = SavedConversations(self.options, langchain)
+
+    def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Return the update for this state; for strategies that await nothing."""
+        messages, saved = self._given(input)
+        conversation = self._conversations.get(messages, saved)
+        view = conversation.view_sync(messages)
+        return self._update(input, messages, view, conversation)
+
+    async def ainvoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Return the update for this state."""
+        messages, saved = self._given(input)
+        conversation = self._conversations.get(messages, saved)
+        view = await conversation.view(messages)
+        return self._update(input, messages, view, conversation)
+
+    async def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """`ainvoke`, for a graph of your own that calls nodes as functions."""
+        return await self.ainvoke(state)
+
+    def _given(self, state: Mapping[str, Any]) -> tuple[list[Any], object]:
+        messages = _at(state, self.keys.messages)
+        if messages is None:
+            raise ConfigurationError(
+                f"SummarizationNode: the state has no {self.keys.messages!r}; name the key with keys=StateKeys(messages=...)"
+            )
+        return list(messages), None if self.keys.state is None else _at(state, self.keys.state)
+
+    def _update(
+        self, state: Mapping[str, Any], messages: list[Any], view: list[Any], conversation: FrameworkConversation
+    ) -> dict[str, Any]:
+        keys, saved = self.keys, None if self.keys.state is None else _at(state, self.keys.state)
+        _log(conversation)
+        if keys.view is None:
+            self._conversations.state(view, conversation, None)
+            update = {} if view == messages else {keys.messages: rewritten(view)}
+            return _with_summary(update, state, keys, conversation) if update else {}
+        made = self._conversations.state(messages, conversation, saved)
+        update = _put({}, state, keys.view, view)
+        if made is not None and keys.state is not None:
+            update = _put(update, state, keys.state, made)
+        return _with_summary(update, state, keys, conversation)
+
+
+def _with_summary(
+    update: dict[str, Any], state: Mapping[str, Any], keys: StateKeys, conversation: FrameworkConversation
+) -> dict[str, Any]:
+    return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(conversation))
+
+
+def _summary_text(conversation: FrameworkConversation) -> str:
+    """Return the text of the summaries in the view; empty if there is none."""
+    groups = [
+        group for group in conversation.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed
+    ]
+    marks = [read_mark(message) for group in groups for message in group.messages[:1]]
+    return "\n\n".join(mark.body for mark in marks if mark is not None)
+
+
+def _at(state: Mapping[str, Any], key: str) -> Any:
+    value: Any = state
+    for name in key.split("."):
+        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(update: dict[str, Any], state: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return the update with a value under a key; a dictionary on the path keeps the state's other values."""
+    first, _, rest = key.partition(".")
+    if not rest:
+        return {**update, first: value}
+    inner = update.get(first, state.get(first))
+    return {**update, first: _put(dict(inner or {}), inner or {}, rest, value)}
+
+
+def _log(conversation: FrameworkConversation) -> None:
+    """Log the last run under the event names that the graph's users know."""
+    result = conversation.last
+    if result is None:
+        return
+    for failed in result.failures:
+        _logger.warning("summarization_failed", extra={"error": str(failed.error), "error_type": type(failed.error).__name__})
+    if not result.edits:
+        return
+    summary = _summary_text(conversation)
+    if summary:
+        _logger.info("conversation_summarized", extra={"input_messages": _gone(result), "summary_length": len(summary)})
+    tokens = (result.before.tokens, result.after.tokens)
+    _logger.info(
+        "context_compressed",
+        extra={
+            "original_tokens": tokens[0],
+            "compressed_tokens": tokens[1],
+            "compression_ratio": f"{(1 - tokens[1] / max(1, tokens[0])) * 100:.1f}%",
+        },
+    )
+
+
+def _gone(result: CompactionResult) -> int:
+    """Return the number of messages that the summary replaced."""
+    return result.before.messages - result.after.messages + 1

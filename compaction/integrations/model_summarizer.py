@@ -1,0 +1,111 @@
+"""Summaries by a framework's own chat model: the prompts and checks of `OpenAISummarizer`, sent by the framework's client.
+
+Secrets are removed, a conversation longer than the window is read in parts, and an answer must be able to stand for the
+conversation. The framework's client makes its own retries; only a rejected answer is asked for again here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeAlias
+
+import attrs
+
+from ..checks import above, count
+from ..summarizers import SummaryRequest
+from ..summarizers import redact as redact_secrets
+from ..summarizers.model import (
+    ChunkedSummarization,
+    ModelCall,
+    ModelFault,
+    ModelReply,
+    RetryPolicy,
+    SummaryAttempts,
+    is_too_long,
+)
+
+__all__ = ["SendCall", "SendCallSync", "SummaryOptions"]
+
+SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
+"""A function that sends one call and awaits its reply."""
+
+SendCallSync: TypeAlias = Callable[[ModelCall], ModelReply]
+"""A function that sends one call and returns its reply."""
+
+
+@attrs.frozen(kw_only=True)
+class SummaryOptions:
+    """The options of a summary by a framework's model, the same for every framework.
+
+    Args:
+        window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
+        headroom: Tokens a reply may have, as a multiple of the summary's budget, > 0.
+        max_parts: The largest number of parts to read a conversation in, >= 1.
+        redact: Removes the secrets from a text.
+    """
+
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    headroom: float = attrs.field(default=1.5, validator=above(0))
+    max_parts: int = attrs.field(default=100, validator=count(1))
+    redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
+
+    async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
+        """Await the summary.
+
+        Raises:
+            SummaryFailed: If the model wrote no usable summary.
+        """
+        with contextlib.closing(self._calls(request, model)) as calls:
+            try:
+                call = next(calls)
+                while True:
+                    call = calls.send(await _answer(ask, call))
+            except StopIteration as done:
+                return str(done.value)
+
+    def summary_sync(self, request: SummaryRequest, model: str, ask: SendCallSync) -> str:
+        """Return the summary; errors as for `summary`."""
+        with contextlib.closing(self._calls(request, model)) as calls:
+            try:
+                call = next(calls)
+                while True:
+                    call = calls.send(_answer_sync(ask, call))
+            except StopIteration as done:
+                return str(done.value)
+
+    def _calls(self, request: SummaryRequest, model: str) -> Generator[ModelCall, ModelReply | ModelFault, str]:
+        """Return the generator of calls; waits are skipped, because the framework's client makes its own."""
+        chunked = ChunkedSummarization(
+            window=self.window, headroom=self.headroom, max_parts=self.max_parts, rules_role="system", redact=self.redact
+        )
+        retries = RetryPolicy(times=0, backoff_seconds=1.0, max_wait_seconds=1.0)
+        steps = chunked.summarize(request, SummaryAttempts(models=[model], retries=retries, least_read=0.0))
+        with contextlib.closing(steps):
+            answer: ModelReply | ModelFault | None = None
+            while True:
+                try:
+                    step = steps.send(answer)
+                except StopIteration as done:
+                    return str(done.value)
+                answer = (yield step) if isinstance(step, ModelCall) else None
+
+
+async def _answer(ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
+    try:
+        return await ask(call)
+    except Exception as error:
+        return _fault(error)
+
+
+def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
+    try:
+        return ask(call)
+    except Exception as error:
+        return _fault(error)
+
+
+def _fault(error: Exception) -> ModelFault:
+    """Return the failure that an exception of a framework's client stands for."""
+    says = " ".join(redact_secrets(str(error)[:1_200]).split())[:300] or type(error).__name__
+    return ModelFault(kind="too_long" if is_too_long(0, says) else "final", says=f"could not be called ({says})", cause=error)

@@ -1,0 +1,210 @@
+"""OpenAI Agents SDK: a session that returns a compacted history, and a filter for the model's input inside a run.
+
+    session = CompactingSession(SQLiteSession("user-1", "chats.db"), strategy, store=SessionStore("compaction.db"))
+    await Runner.run(agent, "hello", session=session, run_config=RunConfig(call_model_input_filter=session.filter))
+
+The session shortens what a run starts with, its filter what a long tool loop adds. What is stored stays whole. A run without a
+session uses `compaction_filter`.
+
+A conversation that a service keeps is not compacted. A session of such items is refused. A filter does not learn who keeps the
+items, but it sees results without their calls: the calls are with the service, which would miss what is removed here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ...errors import ConfigurationError
+from ...formats import fields_of, openai_responses
+from ...formats.openai_responses import call_of, result_of
+from ...stores import SessionStore
+from ...strategies import StrategyLike
+from ..conversation import FrameworkConversation, RecentConversations
+from ..options import IntegrationOptions
+from ..requirements import OPENAI_AGENTS, import_framework
+
+if TYPE_CHECKING:
+
+    class _SessionABC:
+        pass
+
+else:
+    try:
+        from agents.memory import SessionABC as _SessionABC
+    except ImportError:
+        _SessionABC = object  # the module can be imported without the framework; creating a session raises
+
+__all__ = ["CompactingSession", "CompactionFilter", "compaction_filter"]
+
+_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
+
+
+class CompactingSession(_SessionABC):
+    """A session around another one: items are stored there unchanged, and read through a strategy.
+
+    Holds state: the conversation. With a store, another process resumes with the same view. ``skipped`` is the reason why the
+    last call of the filter changed nothing on purpose; ``None`` if there was none.
+
+    Args:
+        underlying: Any session of the framework that keeps its items itself, not in a service.
+        strategy: The strategy; its trigger decides when it runs.
+        store: Where to save the edits, if anywhere; under the session's id.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, an option is out of range, or a service keeps or compacts
+            the items of the session.
+    """
+
+    def __init__(self, underlying: Any, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+        OPENAI_AGENTS.check()
+        _refuse_services(underlying)
+        self.session_id: str = underlying.session_id
+        self.session_settings: Any = getattr(underlying, "session_settings", None)
+        self.underlying = underlying
+        self._store = store
+        self._options = IntegrationOptions(strategy=strategy, **options)
+        saved = None if store is None else store.load(self.session_id)
+        self.conversation = FrameworkConversation(self._options, openai_responses, saved)
+        self.skipped: str | None = None
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the compacted history for the start of a run; with a limit, the latest items as they are stored."""
+        items = await self.underlying.get_items(limit)
+        if limit is not None or not items:
+            return list(items)
+        view = await self.conversation.view(items)
+        self._save()
+        return view
+
+    async def filter(self, data: Any) -> Any:
+        """Return the model's input inside a run, for ``RunConfig(call_model_input_filter=session.filter)``."""
+        self.skipped = _skips(data.model_data.input)
+        if self.skipped is not None:
+            return data.model_data
+        filtered = await _filtered(self.conversation, data)
+        self._save()
+        return filtered
+
+    def _save(self) -> None:
+        if self._store is not None and self.conversation.unsaved:
+            self._store.save(self.session_id, self.conversation.to_dict())
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Store new items."""
+        await self.underlying.add_items(items)
+
+    async def pop_item(self) -> Any:
+        """Remove and return the newest stored item; edits of it are undone when the history is read again."""
+        return await self.underlying.pop_item()
+
+    async def clear_session(self) -> None:
+        """Delete the items and the edits."""
+        await self.underlying.clear_session()
+        self.conversation = FrameworkConversation(self._options, openai_responses)
+        if self._store is not None:
+            self._store.delete(self.session_id)
+
+
+@attrs.define(eq=False)
+class CompactionFilter:
+    """The filter that `compaction_filter` returns. Holds state: the conversations used last.
+
+    Args:
+        recent: The conversations.
+        skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
+    """
+
+    recent: RecentConversations
+    skipped: str | None = None
+
+    async def __call__(self, data: Any) -> Any:
+        """Return the model's input for a call."""
+        self.skipped = _skips(data.model_data.input)
+        if self.skipped is not None:
+            return data.model_data
+        return await _filtered(self.recent.of(list(data.model_data.input)), data)
+
+
+def compaction_filter(strategy: StrategyLike, **options: Any) -> CompactionFilter:
+    """Return a filter that compacts the model's input before each call, for ``RunConfig(call_model_input_filter=...)``.
+
+    Instructions and tools count. Edits stay in force while the process lives. A call whose history a service keeps
+    (``previous_response_id``, ``conversation_id``) brings only new items: if these are results, they are not compacted, and
+    ``skipped`` holds the reason. The first call of such a run cannot be distinguished from one of a local conversation.
+
+    Args:
+        strategy: The strategy; its trigger decides when it runs.
+        options: As for `IntegrationOptions`.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
+    """
+    OPENAI_AGENTS.check()
+    return CompactionFilter(RecentConversations(IntegrationOptions(strategy=strategy, **options), openai_responses))
+
+
+def _refuse_services(session: Any) -> None:
+    """Check that a session keeps its items itself.
+
+    Raises:
+        ConfigurationError: If a service keeps or compacts them.
+    """
+    kept = import_framework("agents.memory").OpenAIConversationsSession
+    for each in _layers(session):
+        name = type(each).__name__
+        if isinstance(each, kept):
+            raise ConfigurationError(
+                f"CompactingSession: a service keeps the items of {name}, so removing them here has no effect; pass a session"
+                " that keeps its items itself, such as SQLiteSession"
+            )
+        if callable(getattr(each, "run_compaction", None)):
+            raise ConfigurationError(
+                f"CompactingSession: {name} lets a service compact its items, which the framework would not see; pass its"
+                " underlying session, or use it alone"
+            )
+
+
+def _layers(session: Any) -> Iterator[Any]:
+    """Yield a session and the sessions it wraps."""
+    while session is not None:
+        yield session
+        session = getattr(session, "underlying_session", None)
+
+
+def _skips(items: Sequence[Any]) -> str | None:
+    """Return why these items must not be compacted, or ``None``: they answer calls that are not among them. O(items)."""
+    calls: set[str] = set()
+    for item in items:
+        fields = fields_of(item) or {}
+        if call := call_of(fields):
+            calls.add(call)
+        elif (result := result_of(fields)) and result not in calls:
+            return _SERVICE
+    return None
+
+
+async def _filtered(conversation: FrameworkConversation, data: Any) -> Any:
+    """Return the model's input with the compacted items; instructions and tools count."""
+    instructions = data.model_data.instructions
+    overhead = conversation.index.counter.count_text(f"{instructions or ''}{_tools_text(data.agent)}")
+    view = await conversation.view(data.model_data.input, overhead_tokens=overhead)
+    return import_framework("agents.run_config").ModelInputData(input=view, instructions=instructions)
+
+
+def _tools_text(agent: Any) -> str:
+    """Return the agent's function tools as they are sent."""
+    tools: Sequence[Any] = getattr(agent, "tools", None) or ()
+    schemas = [
+        {
+            "name": getattr(tool, "name", ""),
+            "description": getattr(tool, "description", ""),
+            "parameters": getattr(tool, "params_json_schema", {}),
+        }
+        for tool in tools
+    ]
+    return json.dumps(schemas, default=str) if schemas else ""

@@ -1,0 +1,80 @@
+"""The options that every framework integration takes: the strategy, the counter, the window, and what happens on failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from ..checks import count
+from ..formats import MessageFormat
+from ..messages import Message
+from ..result import CompactionResult, Observer
+from ..session import CompactionSession
+from ..strategies import Strategy, StrategyLike, as_strategy
+from ..tokens import TokenCounter
+
+__all__ = ["IntegrationOptions", "OnStrategyFailure"]
+
+OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
+"""What happens to the agent's run when a strategy raises: it continues with the last good view, or it fails."""
+
+
+@attrs.frozen(kw_only=True)
+class IntegrationOptions:
+    """The options that every integration takes besides its own arguments.
+
+    Args:
+        strategy: The strategy; its trigger decides when it runs.
+        counter: A token counter or the name of one.
+        window: Tokens of the model's context window, for `context_exceeds`.
+        overhead_tokens: Tokens of every request that the framework does not show to the integration, >= 0.
+        pin: A predicate of messages; the groups of those it accepts are kept unchanged.
+        clock: Returns seconds, for `idle_for` and for pauses after failures; ``None`` for no clock.
+        on_failure: ``"uncompacted"``: if the strategy raises, the run continues with the last good view and the result reports
+            it; ``"raise"``: the run fails.
+        on_result: Called with the result of each run of the strategy, whether anything changed or not.
+        on_step: Called with each step that fired.
+
+    >>> from compaction import presets
+    >>> IntegrationOptions(strategy=presets.context_window(32_000)).on_failure
+    'uncompacted'
+    """
+
+    strategy: Strategy = attrs.field(converter=as_strategy)
+    counter: TokenCounter | str = "auto"
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    overhead_tokens: int = attrs.field(default=0, validator=count())
+    pin: Callable[[Message], bool] | None = None
+    clock: Callable[[], float] | None = None
+    on_failure: OnStrategyFailure = attrs.field(default="uncompacted", validator=attrs.validators.in_(("uncompacted", "raise")))
+    on_result: Callable[[CompactionResult], object] | None = None
+    on_step: Observer | None = None
+
+    def session(self, format: MessageFormat, saved: Mapping[str, Any] | None = None) -> CompactionSession:
+        """Return a session with these options.
+
+        Args:
+            format: The framework's message format.
+            saved: What the session's ``to_dict`` returned earlier, if anything.
+
+        Raises:
+            StateError: If ``saved`` is of another version or corrupt.
+        """
+        options: dict[str, Any] = {
+            "counter": self.counter,
+            "format": format,
+            "window": self.window,
+            "overhead_tokens": self.overhead_tokens,
+            "pin": self.pin,
+            "clock": self.clock,
+            "on_step": self.on_step,
+        }
+        if saved is None:
+            return CompactionSession(self.strategy, **options)
+        return CompactionSession.from_dict(saved, self.strategy, **options)
+
+    def with_strategy(self, strategy: StrategyLike) -> IntegrationOptions:
+        """Return the same options with another strategy."""
+        return attrs.evolve(self, strategy=strategy)

@@ -1,0 +1,75 @@
+"""The framework releases that the integrations need, and the check that one is installed."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module, metadata
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ConfigurationError
+
+__all__ = [
+    "AGENT_FRAMEWORK",
+    "LANGCHAIN",
+    "LANGCHAIN_CORE",
+    "LANGGRAPH",
+    "OPENAI_AGENTS",
+    "PYDANTIC_AI",
+    "Requirement",
+    "import_framework",
+]
+
+
+@attrs.frozen
+class Requirement:
+    """A framework's distribution and the oldest release that works.
+
+    Args:
+        distribution: The name it is installed under.
+        extra: The extra of this package that installs it.
+        minimum: The oldest release that the integrations are tested with.
+    """
+
+    distribution: str
+    extra: str
+    minimum: str
+
+    def check(self) -> None:
+        """Check that the framework is installed and new enough.
+
+        Raises:
+            ConfigurationError: If it is missing or too old; names the extra to install.
+
+        >>> Requirement("no-such-framework", extra="langchain", minimum="1.4").check()
+        Traceback (most recent call last):
+        ...
+        compaction.errors.ConfigurationError: no-such-framework is not installed; install compaction-toolkit[langchain], ...
+        """
+        remedy = f"install compaction-toolkit[{self.extra}], which brings {self.distribution} {self.minimum} or newer"
+        try:
+            found = metadata.version(self.distribution)
+        except metadata.PackageNotFoundError as error:
+            raise ConfigurationError(f"{self.distribution} is not installed; {remedy}") from error
+        if _release(found) < _release(self.minimum):
+            raise ConfigurationError(f"{self.distribution} {found} is too old; {remedy}")
+
+
+AGENT_FRAMEWORK: Final = Requirement("agent-framework-core", extra="agent-framework", minimum="1.23")
+LANGCHAIN: Final = Requirement("langchain", extra="langchain", minimum="1.4")
+LANGCHAIN_CORE: Final = Requirement("langchain-core", extra="langgraph", minimum="1.7")
+LANGGRAPH: Final = Requirement("langgraph", extra="langgraph", minimum="1.2")
+OPENAI_AGENTS: Final = Requirement("openai-agents", extra="openai-agents", minimum="0.24")
+PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.60")
+
+
+def import_framework(module: str) -> Any:
+    """Import a framework's module where it is used; untyped, because the framework may not be installed."""
+    return import_module(module)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers a version starts with; suffixes such as ``rc1`` and ``.dev0`` are not compared."""
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(number) for number in numbers.group().split(".")) if numbers else ()

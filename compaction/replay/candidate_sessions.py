@@ -1,0 +1,145 @@
+"""Candidate sessions: a candidate at work on one conversation, called once for every recorded model call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from ..index import COLLAPSED_BY, Edit, Replace, Rewrite, named
+from ..result import Step
+from ..session import CompactionSession
+from ..strategies import FunctionStrategy, Strategy, StrategyLike, as_strategy
+from .settings import CandidateSetting
+
+__all__ = ["CandidateAction", "CandidateSession", "FunctionSession", "StrategySession"]
+
+
+@attrs.frozen
+class CandidateAction:
+    """A change that a candidate made to the messages at one call.
+
+    Args:
+        by: The strategy's name.
+        kind: ``"drop"``, ``"summarize"``, ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other
+            replacement), ``"rewrite"`` or ``"restore"``.
+        reason: The reason the strategy gave.
+        ordinals: The recorded messages it changed, from 0.
+        texts: The texts of the messages that replace them, if any.
+        read_tokens: Tokens of the messages that a summary replaces; 0 for other kinds.
+        written_tokens: Tokens of the summary; 0 for other kinds.
+    """
+
+    by: str
+    kind: str
+    reason: str
+    ordinals: tuple[int, ...]
+    texts: tuple[str, ...] = ()
+    read_tokens: int = 0
+    written_tokens: int = 0
+
+
+class CandidateSession(Protocol):
+    """A candidate at work on one conversation."""
+
+    def view(self, messages: list[Any]) -> list[Any]:
+        """Return the request for this history, which has grown since the last call."""
+        ...
+
+    def actions(self) -> Sequence[CandidateAction]:
+        """Return the changes the last `view` made; empty if they are not known."""
+        ...
+
+    def fallback_view(self) -> list[Any] | None:
+        """Return the request to send after `view` raised; ``None`` for the last request plus the new messages."""
+        ...
+
+
+@attrs.frozen
+class FunctionSession:
+    """A plain function from a history to a request."""
+
+    function: Callable[[list[Any]], list[Any]]
+
+    def view(self, messages: list[Any]) -> list[Any]:
+        """Return the function's request."""
+        return self.function(messages)
+
+    def actions(self) -> Sequence[CandidateAction]:
+        """Return nothing: a function does not say what it changed."""
+        return ()
+
+    def fallback_view(self) -> list[Any] | None:
+        """Return ``None``: the last request plus the new messages."""
+        return None
+
+
+class StrategySession:
+    """A strategy in a `CompactionSession`. Holds state: the session, and the steps of the last view."""
+
+    def __init__(self, strategy: StrategyLike, setting: CandidateSetting) -> None:
+        self._steps: list[Step] = []
+        lifted = as_strategy(strategy)
+        self._summarizing = set(_summarizing(lifted))
+        self._session = CompactionSession(
+            lifted,
+            counter=setting.counter,
+            format=setting.format,
+            window=setting.window,
+            overhead_tokens=setting.overhead_tokens,
+            clock=setting.clock,
+            on_step=self._steps.append,
+        )
+
+    def view(self, messages: list[Any]) -> list[Any]:
+        """Return the session's view."""
+        self._steps.clear()
+        return self._session.view_sync(messages)
+
+    def actions(self) -> Sequence[CandidateAction]:
+        """Return one action for each edit the strategy made in the last view."""
+        seen: set[int] = set()
+        found: list[CandidateAction] = []
+        for step in self._steps:
+            for edit in step.edits:
+                if id(edit) not in seen:
+                    seen.add(id(edit))
+                    found.extend(self._actions_of(edit, step.strategy))
+        return found
+
+    def _actions_of(self, edit: Edit, by: str) -> list[CandidateAction]:
+        index = self._session.index
+        parts: Sequence[Edit] = getattr(edit, "edits", (edit,))
+        found: list[CandidateAction] = []
+        for part in parts:
+            ordinals = tuple(sorted({at for group in named(part) for at in index.ordinals(group)}))
+            messages = part.messages if isinstance(part, Replace | Rewrite) else ()
+            texts = tuple(["" if message is None else message.text for message in messages])
+            kind = self._kind(part, by)
+            read = written = 0
+            if isinstance(part, Replace) and kind == "summarize":
+                read = sum(index.group(group).tokens for group in part.groups)
+                written = sum(index.measure(message)[0] for message in part.messages)
+            found.append(CandidateAction(by, kind, edit.reason or part.reason, ordinals, texts, read, written))
+        return found
+
+    def _kind(self, edit: Edit, by: str) -> str:
+        if not isinstance(edit, Replace):
+            return type(edit).__name__.lower()
+        if by in self._summarizing:
+            return "summarize"
+        return "collapse" if by == COLLAPSED_BY else "replace"
+
+    def fallback_view(self) -> list[Any] | None:
+        """Return the session's messages as they are."""
+        return self._session.index.messages()
+
+
+def _summarizing(strategy: Strategy) -> Iterator[str]:
+    """Return the names of the strategies in a strategy that write summaries; a plain function may write them too."""
+    if hasattr(strategy, "summarizer") or isinstance(strategy, FunctionStrategy):
+        yield strategy.name
+    inner: Sequence[Strategy] = (*getattr(strategy, "steps", ()), *getattr(strategy, "strategies", ()))
+    for each in inner:
+        yield from _summarizing(each)

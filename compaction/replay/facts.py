@@ -1,0 +1,180 @@
+"""Facts that a recorded answer uses and could not have guessed: paths, identifiers, numbers, quotations, links and ids.
+
+They are extracted from the recorded answer alone and searched for verbatim in each request, so the search does not depend on
+how a summary is written. The digest summarizer uses a different extractor on purpose: no summary can be tuned to this one.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, cast
+
+from ..messages import MediaPart, Message, TextPart, ToolCallPart
+
+__all__ = ["NeededFactKind", "answer_facts", "flat_text", "long_words_in", "strings_in"]
+
+_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
+_EMAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+_PATH: Final = re.compile(r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}")
+_FILE: Final = re.compile(
+    r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])"
+)
+_CALLED: Final = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\b")
+_TELLING: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2,}[a-z]|^__\w+__$|\w\.\w")
+_OPTION: Final = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+_ID: Final = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b")
+_NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*(?![\w])")
+_QUOTED: Final = re.compile(
+    r"\"(\S[^\"\n]{2,78}\S)\"|(?<!\w)'(\S[^'\n]{2,78}\S)'(?!\w)|`(\S[^`\n]{2,78}\S)`|“(\S[^”\n]{2,78}\S)”"
+    r"|「([^」\n]{2,80})」|『([^』\n]{2,80})』"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{5,}")
+_LONGEST: Final = 200
+_SHORTEST_ID: Final = 4
+
+
+class NeededFactKind(enum.Enum):
+    """The kind of a fact; a fact that fits several kinds gets the first of them."""
+
+    URL = "url"
+    PATH = "path"
+    ID = "id"
+    NUMBER = "number"
+    IDENTIFIER = "identifier"
+    QUOTED = "quoted"
+
+    def __repr__(self) -> str:
+        return f"NeededFactKind.{self.name}"
+
+
+_REMOVED_WHEN_FOUND: Final = (
+    (NeededFactKind.URL, _URL),
+    (NeededFactKind.ID, _EMAIL),
+    (NeededFactKind.PATH, _PATH),
+    (NeededFactKind.PATH, _FILE),
+)
+"""The patterns whose matches are removed from a text before the next pattern."""
+
+
+def flat_text(message: Message) -> str:
+    """Return everything in a message as one line: texts, reasoning, results, and each call's name and argument strings.
+
+    Runs of white space become one blank, so that a quotation with other line breaks is still verbatim. O(characters).
+    """
+    pieces: list[str] = [message.name] if message.name else []
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            pieces += [part.name, *strings_in(part.arguments)]
+        elif not isinstance(part, MediaPart):
+            pieces.append(part.text)
+    return " ".join(" ".join(pieces).split())
+
+
+def strings_in(arguments: str) -> list[str]:
+    r"""Return the names and values in a call's arguments, as the tool gets them; the text itself if it is not JSON.
+
+    >>> strings_in('{"path": "a.py", "lines": [3, 4], "text": "one\\ntwo"}')
+    ['path', 'a.py', 'lines', '3', '4', 'text', 'one\ntwo']
+    """
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return [arguments]
+    try:
+        return list(_leaves(value))
+    except RecursionError:
+        return [arguments]
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, field in cast("dict[str, Any]", value).items():
+            yield name
+            yield from _leaves(field)
+    elif isinstance(value, list):
+        for item in cast("Sequence[Any]", value):
+            yield from _leaves(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def answer_facts(answer: Message) -> dict[str, NeededFactKind]:
+    r"""Return the facts in a recorded answer's text and in the values of its call arguments. O(characters).
+
+    >>> from compaction.formats import openai_chat
+    >>> said = {"role": "assistant", "content": "Open src/app.py, line 120: `retry_limit` of order A-17 is \"too low\"."}
+    >>> for text, kind in answer_facts(openai_chat.read(said)).items():
+    ...     print(kind.value, text)
+    path src/app.py
+    id A-17
+    number 120
+    identifier retry_limit
+    quoted too low
+    """
+    found: dict[NeededFactKind, dict[str, None]] = {kind: {} for kind in NeededFactKind}
+    for part in answer.parts:
+        if isinstance(part, TextPart):
+            _collect(part.text, found)
+        elif isinstance(part, ToolCallPart):
+            values = _values(part.arguments)
+            for value in [part.arguments] if values is None else values:
+                _collect(value, found)
+            whole = [value for value in values or () if 4 <= len(value) <= 80 and "\n" not in value and not value.isdigit()]
+            found[NeededFactKind.QUOTED].update(dict.fromkeys(whole))
+    facts: dict[str, NeededFactKind] = {}
+    for kind in NeededFactKind:
+        for text in found[kind]:
+            fact = " ".join(text.split())
+            if 1 < len(fact) <= _LONGEST:
+                facts.setdefault(fact, kind)
+    return facts
+
+
+def _values(arguments: str) -> list[str] | None:
+    """Return the values of a call's arguments without the parameter names, which the schema gives; ``None`` if not JSON."""
+    try:
+        value = json.loads(arguments)
+        if isinstance(value, dict):
+            return [leaf for field in cast("dict[str, Any]", value).values() for leaf in _leaves(field)]
+        return list(_leaves(value))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _collect(text: str, found: dict[NeededFactKind, dict[str, None]]) -> None:
+    """Add a text's facts. Parts of a link or path are not counted again as identifiers or numbers."""
+    for match in _QUOTED.finditer(text):
+        found[NeededFactKind.QUOTED][match[match.lastindex or 0].strip()] = None
+    rest = text
+    for kind, pattern in _REMOVED_WHEN_FOUND:
+        if taken := [match.rstrip(".,:;!?/") for match in pattern.findall(rest)]:
+            found[kind].update(dict.fromkeys(match for match in taken if not match.isalnum()))
+            rest = pattern.sub(" ", rest)
+    found[NeededFactKind.IDENTIFIER].update(dict.fromkeys(_OPTION.findall(rest)))
+    found[NeededFactKind.ID].update(dict.fromkeys(id for id in _ID.findall(rest) if len(id) >= _SHORTEST_ID))
+    rest = _ID.sub(" ", rest)
+    for name in _CALLED.findall(rest):
+        if len(name) >= _SHORTEST_ID and _TELLING.search(name):
+            found[NeededFactKind.IDENTIFIER][name] = None
+    for number in _NUMBER.findall(rest):
+        if sum(map(str.isdigit, number)) > 1:
+            found[NeededFactKind.NUMBER][number.lstrip("+-")] = None
+
+
+def long_words_in(text: str) -> set[str]:
+    """Return the words of five letters or more; the transcript decides which of them are rare.
+
+    >>> sorted(long_words_in("a frobnicated file_name of 7 quokkas"))
+    ['frobnicated', 'quokkas']
+    """
+    return {match[0] for match in _WORD.finditer(text) if not _joined(text, match.start(), match.end())}
+
+
+def _joined(text: str, start: int, end: int) -> bool:
+    """Return whether a word is part of a longer identifier."""
+    return (start > 0 and (text[start - 1] == "_" or text[start - 1].isdigit())) or (
+        end < len(text) and (text[end] == "_" or text[end].isdigit())
+    )

@@ -1,0 +1,118 @@
+"""A builder of recordings in OpenAI chat form, message by message, and helpers to read JSON of any shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from ..recordings import Recording, seconds_of
+
+__all__ = ["ChatBuilder", "list_items", "object_fields", "text_of"]
+
+
+def object_fields(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object's fields; an empty mapping for any other value."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def list_items(value: Any) -> Sequence[Any]:
+    """Return a JSON list's items; an empty sequence for any other value."""
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+
+
+def text_of(content: Any) -> str:
+    r"""Return the text of a content: a string, or a list of parts with a ``text``; other parts become their type in brackets.
+
+    >>> text_of([{"type": "text", "text": "See"}, {"type": "image", "source": {}}])
+    'See\n[image]'
+    """
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if not isinstance(content, list | tuple):
+        return json.dumps(content, ensure_ascii=False)
+    return "\n".join([_part_text(part) for part in list_items(content)])
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    fields = object_fields(part)
+    text = fields.get("text")
+    return text if isinstance(text, str) else f"[{fields.get('type', 'part')}]"
+
+
+class ChatBuilder:
+    """A conversation under construction. Holds state: the messages, and the time of each.
+
+    >>> chat = ChatBuilder()
+    >>> chat.say("user", "hi", time="2026-01-05T10:00:00Z")
+    >>> chat.answer(calls=[("c1", "now", {})])
+    >>> [message["role"] for message in chat.recording("7", "log.jsonl").messages]
+    ['user', 'assistant']
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[dict[str, Any]] = []
+        self._times: list[float | None] = []
+        self._notes: dict[str, int] = {}
+
+    def say(self, role: str, text: str, *, time: Any = None) -> None:
+        """Add a message of any role."""
+        self._add({"role": role, "content": text}, time)
+
+    def result(self, call_id: str, text: str, *, time: Any = None) -> None:
+        """Add a tool result."""
+        self._add({"role": "tool", "tool_call_id": call_id, "content": text}, time)
+
+    def answer(
+        self,
+        text: str = "",
+        *,
+        calls: Iterable[tuple[str, str, Any]] = (),
+        reasoning: str = "",
+        time: Any = None,
+        more: bool = False,
+    ) -> None:
+        """Add an answer of the model.
+
+        Args:
+            text: Its text.
+            calls: The id, tool and arguments of each call, the arguments as a JSON value or text.
+            reasoning: Its visible reasoning.
+            time: Its time.
+            more: Whether this is another piece of the last answer, as some logs write answers in pieces.
+        """
+        if not (more and self._messages and self._messages[-1]["role"] == "assistant"):
+            self._add({"role": "assistant", "content": None}, time)
+        message = self._messages[-1]
+        for name, words in (("content", text), ("reasoning_content", reasoning)):
+            if words:
+                message[name] = f"{message[name]}\n{words}" if message.get(name) else words
+        if new := [_call(*call) for call in calls]:
+            message.setdefault("tool_calls", []).extend(new)
+        if message["content"] is None and "tool_calls" not in message:
+            message["content"] = ""
+
+    def _add(self, message: dict[str, Any], time: Any) -> None:
+        self._messages.append(message)
+        self._times.append(seconds_of(time))
+
+    def note(self, text: str) -> None:
+        """Note a problem of the log."""
+        self._notes[text] = self._notes.get(text, 0) + 1
+
+    def recording(self, id: str, where: str) -> Recording:
+        """Return the conversation so far."""
+        for message in self._messages:
+            if message.get("tool_calls") and message["content"] == "":
+                message["content"] = None
+        notes = tuple([f"{text}, {count} times" for text, count in self._notes.items()])
+        return Recording(id=id, messages=self._messages, times=self._times, where=where, notes=notes)
+
+
+def _call(id: str, name: str, arguments: Any) -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": text}}

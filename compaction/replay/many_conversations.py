@@ -1,0 +1,246 @@
+"""Replay of many conversations under many candidates, in one process or several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import attrs
+
+from ..errors import ConfigurationError, InputError, UnknownFormat
+from ..formats import MessageFormat, resolve
+from ..strategies import StrategyLike
+from ..tokens import TokenCounter
+from ..tokens import counter as resolve_counter
+from .candidate_names import candidates_of
+from .candidates import Candidate
+from .one_conversation import replay_conversation
+from .prices import ModelPrices, prices_of
+from .recordings import Recording, without_unreadable
+from .replayed import ReplayedConversation
+from .result import ReplayResult
+from .settings import ReplaySetting
+from .transcript import RECENT_MESSAGES, answers_in
+
+__all__ = ["RecordingLike", "ReplayProgress", "replay"]
+
+RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
+"""A recording, a list of messages, or a mapping with ``messages`` and optionally an ``id``."""
+
+ReplayProgress: TypeAlias = Callable[[int, int], object]
+"""Called with the number of calls replayed and the number of all calls."""
+
+
+def replay(
+    conversations: Iterable[RecordingLike],
+    strategies: Iterable[str | StrategyLike | Candidate] = (),
+    *,
+    window: int,
+    model: str | ModelPrices = "gpt-5",
+    counter: TokenCounter | str = "auto",
+    format: MessageFormat | str | None = None,
+    overhead_tokens: int = 0,
+    prices: Path | None = None,
+    charge_summaries: bool = False,
+    baselines: bool = True,
+    recent: int = RECENT_MESSAGES,
+    jobs: int = 1,
+    seed: int = 0,
+    on_progress: ReplayProgress | None = None,
+) -> ReplayResult:
+    """Replay recorded conversations under strategies, without a model call.
+
+    Every assistant message is one call, whose input is the history before it. Each candidate starts a new session for each
+    conversation.
+
+    Args:
+        conversations: The recorded conversations.
+        strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates.
+        window: Tokens a request may have, > 0.
+        model: The model whose prices and cache rules apply, or these themselves.
+        counter: A token counter or the name of one.
+        format: The wire format of all messages; ``None`` to detect it for each conversation. A conversation in several
+            formats is skipped.
+        overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
+        prices: A price table of your own.
+        charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
+        baselines: Whether to add the baselines that are not in ``strategies``; ``"none"`` is always added.
+        recent: Number of messages before an answer that every policy is assumed to keep.
+        jobs: Processes, >= 1. With more than one, strategies must be picklable.
+        seed: The seed of the intervals.
+        on_progress: Called as calls are replayed.
+
+    Raises:
+        ConfigurationError: If an argument is out of range, a strategy or model is unknown, or a strategy cannot be pickled.
+
+    >>> chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    >>> result = replay([chat], window=8_000, counter="chars/4")
+    >>> result.candidates, len(result.short)
+    (('none', 'truncate', 'hysteresis'), 1)
+    """
+    setting = ReplaySetting(
+        window=window,
+        prices=prices_of(model, prices),
+        counter=resolve_counter(counter),
+        format=None if format is None else resolve(format),
+        overhead_tokens=overhead_tokens,
+        recent=recent,
+        charge_summaries=charge_summaries,
+    )
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise ConfigurationError(f"'jobs' must be an integer >= 1 (got {jobs!r})")
+    candidates = candidates_of(strategies, baselines=baselines)
+    skipped: list[str] = []
+    recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
+    progress = _ProgressCount([_calls(each) * len(candidates) for each in recordings], on_progress)
+    replayed: dict[int, ReplayedConversation] = {}
+    replay_all = _in_processes if jobs > 1 and len(recordings) > 1 else _in_this_process
+    for place, outcome in replay_all(recordings, candidates, setting, jobs, progress):
+        if isinstance(outcome, str):
+            skipped.append(_skipped(recordings[place], outcome))
+        else:
+            notes = outcome.recording.notes
+            replayed[place] = attrs.evolve(outcome, recording=attrs.evolve(recordings[place], notes=notes))
+    return ReplayResult(
+        conversations=tuple([replayed[place] for place in sorted(replayed)]),
+        candidates=tuple([candidate.name for candidate in candidates]),
+        setting=setting,
+        skipped=tuple(skipped),
+        seed=seed,
+    )
+
+
+def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:
+    """Yield the recordings, each under a unique id."""
+    seen: set[str] = set()
+    for number, conversation in enumerate(conversations, 1):
+        recording = _recording(conversation, number)
+        name, count = recording.id, 2
+        while name in seen:
+            name, count = f"{recording.id}#{count}", count + 1
+        seen.add(name)
+        yield recording if name == recording.id else attrs.evolve(recording, id=name)
+
+
+def _recording(conversation: RecordingLike, number: int) -> Recording:
+    if isinstance(conversation, Recording):
+        return conversation
+    fields: Mapping[str, Any] = conversation if isinstance(conversation, Mapping) else {"messages": conversation}
+    messages: Any = fields.get("messages")
+    if not isinstance(messages, list | tuple):
+        raise InputError(f"conversation {number} has no list of messages; pass recordings, or lists of messages")
+    return Recording(id=str(fields.get("id", number)), messages=cast("list[Any]", messages))
+
+
+def _readable(recordings: Iterable[Recording], format: MessageFormat | None, skipped: list[str]) -> Iterator[Recording]:
+    """Yield the recordings whose format is known; add the reason for each of the others to ``skipped``."""
+    for recording in recordings:
+        try:
+            yield without_unreadable(recording, format)
+        except UnknownFormat as error:
+            skipped.append(_skipped(recording, str(error)))
+
+
+def _skipped(recording: Recording, why: str) -> str:
+    return f"{recording.where or recording.id}: {why}"
+
+
+class _ProgressCount:
+    """Counts the calls of a replay and reports progress. Holds state."""
+
+    def __init__(self, calls: Sequence[int], on_progress: ReplayProgress | None) -> None:
+        self._calls = calls
+        self._total = sum(calls)
+        self._done = 0
+        self._on_progress = on_progress
+        self.add(0)
+
+    def calls_of(self, place: int) -> int:
+        return self._calls[place]
+
+    def add(self, calls: int) -> None:
+        self._done += calls
+        if self._on_progress is not None:
+            self._on_progress(min(self._done, self._total), self._total)
+
+
+def _calls(recording: Recording) -> int:
+    read = resolve(recording.format).read
+    return len(answers_in([read(message) for message in recording.messages]))
+
+
+_Outcome: TypeAlias = "ReplayedConversation | str"
+"""A replayed conversation, or why it was skipped."""
+
+
+def _in_this_process(
+    recordings: Sequence[Recording],
+    candidates: Sequence[Candidate],
+    setting: ReplaySetting,
+    jobs: int,
+    progress: _ProgressCount,
+) -> Iterator[tuple[int, _Outcome]]:
+    for place, recording in enumerate(recordings):
+        yield place, _replayed(recording, candidates, setting, progress.add)
+
+
+def _in_processes(
+    recordings: Sequence[Recording],
+    candidates: Sequence[Candidate],
+    setting: ReplaySetting,
+    jobs: int,
+    progress: _ProgressCount,
+) -> Iterator[tuple[int, _Outcome]]:
+    """Replay the longest conversations first, so that none of them is started last."""
+    _check_picklable(candidates, setting)
+    order = sorted(range(len(recordings)), key=progress.calls_of, reverse=True)
+    with ProcessPoolExecutor(min(jobs, len(recordings)), mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(_replayed_in_worker, recordings[place], candidates, setting): place for place in order}
+        try:
+            for future in as_completed(futures):
+                place = futures[future]
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    outcome = "its process died; use fewer jobs, or more memory"
+                progress.add(progress.calls_of(place))
+                yield place, outcome
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_picklable(candidates: Sequence[Candidate], setting: ReplaySetting) -> None:
+    for name, value in (*((f"strategy {each.name!r}", each) for each in candidates), ("the counter", setting.counter)):
+        try:
+            pickle.dumps(value)
+        except Exception as error:
+            raise ConfigurationError(
+                f"jobs: {name} cannot be pickled ({error}); use jobs=1, or define it at the top of a module"
+            ) from error
+
+
+def _replayed_in_worker(recording: Recording, candidates: Sequence[Candidate], setting: ReplaySetting) -> _Outcome:
+    """Replay a conversation in a worker process; its messages are not sent back, as the caller has them."""
+    outcome = _replayed(recording, candidates, setting, None)
+    if isinstance(outcome, str):
+        return outcome
+    return attrs.evolve(outcome, recording=attrs.evolve(outcome.recording, messages=(), times=()))
+
+
+def _replayed(
+    recording: Recording,
+    candidates: Sequence[Candidate],
+    setting: ReplaySetting,
+    on_run: Callable[[int], object] | None,
+) -> _Outcome:
+    try:
+        return replay_conversation(recording, candidates, setting, on_run=on_run)
+    except InputError as error:
+        return str(error)
+    except RecursionError:
+        return "a message is nested too deeply; write the inner part as a string"

@@ -1,0 +1,245 @@
+"""Replay of one conversation: call by call, the request each candidate would have sent, and its consequences."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from ..formats import resolve
+from ..tokens import MessageMeter
+from .candidate_sessions import CandidateAction, CandidateSession
+from .candidates import Candidate
+from .prompt_cache import PromptCache
+from .recordings import Recording, without_unreadable
+from .replayed import CandidateRun, ConstraintSurvival, PrefixBreak, ReplayedCall, ReplayedConversation
+from .requests import RequestChain, RequestDiff
+from .settings import CandidateSetting, ReplaySetting
+from .transcript import Needs, Transcript
+
+__all__ = ["replay_conversation"]
+
+_MOST_COMPACTIONS = 4
+
+
+def replay_conversation(
+    recording: Recording,
+    candidates: Sequence[Candidate],
+    setting: ReplaySetting,
+    *,
+    on_run: Callable[[int], object] | None = None,
+) -> ReplayedConversation:
+    """Replay one conversation under every candidate.
+
+    Args:
+        recording: The recorded conversation.
+        candidates: The candidates.
+        setting: The settings for all of them.
+        on_run: Called after each candidate with the number of calls replayed.
+
+    Raises:
+        UnknownFormat: If no format is given and none can be detected.
+    """
+    recording = without_unreadable(recording, setting.format)
+    meter = MessageMeter(setting.counter)
+    transcript = Transcript(
+        recording,
+        format=resolve(recording.format),
+        meter=meter,
+        window=setting.window,
+        overhead_tokens=setting.overhead_tokens,
+        recent=setting.recent,
+    )
+    inherited = _inherited_rules(transcript, setting, meter)
+    runs: dict[str, CandidateRun] = {}
+    for candidate in candidates:
+        runs[candidate.name] = _CandidateReplay(transcript, candidate, setting, meter, inherited).run()
+        if on_run is not None:
+            on_run(len(transcript.calls))
+    return ReplayedConversation(
+        recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript))),
+        tokens=transcript.cumulative[-1],
+        exceeds=any(need.tokens > setting.window for need in transcript.needs),
+        needs=tuple([need.without_places() for need in transcript.needs]),
+        output_tokens=tuple([sum(transcript.tokens[at] for at in answer) for answer in transcript.answers]),
+        timed=bool(recording.times) and None not in recording.times,
+        runs=runs,
+    )
+
+
+def _inherited_rules(transcript: Transcript, setting: ReplaySetting, meter: MessageMeter) -> list[Counter[str]]:
+    """Return how often the whole history breaks each rule at each call: a log may be invalid before any compaction."""
+    requests = RequestChain(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
+    found: list[Counter[str]] = []
+    for call in range(len(transcript.calls)):
+        requests.add(list(transcript.history(call)))
+        found.append(requests.broken_rules())
+    return found
+
+
+def _notes(transcript: Transcript) -> list[str]:
+    """Return the problems of a log, in words."""
+    rules = Counter(problem.rule for problem in transcript.format.validate(transcript.recording.messages))
+    rules.pop("no-messages", None)
+    notes = [f"the log itself breaks {rule}, {count} times" for rule, count in sorted(rules.items())]
+    if transcript.messages and transcript.messages[0].role == "assistant":
+        notes.append("it starts with an answer without a question; that call is not replayed")
+    if not transcript.calls:
+        notes.append("it contains no call: no assistant message has a history")
+    return notes
+
+
+class _CandidateReplay:
+    """One conversation replayed under one candidate. Holds state: the clock, the requests, the failures."""
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        candidate: Candidate,
+        setting: ReplaySetting,
+        meter: MessageMeter,
+        inherited: Sequence[Counter[str]],
+    ) -> None:
+        self._transcript = transcript
+        self._candidate = candidate
+        self._setting = setting
+        self._inherited = inherited
+        self._requests = RequestChain(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
+        self._cache = PromptCache(setting.prices)
+        self._now = 0.0
+        self._failed: Counter[str] = Counter()
+        self._first_failed: dict[str, int] = {}
+        self._last: tuple[int, list[Any]] = (0, [])
+        self._compacted_at: list[int] = []
+        self._survival: dict[int, list[int]] = {}
+
+    def run(self) -> CandidateRun:
+        start = self._attempt(0, lambda: self._candidate.start(self._candidate_setting()))
+        calls = [] if start is None else [self._call(number, start) for number in range(len(self._transcript.calls))]
+        return CandidateRun(
+            candidate=self._candidate.name,
+            calls=tuple(calls),
+            survival=tuple([ConstraintSurvival(times, *counts) for times, counts in sorted(self._survival.items())]),
+            failures=tuple(
+                [
+                    f"{error}, {times} times, first at message {self._first_failed[error]}"
+                    for error, times in self._failed.items()
+                ]
+            ),
+        )
+
+    def _candidate_setting(self) -> CandidateSetting:
+        setting = self._setting
+        return CandidateSetting(
+            window=setting.window,
+            counter=setting.counter,
+            format=self._transcript.format,
+            overhead_tokens=setting.overhead_tokens,
+            clock=lambda: self._now,
+        )
+
+    def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
+        """Return what a candidate's code returns; ``None`` if it raised, which is noted."""
+        try:
+            return call()
+        except Exception as error:  # reported in the output; the replay continues
+            words = f"{type(error).__name__}: {error}"
+            self._failed[words] += 1
+            self._first_failed.setdefault(words, ordinal)
+            return None
+
+    def _call(self, number: int, session: CandidateSession) -> ReplayedCall:
+        transcript, setting = self._transcript, self._setting
+        needs = transcript.needs[number]
+        now = self._tick(number)
+        view, actions, seconds = self._view(number, session)
+        before = self._requests.visible
+        step = self._requests.add(view)
+        self._last = needs.ordinal, view
+        shared = step.shared_tokens if setting.prices.block_tokens else step.whole_tokens
+        use = self._cache.send(step.tokens, shared_tokens=shared, now=now)
+        rules = self._requests.broken_rules() - self._inherited[number]
+        compacted = step.broken or bool(actions)
+        left, back = self._moved(before, number) if compacted else ((), ())
+        if compacted:
+            self._note_survival(needs.ordinal)
+        return ReplayedCall(
+            ordinal=needs.ordinal,
+            tokens=step.tokens,
+            messages=len(view),
+            over=step.tokens > setting.window,
+            broken_rules=tuple(sorted(rules)),
+            read=use.read,
+            written=use.written,
+            fresh=use.fresh,
+            expired=use.expired,
+            broken=PrefixBreak(step.lost_tokens, step.shared_messages, _cause(actions, step)) if step.broken else None,
+            compacted=compacted,
+            seconds=seconds,
+            summary_read=sum(action.read_tokens for action in actions),
+            summary_written=sum(action.written_tokens for action in actions),
+            actions=tuple(actions),
+            left=left,
+            back=back,
+            **self._missing(needs),
+        )
+
+    def _tick(self, number: int) -> float | None:
+        """Set the clock to the time of the call's last message if it was recorded, else one second later."""
+        times = self._transcript.recording.times
+        time_of_call = times[self._transcript.calls[number] - 1] if times else None
+        self._now = self._now + 1.0 if time_of_call is None else max(self._now, time_of_call)
+        return time_of_call
+
+    def _view(self, number: int, session: CandidateSession) -> tuple[list[Any], Sequence[CandidateAction], float]:
+        """Return the request, the actions behind it, and the CPU seconds it took."""
+        history = list(self._transcript.history(number))
+        ordinal = len(history)
+        start = time.thread_time()
+        view = self._attempt(ordinal, lambda: list(session.view(history)))
+        seconds = time.thread_time() - start
+        if view is None:
+            view = self._attempt(ordinal, session.fallback_view)
+            known, last = self._last
+            return (last + history[known:] if view is None else view), (), seconds
+        return view, self._attempt(ordinal, session.actions) or (), seconds
+
+    def _missing(self, needs: Needs) -> dict[str, Any]:
+        """Return what the recorded answer needs and the request does not contain."""
+        contains, contains_span = self._requests.contains, self._requests.contains_span
+        return {
+            "missing_facts": tuple([at for at, fact in enumerate(needs.facts) if not contains(fact.text, fact.places)]),
+            "missing_words": sum(not contains(word, places) for word, places in needs.words),
+            "missing_spans": sum(not contains_span(span, places) for span, places in needs.spans),
+        }
+
+    def _moved(self, before: set[int], number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the recorded messages that left the request at a call, and those that came back."""
+        calls = self._transcript.calls
+        seen = calls[number - 1] if number else 0
+        now = self._requests.visible
+        left = [at for at in (*before, *range(seen, calls[number])) if at not in now]
+        return tuple(sorted(left)), tuple(sorted(at for at in now if at < seen and at not in before))
+
+    def _note_survival(self, ordinal: int) -> None:
+        """Count the user's instructions that are still in the request after a compaction."""
+        self._compacted_at.append(ordinal)
+        for constraint in self._transcript.constraints:
+            if constraint.ordinal >= ordinal:
+                break
+            times = len(self._compacted_at) - bisect_right(self._compacted_at, constraint.ordinal)
+            counts = self._survival.setdefault(min(times, _MOST_COMPACTIONS), [0, 0])
+            counts[0] += 1
+            counts[1] += self._requests.quotes(constraint.text, constraint.ordinal)
+
+
+def _cause(actions: Sequence[CandidateAction], step: RequestDiff) -> str:
+    """Return the cause of a broken prefix: the action that concerns the earliest message."""
+    if not actions:
+        return "the request was rebuilt"
+    first = min(actions, key=lambda action: action.ordinals[:1] or (step.shared_messages,))
+    return f"{first.by}: {first.reason or first.kind}"

@@ -1,0 +1,228 @@
+"""The requests a candidate would send, one after the other: their sizes, differences, contents and broken rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import attrs
+
+from ..errors import InvalidMessage
+from ..messages import Message
+from ..tokens import MessageMeter
+from .facts import flat_text
+from .text_search import occurs_in, search_keys
+from .transcript import Places, Transcript
+
+__all__ = ["InsertedMessage", "RequestChain", "RequestDiff"]
+
+_LOCAL_RULES: Final = "openai-chat"
+"""The format whose rules never look back past a message that is not a result, so that earlier messages are checked once."""
+
+
+@attrs.frozen
+class InsertedMessage:
+    """A message of a request that was not recorded, such as a summary or a shortened result.
+
+    Args:
+        text: Its text, on one line.
+        keys: The search keys of the text.
+        spans: Its verbatim spans that occur in recorded answers.
+        tokens: Its tokens.
+    """
+
+    text: str
+    keys: frozenset[str]
+    spans: frozenset[str]
+    tokens: int
+
+
+@attrs.frozen
+class RequestDiff:
+    """The difference between a request and the previous one.
+
+    Args:
+        tokens: Tokens of the request, including the overhead.
+        shared_messages: Number of messages at its start that are equal to those of the previous request.
+        whole_tokens: Tokens of these messages, including the overhead.
+        shared_tokens: The same, plus the tokens that the first different message shares from its start.
+        broken: Whether it differs from the previous request before that one's end, instead of continuing it.
+        lost_tokens: Tokens of the previous request after the first difference; 0 if it is continued.
+    """
+
+    tokens: int
+    shared_messages: int
+    whole_tokens: int
+    shared_tokens: int
+    broken: bool
+    lost_tokens: int
+
+
+class RequestChain:
+    """The requests of one conversation under one candidate. Holds state: the last request.
+
+    A request that continues the last one costs O(new messages) and one comparison of object identities; any other request
+    costs O(its messages).
+
+    Args:
+        transcript: The recorded conversation.
+        meter: Counts the tokens of messages that were not recorded.
+        overhead_tokens: Tokens of every request outside the messages.
+    """
+
+    def __init__(self, transcript: Transcript, *, meter: MessageMeter, overhead_tokens: int = 0) -> None:
+        self._transcript = transcript
+        self._format = transcript.format
+        self._meter = meter
+        self._overhead = overhead_tokens
+        self._raws: list[Any] = []
+        self._cumulative = [overhead_tokens]
+        self._visible: set[int] = set()
+        self._inserted: list[InsertedMessage] = []
+        self._inserted_spans: frozenset[str] = frozenset()
+        self._known: dict[tuple[str, str], InsertedMessage] = {}
+        self._checked = 0
+        self._checked_rules: Counter[str] = Counter()
+
+    @property
+    def visible(self) -> set[int]:
+        """The ordinals of the recorded messages that the last request contains unchanged; do not modify it."""
+        return self._visible
+
+    # ---------------------------------------------------------------- adding requests
+
+    def add(self, view: list[Any]) -> RequestDiff:
+        """Add the next request and return how it differs from the previous one."""
+        before, previous = self._raws, self._cumulative
+        shared = _shared(before, view)
+        broken = shared < len(before)
+        whole_tokens = shared_tokens = previous[shared]
+        if broken:
+            self._restart(shared, view)
+            if shared < len(view):
+                shared_tokens += self._common_start(before[shared], view[shared])
+        count = 0 if broken else len(self._inserted)
+        self._append(view[shared:])
+        if broken or len(self._inserted) > count:
+            self._inserted_spans = frozenset().union(*(each.spans for each in self._inserted))
+        self._raws = view
+        lost = previous[-1] - shared_tokens if broken else 0
+        return RequestDiff(self._cumulative[-1], shared, whole_tokens, min(shared_tokens, self._cumulative[-1]), broken, lost)
+
+    def _restart(self, shared: int, view: list[Any]) -> None:
+        """Forget the last request after its first difference from this view."""
+        self._cumulative = self._cumulative[: shared + 1]
+        self._visible, self._inserted = set(), []
+        self._checked, self._checked_rules = 0, Counter()
+        for raw in view[:shared]:
+            self._place(raw)
+
+    def _append(self, raws: Sequence[Any]) -> None:
+        sizes = [self._place(raw) for raw in raws]
+        self._cumulative.extend(list(accumulate(sizes, initial=self._cumulative[-1]))[1:])
+
+    def _place(self, raw: Any) -> int:
+        """Record a message's contents and return its tokens; an unreadable one counts 0 and is left to `broken_rules`."""
+        transcript = self._transcript
+        ordinal = transcript.ordinals.get(id(raw))
+        if ordinal is not None:
+            self._visible.add(ordinal)
+            return transcript.tokens[ordinal]
+        message = self._read(raw)
+        if message is None:
+            return 0
+        key = message.role, flat_text(message)
+        same = transcript.ordinals_by_content.get(key)
+        if same is not None:
+            ordinal = next((at for at in same if at not in self._visible), same[-1])
+            self._visible.add(ordinal)
+            return self._meter.measure(message)[0]
+        inserted = self._known.get(key) or self._known.setdefault(key, self._read_inserted(message, key[1]))
+        self._inserted.append(inserted)
+        return inserted.tokens
+
+    def _read_inserted(self, message: Message, text: str) -> InsertedMessage:
+        spans = frozenset(self._transcript.spans.known(text))
+        return InsertedMessage(text, frozenset(search_keys(text)), spans, self._meter.measure(message)[0])
+
+    def _common_start(self, one: Any, other: Any) -> int:
+        """Return the tokens two different messages share from their start: a provider's cache may end within a message."""
+        first, second = self._read(one), self._read(other)
+        if first is None or second is None or first.role != second.role:
+            return 0
+        length = _common_length(flat_text(first), flat_text(second))
+        return self._meter.counter.count_text(flat_text(first)[:length]) if length else 0
+
+    # ---------------------------------------------------------------- the last request
+
+    def contains(self, string: str, places: Places) -> bool:
+        """Return whether the last request contains a string that occurs in these recorded messages."""
+        if not self._visible.isdisjoint(places):
+            return True
+        if not self._inserted:
+            return False
+        keys = search_keys(string)
+        return any(keys <= each.keys and occurs_in(string, each.text) for each in self._inserted)
+
+    def contains_span(self, span: str, places: Places) -> bool:
+        """Return the same for a verbatim span."""
+        return not self._visible.isdisjoint(places) or span in self._inserted_spans
+
+    def quotes(self, sentence: str, ordinal: int) -> bool:
+        """Return whether the last request contains a sentence of a recorded message verbatim."""
+        return ordinal in self._visible or any(sentence in each.text for each in self._inserted)
+
+    def broken_rules(self) -> Counter[str]:
+        """Return how often the last request breaks each rule of its format.
+
+        If the format allows it, messages that were checked before and did not change are not checked again.
+        """
+        if self._format.name != _LOCAL_RULES:
+            return Counter(problem.rule for problem in self._format.validate(self._raws))
+        found = Counter(problem.rule for problem in self._format.validate(self._raws[self._checked :]))
+        total = self._checked_rules + found
+        cut = self._last_cut_point()
+        if cut > self._checked:
+            found_before = Counter(problem.rule for problem in self._format.validate(self._raws[self._checked : cut]))
+            if not found_before["pending-call"]:
+                self._checked_rules += found_before
+                self._checked = cut
+        return total
+
+    def _last_cut_point(self) -> int:
+        """Return the place of the last message that is not a tool result and has another message before it."""
+        for at in range(len(self._raws) - 1, self._checked, -1):
+            message = self._read(self._raws[at])
+            if message is None or message.role not in ("tool", "function"):
+                return at
+        return self._checked
+
+    def _read(self, raw: Any) -> Message | None:
+        try:
+            return self._format.read(raw)
+        except InvalidMessage:
+            return None
+
+
+def _shared(before: list[Any], view: list[Any]) -> int:
+    """Return how many messages two requests share at their start."""
+    if view[: len(before)] == before:
+        return len(before)
+    for at, (one, other) in enumerate(zip(before, view, strict=False)):
+        if one is not other and one != other:
+            return at
+    return min(len(before), len(view))
+
+
+def _common_length(one: str, other: str) -> int:
+    """Return how many characters two texts share at their start; O(log) comparisons of slices."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,142 @@
+"""Text search in a conversation: an index of its texts, built once, that finds whole strings and verbatim spans.
+
+A string occurs in a text if it is there letter by letter and is not part of a longer word or number: ``30`` does not occur in
+``2030`` or ``3.30``, and ``user_id`` does not occur in ``user_id_2``; ``app.py`` occurs in ``src/app.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+__all__ = ["SPAN_CHARACTERS", "SpanIndex", "TextSearch", "occurs_in", "search_keys", "spans_in"]
+
+SPAN_CHARACTERS: Final = 12
+"""Length of a verbatim span."""
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_]+")
+_OTHER: Final = re.compile(r"[^\W_A-Za-z0-9]{2,}")
+_LEAST_LETTERS: Final = 6
+
+
+def search_keys(text: str) -> set[str]:
+    """Return a text's search keys: its words, and pairs of letters in scripts that do not separate words. O(characters).
+
+    >>> sorted(search_keys("retry_limit 설정은"))
+    ['retry_limit', '설정', '정은']
+    """
+    keys = set(_WORD.findall(text))
+    if not text.isascii():
+        for run in _OTHER.findall(text):
+            keys.update(run[at : at + 2] for at in range(len(run) - 1))
+    return keys
+
+
+def occurs_in(string: str, text: str) -> bool:
+    """Return whether a string occurs in a text, not as part of a longer word or number.
+
+    >>> occurs_in("app.py", "src/app.py: ok"), occurs_in("30", "in 2030"), occurs_in("30", "3.30"), occurs_in("30", "30, 31")
+    (True, False, False, True)
+    """
+    at = text.find(string)
+    while at >= 0:
+        if not _continues(text, at - 1, string[0], -1) and not _continues(text, at + len(string), string[-1], 1):
+            return True
+        at = text.find(string, at + 1)
+    return False
+
+
+def _continues(text: str, at: int, edge: str, step: int) -> bool:
+    """Return whether the character at a position joins with ``edge`` beside it to a longer word or number."""
+    if not 0 <= at < len(text) or not _in_word(edge):
+        return False
+    if _in_word(text[at]):
+        return True
+    beyond = at + step
+    return edge.isdigit() and text[at] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
+
+
+def _in_word(character: str) -> bool:
+    return character == "_" or (character.isascii() and character.isalnum())
+
+
+class TextSearch:
+    """An index of texts that finds the places of strings. Holds state: the index, and earlier answers.
+
+    Building it costs O(characters); a search costs O(texts with the string's rarest word), once per string.
+
+    >>> places = TextSearch(["see src/app.py", "and app.py", "mapp.py"])
+    >>> places.of("app.py")
+    (0, 1)
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = list(texts)
+        self._by_key: dict[str, list[int]] = {}
+        for place, text in enumerate(self._texts):
+            for key in search_keys(text):
+                self._by_key.setdefault(key, []).append(place)
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def of(self, string: str) -> tuple[int, ...]:
+        """Return the places of the texts in which a string occurs, in order."""
+        known = self._known.get(string)
+        if known is None:
+            texts = self._texts
+            known = self._known[string] = tuple([at for at in self._possible(string) if occurs_in(string, texts[at])])
+        return known
+
+    def of_word(self, word: str) -> tuple[int, ...]:
+        """Return the same for a string that is one word of ASCII letters."""
+        return tuple(self._by_key.get(word, ()))
+
+    def _possible(self, string: str) -> Iterable[int]:
+        keys = search_keys(string)
+        if not keys:
+            return range(len(self._texts))
+        empty: list[int] = []
+        return min((self._by_key.get(key, empty) for key in keys), key=len)
+
+
+def spans_in(text: str) -> Iterator[str]:
+    """Yield every run of twelve characters with at least six letters or digits; O(characters).
+
+    >>> list(spans_in("retry_limits!"))
+    ['retry_limits', 'etry_limits!']
+    """
+    solid = [character.isalnum() for character in text]
+    filled = sum(solid[: SPAN_CHARACTERS - 1])
+    for end in range(SPAN_CHARACTERS, len(text) + 1):
+        filled += solid[end - 1]
+        if filled >= _LEAST_LETTERS:
+            yield text[end - SPAN_CHARACTERS : end]
+        filled -= solid[end - SPAN_CHARACTERS]
+
+
+class SpanIndex:
+    """An index of the spans that occur in answers: which texts contain each. Holds state; O(characters) to build.
+
+    Args:
+        texts: All texts, in order.
+        answers: The places of the texts whose spans are indexed.
+    """
+
+    def __init__(self, texts: Iterable[str], answers: Iterable[int]) -> None:
+        every = list(texts)
+        self._places: dict[str, list[int]] = {}
+        for answer in answers:
+            for span in spans_in(every[answer]):
+                self._places.setdefault(span, [])
+        for place, text in enumerate(every):
+            for span in self.known(text):
+                self._places[span].append(place)
+
+    def known(self, text: str) -> set[str]:
+        """Return the spans of a text that occur in some answer."""
+        places = self._places
+        return {span for at in range(len(text) - SPAN_CHARACTERS + 1) if (span := text[at : at + SPAN_CHARACTERS]) in places}
+
+    def of(self, span: str) -> list[int]:
+        """Return the places of the texts that contain a span, in order."""
+        return self._places[span]

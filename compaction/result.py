@@ -1,0 +1,183 @@
+"""The result of a run: each step that fired, each failure, and the outcome."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from .errors import BudgetUnsatisfiable
+from .index import Edit, MessageIndex, Metrics, Refusal, space_report
+from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
+from .triggers import Trigger, always, never
+
+__all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step"]
+
+_logger = logging.getLogger("compaction")
+
+Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
+"""The outcome of a run.
+
+``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
+ended short of its target, the target is still false, and no later step reached its own."""
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One strategy that fired, as an observer sees it.
+
+    Args:
+        strategy: The strategy's name.
+        configured: The expression that builds it.
+        why: Its trigger's explanation.
+        before: Sizes of the view when it began.
+        after: Sizes of the view when it ended.
+        edits: Its edits, in order.
+        seconds: How long it took, awaiting included.
+        reached: Whether its target held at the end; ``None`` if it was closed before its end.
+    """
+
+    strategy: str
+    configured: str
+    why: str
+    before: Metrics
+    after: Metrics
+    edits: tuple[Edit, ...]
+    seconds: float
+    reached: bool | None
+
+
+@attrs.frozen(kw_only=True)
+class CompactionResult:
+    """The result of a run.
+
+    Args:
+        messages: The view: the caller's own objects where nothing changed.
+        before: Sizes before the run.
+        after: Sizes after the run.
+        edits: The edits, in order, each with its reason.
+        refused: Edits that a strategy asked for and a rule refused.
+        failures: What failed, and what was done instead.
+        outcome: How the run ended.
+    """
+
+    messages: list[Any]
+    before: Metrics
+    after: Metrics
+    edits: tuple[Edit, ...]
+    refused: tuple[Refusal, ...]
+    failures: tuple[Failed, ...]
+    outcome: Outcome
+
+
+Observer: TypeAlias = Callable[[Step], object]
+"""A function that is called with each step that fired, as it ends."""
+
+
+class RunRecorder:
+    """Records a run as it happens. Holds state: the steps now running, outermost first, and the targets that were missed.
+
+    Args:
+        index: The index of the run.
+        on_step: Called with each step.
+        clock: Returns seconds, for the durations of steps only.
+
+    Attributes:
+        before: Sizes before the run.
+        mark: The place in the journal where the run began.
+        failures: The failures so far.
+        missed: Each strategy that missed its target, with the target.
+    """
+
+    def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
+        self.before = index.included
+        self.mark = index.mark()
+        self.failures: list[Failed] = []
+        self.missed: list[tuple[Strategy, Trigger]] = []
+        self._index = index
+        self._on_step = on_step
+        self._clock = clock
+        self._open: list[tuple[StepBegan, Metrics, int, float]] = []
+
+    @property
+    def running(self) -> str:
+        """The name of the strategy that is running."""
+        return self._open[-1][0].strategy.name if self._open else ""
+
+    def note(self, report: Report) -> None:
+        """Record a strategy's report."""
+        if isinstance(report, StepBegan):
+            self._index.begin_step()
+            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
+        elif isinstance(report, StepEnded):
+            self._close(report)
+        else:
+            self.failures.append(report)
+            _logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
+
+    def _close(self, ended: StepEnded) -> None:
+        """End a step, and first the steps inside it that were closed without a report."""
+        if self._index.end_step() and not ended.reached:
+            ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
+        while self._open:
+            began, before, mark, start = self._open.pop()
+            mine = began.strategy is ended.strategy
+            step = Step(
+                strategy=began.strategy.name,
+                configured=repr(began.strategy),
+                why=began.why,
+                before=before,
+                after=self._index.included,
+                edits=self._index.edits_since(mark),
+                seconds=self._clock() - start,
+                reached=ended.reached if mine else None,
+            )
+            self._tell(step)
+            if mine:
+                break
+        if self._open:
+            return
+        if not ended.reached:
+            self.missed.append((ended.strategy, ended.target))
+        elif ended.target != never:
+            self.missed = [each for each in self.missed if self._fires(each[0])]
+
+    def _fires(self, strategy: Strategy) -> bool:
+        """Return whether a strategy would run again at once: then a later target does not make up for the one it missed."""
+        trigger = getattr(strategy, "trigger", always)
+        return trigger != always and trigger(self._index)
+
+    def _tell(self, step: Step) -> None:
+        sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
+        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
+        if self._on_step is not None:
+            self._on_step(step)
+
+    def result(self, budget: int | None, *, hard: bool) -> CompactionResult:
+        """Return the result of the run.
+
+        Args:
+            budget: Tokens that a request may send.
+            hard: Whether to raise if the budget or a target is missed.
+
+        Raises:
+            BudgetUnsatisfiable: If ``hard``, and the budget or a target is missed.
+        """
+        index = self._index
+        edits = index.edits_since(self.mark)
+        missed = [repr(target) for _, target in self.missed if not target(index)]
+        if budget is not None and index.tokens > budget:
+            missed.append(f"budget={budget}")
+        if missed and hard:
+            raise BudgetUnsatisfiable(index.tokens, missed, space_report(index))
+        return CompactionResult(
+            messages=index.messages(),
+            before=self.before,
+            after=index.included,
+            edits=edits,
+            refused=index.refused,
+            failures=tuple(self.failures),
+            outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
+        )

@@ -1,0 +1,103 @@
+"""A SQLite file that threads and processes may share, used by every store of this package.
+
+Each use opens and closes the file and is one transaction in write-ahead mode, written through to the disk, so a process may be
+killed at any moment. Every error of SQLite becomes a `StateError` with a remedy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+
+import attrs
+
+from ..errors import StateError
+
+__all__ = ["DatabaseFile"]
+
+
+@attrs.frozen(kw_only=True)
+class DatabaseFile:
+    """A SQLite file with its tables.
+
+    Args:
+        path: The file.
+        tables: Statements that create the tables if they do not exist.
+        schema: The version of the tables, >= 1.
+        application: The application id that distinguishes the file from other databases; 0: the tables are added to any
+            database without an application id.
+        timeout_seconds: How long to wait for another process that writes, above 0.
+    """
+
+    path: Path
+    tables: tuple[str, ...]
+    schema: int
+    application: int = 0
+    timeout_seconds: float = 5.0
+
+    def make(self) -> None:
+        """Create the file, readable by its owner alone, and the tables it lacks.
+
+        Raises:
+            StateError: If it cannot be created, is not such a database, or is of a newer release.
+        """
+        try:
+            self.path.touch(mode=0o600)
+        except OSError as error:
+            raise StateError(f"{self.path}: {error.strerror}; name a file in a folder that exists and is writable") from error
+        with self.open() as database, contextlib.suppress(sqlite3.OperationalError):
+            # SQLite does not wait for this switch; if another process holds the file, a later open makes it.
+            database.execute("PRAGMA journal_mode=WAL")
+
+    @contextlib.contextmanager
+    def open(self) -> Generator[sqlite3.Connection]:
+        """Open a connection and a transaction, which is committed if nothing is raised.
+
+        Raises:
+            StateError: For any error of SQLite, and as for `make`.
+        """
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
+                database.execute("PRAGMA synchronous=FULL")
+                if _version(database) != (self.application, self.schema):
+                    self._fill(database)
+                with database:
+                    yield database
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
+
+    def _fill(self, database: sqlite3.Connection) -> None:
+        """Create the tables in one transaction, unless the file belongs to something else."""
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            application, version = _version(database)
+            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application != self.application and (application or version or tables):
+                raise StateError(f"{self.path}: the database is not a store of this package; name another file")
+            if version > self.schema:
+                known = f"schema {version} is newer than {self.schema}, the newest that this release reads"
+                raise StateError(f"{self.path}: {known}; upgrade, or name another file")
+            for table in self.tables:
+                database.execute(table)
+            database.execute(f"PRAGMA application_id={self.application}")
+            database.execute(f"PRAGMA user_version={self.schema}")
+
+
+def _version(database: sqlite3.Connection) -> tuple[int, int]:
+    """Return the application id and the schema of a file."""
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    return int(application), int(version)
+
+
+def _remedy(error: str) -> str:
+    """Return the remedy for an error of SQLite, by its message."""
+    if "locked" in error or "busy" in error:
+        return "another process holds the file; nothing was changed, try again"
+    if "full" in error or "I/O" in error:
+        return "free some space; nothing was changed"
+    if "readonly" in error:
+        return "make it writable or name another file; nothing was changed"
+    return "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"

@@ -1,0 +1,345 @@
+"""Three tools with which an agent reads back what left its view: plain functions with JSON schemas.
+
+::
+
+    tools = [*my_tools, *tool_schemas()]                                     # offer the tools to the model
+    if call.name in TOOLS:                                                   # and answer its calls
+        content = handle_tool_call(call.name, call.arguments, store=store, session=session)
+
+The functions raise typed errors. `handle_tool_call` never raises: a model reads the error as JSON and can correct its call.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+import attrs
+
+from ..errors import InputError
+from .base import RANKED, NotStored, Store, StoredRecord
+
+__all__ = [
+    "TOOLS",
+    "compaction_describe",
+    "compaction_expand",
+    "compaction_grep",
+    "handle_tool_call",
+    "tool_schemas",
+]
+
+_LINE_CHARS: Final = 240
+_LINES_EACH: Final = 3
+_EXCERPT_CHARS: Final = 16_000
+_PAGE: Final = 64
+_TERMS: Final = re.compile(r'"([^"]+)"|([^\s"]+)')
+
+
+def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, context: int = 1) -> dict[str, Any]:
+    """Return the stored messages that hold all words of a query, best first by bm25, each with its matching lines.
+
+    Args:
+        store: The store.
+        session: The session to search.
+        query: Words; ``"quoted words"`` must stand together. Only whole words match, in upper or lower case.
+        limit: Messages to return, 1 to 50.
+        context: Lines before and after each matching line, 0 to 5.
+
+    Raises:
+        InputError: If an argument is out of range.
+        StateError: If the store cannot be read.
+    """
+    _check("query", query, bool(query.strip()) if isinstance(query, str) else False, "words to look for")
+    _check_count("limit", limit, 1, 50)
+    _check_count("context", context, 0, 5)
+    found = store.search(session, query, limit=limit)
+    terms = [(phrase or word).casefold() for phrase, word in _TERMS.findall(query)]
+    results: list[dict[str, Any]] = []
+    room = _EXCERPT_CHARS
+    for hit in found.hits:
+        lines = _lines(hit.record.text, terms, context)
+        room -= sum(len(line) for line in lines)
+        if room < 0 and results:
+            break
+        results.append({**_brief(hit.record), "score": round(hit.score, 3), "lines": lines})
+    answer: dict[str, Any] = {"query": query, "matches": found.matches, "results": results}
+    if len(results) < len(found.hits):
+        answer["note"] = f"only {len(results)} of {len(found.hits)} results fit; narrow the query"
+    if found.capped:
+        answer["ranked"] = f"only the newest {RANKED:,} matches were ranked; older ones exist, narrow the query to reach them"
+    return answer
+
+
+def compaction_expand(
+    store: Store, session: str, id: str, *, to: str | None = None, offset: int = 0, limit: int = 8_000, form: str = "text"
+) -> dict[str, Any]:
+    """Return a stored message, everything that a stub or summary stands for, or a range, one page of characters at a time.
+
+    Cost: O(characters up to the end of the page).
+
+    Args:
+        store: The store.
+        session: The session of the record.
+        id: The id in a stub, in a summary's mark, or from a search.
+        to: The last message of a range that starts at ``id``, in the order they were stored.
+        offset: Characters to skip: 0, or ``next_offset`` of the page before.
+        limit: Characters of the page, 1 to 100,000.
+        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire.
+
+    Raises:
+        InputError: If an argument is out of range.
+        StateError: If an id is not stored, or the store cannot be read.
+    """
+    _check("id", id, isinstance(id, str) and bool(id), "the id of a stored message or summary")
+    _check("to", to, to is None or isinstance(to, str), "an id, or left out")
+    _check("form", form, form in ("text", "json"), "text or json")
+    _check_count("offset", offset, 0, 1 << 53)
+    _check_count("limit", limit, 1, 100_000)
+    [record] = store.get(session, [id])
+    missing: list[str] = []
+    records = _range(store, session, record, to) if to is not None else _leaves(store, session, record, missing)
+    bare = to is None and record.kind == "message"
+    texts = (
+        each.data if form == "json" else each.text if bare else f"[{each.id} {each.role}]\n{each.text}" for each in records
+    )
+    page, more = _page(texts, offset, limit)
+    answer: dict[str, Any] = {**_brief(record), "form": form, "offset": offset, "content": page}
+    if more:
+        answer["next_offset"] = offset + len(page)
+    if missing:
+        answer["missing"] = missing
+    return answer
+
+
+def compaction_describe(store: Store, session: str, *, id: str | None = None) -> dict[str, Any]:
+    """Return what was compacted, by which strategy, why, when and how large: for a session, or for one record.
+
+    Args:
+        store: The store.
+        session: The session to describe.
+        id: One message, stub or summary; ``None`` for the whole session.
+
+    Raises:
+        InputError: If the id is not a text.
+        StateError: If it is not stored, or the store cannot be read.
+    """
+    _check("id", id, id is None or isinstance(id, str), "an id, or left out")
+    if id is not None:
+        [record] = store.get(session, [id])
+        return _about(record)
+    described = store.describe(session)
+    return {
+        "messages": sum(tally.messages for tally in described.tallies),
+        "tokens": sum(tally.tokens for tally in described.tallies),
+        "chars": sum(tally.chars for tally in described.tallies),
+        "compacted": [attrs.asdict(tally) for tally in described.tallies],
+        "newest_summaries": [_about(record) for record in described.summaries],
+    }
+
+
+TOOLS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
+    "compaction_grep": compaction_grep,
+    "compaction_expand": compaction_expand,
+    "compaction_describe": compaction_describe,
+}
+"""The tools by their names."""
+
+
+def handle_tool_call(name: str, arguments: Mapping[str, Any] | str | None, *, store: Store, session: str = "default") -> str:
+    """Answer a model's call with JSON text; an error is answered with ``{"error": ...}``.
+
+    Args:
+        name: The tool.
+        arguments: The model's arguments: a mapping, or JSON text.
+        store: The store.
+        session: The session to read; the model cannot choose it.
+    """
+    try:
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise InputError(f"there is no tool {name!r}; the tools are {', '.join(TOOLS)}")
+        given = _arguments(name, arguments)
+        return json.dumps(tool(store, session, **given), ensure_ascii=False).encode().decode()
+    except UnicodeEncodeError:
+        return json.dumps({"error": f"{name}: an argument holds a lone surrogate; leave it out"})
+    except Exception as error:
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+
+
+def tool_schemas() -> list[dict[str, Any]]:
+    """Return the tools' schemas in the form of OpenAI's ``tools``; a new list each time.
+
+    >>> [schema["function"]["name"] for schema in tool_schemas()]
+    ['compaction_grep', 'compaction_expand', 'compaction_describe']
+    """
+    return [{"type": "function", "function": copy.deepcopy(function)} for function in _FUNCTIONS]
+
+
+def _properties(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_FUNCTIONS: Final[list[dict[str, Any]]] = [
+    {
+        "name": "compaction_grep",
+        "description": "Search the earlier messages of this conversation that are no longer shown. Returns the best matches"
+        " with their ids and matching lines; compaction_expand returns a whole message.",
+        "parameters": _properties(
+            ["query"],
+            query={"type": "string", "description": 'Words that must all occur; "quoted words" must stand together.'},
+            limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many messages; 10 by default."},
+            context={"type": "integer", "minimum": 0, "maximum": 5, "description": "Lines around each match; 1 by default."},
+        ),
+    },
+    {
+        "name": "compaction_expand",
+        "description": "Return the full original of a stored message, or of everything that a stub or summary stands for. If"
+        " next_offset is in the answer there is more: call again with it as offset.",
+        "parameters": _properties(
+            ["id"],
+            id={"type": "string", "description": "The id in a stub, in a summary's first line, or from compaction_grep."},
+            to={"type": "string", "description": "The id of the last message of a range that starts at id."},
+            offset={"type": "integer", "minimum": 0, "description": "Characters to skip; 0 by default."},
+            limit={"type": "integer", "minimum": 1, "maximum": 100_000, "description": "Characters; 8,000 by default."},
+            form={
+                "type": "string",
+                "enum": ["text", "json"],
+                "description": "text (default), or json: exactly as it was sent.",
+            },
+        ),
+    },
+    {
+        "name": "compaction_describe",
+        "description": "Say what of this conversation was compacted, by what, why, when and how large it is.",
+        "parameters": _properties(
+            [], id={"type": "string", "description": "One message, stub or summary; leave it out for everything."}
+        ),
+    },
+]
+
+
+def _arguments(name: str, arguments: object) -> dict[str, Any]:
+    """Return a call's arguments.
+
+    Raises:
+        InputError: If one is unknown or missing; names them.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{name}: the arguments are not JSON ({error})") from error
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, Mapping):
+        raise InputError(f"{name}: the arguments are an object (got {type(arguments).__name__})")
+    given = cast("dict[str, Any]", {**arguments})
+    schema: dict[str, Any] = next(function["parameters"] for function in _FUNCTIONS if function["name"] == name)
+    unknown = [key for key in given if key not in schema["properties"]]
+    missing = [key for key in schema["required"] if key not in given]
+    if unknown or missing:
+        raise InputError(f"{name}: unknown {unknown}, missing {missing}; it takes {', '.join(schema['properties'])}")
+    return {key: value for key, value in given.items() if value is not None or key in schema["required"]}
+
+
+def _check(name: str, value: object, holds: bool, rule: str) -> None:
+    if not holds:
+        raise InputError(f"{name}={value!r}: {rule}")
+
+
+def _check_count(name: str, value: object, least: int, most: int) -> None:
+    holds = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    _check(name, value, holds, f"a whole number from {least} to {most:,}")
+
+
+def _brief(record: StoredRecord) -> dict[str, Any]:
+    return {"id": record.id, "kind": record.kind, "role": record.role, "position": record.position}
+
+
+def _about(record: StoredRecord) -> dict[str, Any]:
+    """Return a record without its content."""
+    size: dict[str, Any] = {"tokens": record.tokens}
+    if record.kind == "message":
+        size |= {"chars": len(record.data)}
+    else:
+        size |= {"stands_for": len(record.children), "first": record.children[:1], "last": record.children[-1:]}
+    return {**_brief(record), "by": record.by, "reason": record.reason, "at": record.at, **size}
+
+
+def _lines(text: str, terms: list[str], context: int) -> list[str]:
+    """Return the first lines that hold a term, with their neighbours and numbers; long lines are cut around the term."""
+    lines = text.split("\n")
+    hits = [place for place, line in enumerate(lines) if any(term in line.casefold() for term in terms)] or [0]
+    shown = sorted({near for place in hits[:_LINES_EACH] for near in range(place - context, place + context + 1)})
+    return [f"{place + 1}: {_cut(lines[place], terms)}" for place in shown if 0 <= place < len(lines)]
+
+
+def _cut(line: str, terms: list[str]) -> str:
+    if len(line) <= _LINE_CHARS:
+        return line
+    places = [line.casefold().find(term) for term in terms]
+    start = max(0, min((place for place in places if place >= 0), default=0) - _LINE_CHARS // 4)
+    return f"{'...' if start else ''}{line[start : start + _LINE_CHARS]}..."
+
+
+def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator[StoredRecord]:
+    """Yield the messages from one to another, read a page at a time."""
+    [last] = store.get(session, [to])
+    _check("to", to, first.position <= last.position, f"a message stored after {first.id}")
+    position = first.position
+    while page := store.range(session, position, min(_PAGE, last.position - position + 1)):
+        yield from (record for record in page if record.position <= last.position)
+        position = page[-1].position + 1
+        if position > last.position:
+            return
+
+
+def _leaves(store: Store, session: str, record: StoredRecord, missing: list[str]) -> Iterator[StoredRecord]:
+    """Yield the messages that a record stands for, in order; ids that are not stored go to ``missing``."""
+    seen: set[str] = set()
+    waiting = [iter([record])]
+    while waiting:
+        each = next(waiting[-1], None)
+        if each is None:
+            waiting.pop()
+        elif each.kind == "message":
+            yield each
+        elif each.id not in seen:
+            seen.add(each.id)
+            waiting.append(_children(store, session, each, missing))
+
+
+def _children(store: Store, session: str, record: StoredRecord, missing: list[str]) -> Iterator[StoredRecord]:
+    for start in range(0, len(record.children), _PAGE):
+        ids = record.children[start : start + _PAGE]
+        try:
+            yield from store.get(session, ids)
+        except NotStored:
+            yield from _those_there(store, session, ids, missing)
+
+
+def _those_there(store: Store, session: str, ids: tuple[str, ...], missing: list[str]) -> Iterator[StoredRecord]:
+    for id in ids:
+        try:
+            yield from store.get(session, [id])
+        except NotStored:
+            missing.append(id)
+
+
+def _page(texts: Iterator[str], offset: int, limit: int) -> tuple[str, bool]:
+    """Return the characters from ``offset`` on of texts joined by line ends, and whether there are more."""
+    page: list[str] = []
+    skip, room, joint = offset, limit, ""
+    for text in texts:
+        whole = joint + text
+        joint = "\n"
+        part = whole[skip : skip + room]
+        page.append(part)
+        room -= len(part)
+        if room == 0:
+            return "".join(page), skip + len(part) < len(whole) or next(texts, None) is not None
+        skip = max(0, skip - len(whole))
+    return "".join(page), False

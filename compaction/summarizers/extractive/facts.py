@@ -1,0 +1,240 @@
+"""Facts: exact strings that an agent will need again and cannot guess, such as paths, identifiers, numbers and quoted words.
+
+A summary in prose loses them first, and they cost little to keep. `facts_in` finds them in any text, in time linear in its
+length; a `FactTable` remembers where each was seen and scores how likely it is to be needed again. What counts as a fact, and
+what the score depends on, was measured on recorded sessions: ``docs/digest.md`` has the figures.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Iterable, Iterator
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Final
+
+from .sentences import CUT
+
+__all__ = ["FactKind", "FactSource", "FactTable", "fact_kind", "facts_in"]
+
+_LONGEST: Final = 200
+_QUOTES: Final = "\"'`“”‘’«»「」『』《》"
+_TOKEN: Final = re.compile(rf"[^\s{_QUOTES}()\[\]{{}}<>;|（）【】，；]+")
+_TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")
+_QUOTED: Final = re.compile(
+    r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^”\n]*)”|「([^」\n]*)」|『([^』\n]*)』|《([^》\n]*)》|«([^»\n]*)»"
+)
+_NAMES: Final = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+){1,4}\b")
+_GROUPED: Final = re.compile(r"[$€£¥₩+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
+_SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
+_JOINTS: Final = frozenset("_./\\@-")
+_LEADING: Final = ",:!?*=&^…。！？：、·"
+_EDGES: Final = ".,:!?*=&^…。！？：、·"
+_GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
+_MODE: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?")
+_NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
+_REPEATED: Final = re.compile(r"([aA0])\1+")
+_CLASSES: Final = str.maketrans(
+    {**dict.fromkeys(ascii_lowercase, "a"), **dict.fromkeys(ascii_uppercase, "A"), **dict.fromkeys(digits, "0")}
+)
+
+
+class FactKind(enum.Enum):
+    """The list that a fact belongs to; the value is its label."""
+
+    PATH = "Paths and links"
+    NAME = "Names"
+    NUMBER = "Numbers"
+    PHRASE = "Phrases"
+
+
+class FactSource(enum.Flag):
+    """The source of a text: the user, the assistant, or a tool's result."""
+
+    USER = enum.auto()
+    ASSISTANT = enum.auto()
+    RESULT = enum.auto()
+
+
+def fact_kind(fact: str) -> FactKind:
+    """Return the list that a fact belongs to.
+
+    >>> fact_kind("src/app.py"), fact_kind("$5,200,000"), fact_kind("user_id_7")
+    (<FactKind.PATH: 'Paths and links'>, <FactKind.NUMBER: 'Numbers'>, <FactKind.NAME: 'Names'>)
+    """
+    if _NUMBER.fullmatch(fact):
+        return FactKind.NUMBER
+    if _TELLING.search(fact) is None or any(mark.isspace() for mark in fact):
+        return FactKind.PHRASE
+    return FactKind.PATH if "/" in fact or "\\" in fact else FactKind.NAME
+
+
+def facts_in(text: str) -> dict[str, None]:
+    """Return the facts of a text, in order of kind and appearance; O(characters).
+
+    A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change
+    from lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Latin letters
+    or digits directly next to Korean, Chinese or Japanese ones are separate facts. Line numbers at the start of lines, file
+    modes and clipped words are not facts.
+
+    >>> list(facts_in('Set "retry limit" of src/app.py to 30, 설정은 config.yaml에 있습니다'))
+    ['src/app.py', '30', 'config.yaml', 'retry limit']
+    """
+    found: dict[str, None] = {}
+    text = _GUTTER.sub("", text)
+    for token in dict.fromkeys(_TOKEN.findall(text)):
+        if token.isascii() and "," not in token:
+            _keep(token, found)
+        else:
+            for piece in _pieces(token):
+                _keep(piece, found)
+    for match in _QUOTED.finditer(text):
+        quoted = match[match.lastindex or 0].strip()
+        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted:
+            found[quoted] = None
+    found.update(dict.fromkeys(_NAMES.findall(text)))
+    return found
+
+
+def _keep(token: str, found: dict[str, None]) -> None:
+    if token[-1:] == CUT:
+        return
+    token = token.rstrip(_EDGES).lstrip(_LEADING)
+    if 1 < len(token) <= _LONGEST and _TELLING.search(token) and _MODE.fullmatch(token) is None:
+        found[token] = None
+
+
+def _pieces(token: str) -> Iterable[str]:
+    """Yield the pieces of a token, split at commas that do not group digits and where the script changes."""
+    if "," in token:
+        yield from _GROUPED.findall(token)
+        token = _GROUPED.sub(",", token)
+    for part in token.split(","):
+        if part.isascii():
+            yield part
+        else:
+            yield from _by_script(part)
+
+
+def _by_script(token: str) -> Iterable[str]:
+    joined = ""
+    for run in _RUN.findall(token):
+        if joined and joined[-1] not in _JOINTS and run[0] not in _JOINTS:
+            yield joined
+            joined = ""
+        joined += run
+    yield joined
+
+
+class _Seen:
+    """The places where one fact was seen."""
+
+    __slots__ = ("first", "in_results", "last", "messages", "rarity", "said", "shape")
+
+    def __init__(self, shape: str, message: int) -> None:
+        self.shape = shape
+        self.first = message
+        self.last = message
+        self.rarity = 0.0
+        self.messages = 0
+        self.said = 0
+        self.in_results = 0
+
+
+class FactTable:
+    """The facts of a conversation, with where each was seen. Holds state: it grows with each message.
+
+    Adding costs O(characters), a score O(1).
+
+    Attributes:
+        messages: The number of messages added.
+
+    >>> table = FactTable()
+    >>> _ = table.add([(FactSource.RESULT, "order A-17, order A-18", ())])
+    >>> _ = table.add([(FactSource.ASSISTANT, "I cancelled A-17.", ())])
+    >>> table.score("A-17", tokens=3) > table.score("A-18", tokens=3)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self._seen: dict[str, _Seen] = {}
+        self._shapes: dict[str, list[int]] = {}
+        self._reused: set[str] = set()
+
+    def add(self, texts: Iterable[tuple[FactSource, str, Iterable[str]]]) -> Iterable[str]:
+        """Add a message and return its facts.
+
+        Args:
+            texts: Each of its texts: the source, the text, and further strings in it that count as facts.
+        """
+        facts: dict[str, FactSource] = {}
+        for source, text, more in texts:
+            for fact in (*facts_in(text), *more):
+                facts[fact] = facts.get(fact, source) | source
+        for fact, sources in facts.items():
+            self._note(fact, sources, 1 / len(facts))
+        self.messages += 1
+        return facts
+
+    def _note(self, fact: str, sources: FactSource, rarity: float) -> None:
+        seen = self._seen.get(fact)
+        if seen is None:
+            seen = self._seen[fact] = _Seen(_shape(fact), self.messages)
+            self._shapes.setdefault(seen.shape, [0, 0])[0] += 1
+        elif FactSource.ASSISTANT in sources and fact not in self._reused:
+            self._reused.add(fact)
+            self._shapes[seen.shape][1] += 1
+        seen.rarity = max(seen.rarity, rarity)
+        seen.messages += 1
+        seen.last = self.messages
+        seen.said += FactSource.ASSISTANT in sources
+        seen.in_results += FactSource.RESULT in sources
+
+    def __contains__(self, fact: str) -> bool:
+        return fact in self._seen
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen)
+
+    def last_seen(self, fact: str) -> int:
+        """Return the number of the last message that holds a fact, from 0; -1 if none does."""
+        seen = self._seen.get(fact)
+        return -1 if seen is None else seen.last
+
+    def score(self, fact: str, *, tokens: float) -> float:
+        """Return how likely a fact is to be needed again, as a number to sort by.
+
+        A fact scores higher if its message held few others, if the assistant said it or used it in a call, if it occurred
+        often, recently, or early, and if the assistant used facts of its shape before (digits, capitals and small letters each
+        count as one). It scores lower if many results show it, if it is long, and if it holds blanks.
+
+        Args:
+            fact: The fact; one that was never added counts as seen once, before everything else.
+            tokens: The tokens it takes.
+        """
+        seen = self._seen.get(fact) or _UNSEEN
+        known, reused = self._shapes.get(seen.shape, (0, 0))
+        return (
+            0.5 * math.log(seen.rarity + 0.001)
+            + 0.5 * min(seen.said, 3)
+            + 0.5 * math.log(1 + seen.messages)
+            - 0.2 * min(seen.in_results, 3)
+            - 0.4 * math.log(max(1, self.messages - seen.last))
+            - 0.1 * math.log(1 + seen.first)
+            + 0.4 * math.log((reused + 0.3) / (known + 3))
+            - 0.25 * math.log(max(1, tokens))
+            - 0.5 * (" " in fact)
+        )
+
+
+_UNSEEN: Final = _Seen("", 0)
+
+
+def _shape(fact: str) -> str:
+    """Return the shape of a fact: ``A-17`` and ``B-404`` have the same, and so have paths to files of one kind."""
+    if "/" in fact:
+        return "/" + fact.rpartition(".")[2][:8]
+    return _REPEATED.sub(r"\1", fact.translate(_CLASSES))[:24]

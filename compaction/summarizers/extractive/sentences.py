@@ -1,0 +1,86 @@
+"""Sentences of a text, word for word, for the quotations in a digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["CUT", "READ_CHARS", "both_ends", "clipped", "one_line", "prose", "sentences"]
+
+CUT: Final = "…"
+"""The end of a word that was cut; a whole word before a cut is followed by a blank and three dots."""
+
+READ_CHARS: Final = 200_000
+"""The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
+
+_FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
+_BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
+_END: Final = re.compile(r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*]*\s+|(?<=[。！？])")
+_OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
+
+
+def both_ends(text: str) -> str:
+    """Return the text, or `READ_CHARS` characters of it: two thirds from its beginning, one third from its end."""
+    if len(text) <= READ_CHARS:
+        return text
+    return f"{text[: READ_CHARS * 2 // 3]}\n{text[-(READ_CHARS // 3) :]}"
+
+
+def sentences(text: str) -> Iterator[str]:
+    r"""Yield the sentences of a text, without list marks and fenced code; O(characters).
+
+    A line that starts in lower case after a line without an end mark continues the sentence.
+
+    >>> list(sentences("Use tabs. Please never\ntouch the cache!\n- 파일은 지우지 마세요"))
+    ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
+    """
+    for paragraph in _paragraphs(text):
+        for sentence in _END.split(paragraph):
+            if sentence := sentence.strip():
+                yield sentence
+
+
+def prose(text: str) -> str:
+    """Return the text without fenced code."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the lines, joined where a sentence continues in the next."""
+    pending: list[str] = []
+    for line in prose(text).splitlines():
+        bullet = _BULLET.match(line)
+        if pending and not (bullet is None and line[:1].islower() and _OPEN_END.search(pending[-1][-80:])):
+            yield " ".join(pending)
+            pending = []
+        pending.append((line[bullet.end() :] if bullet else line).strip())
+    if pending:
+        yield " ".join(pending)
+
+
+def one_line(text: str, chars: int) -> str:
+    r"""Return the text on one line of at most ``chars`` characters.
+
+    >>> one_line("8 passed,\n2 failed", 15)
+    '8 passed, ...'
+    """
+    return clipped(" ".join(text[: 8 * chars].split()), chars)
+
+
+def clipped(text: str, chars: int) -> str:
+    """Return at most ``chars`` characters of the text, cut after a word if possible; a word that is cut ends in ``…``."""
+    if len(text) <= chars:
+        return text
+    room = max(0, chars - 4)
+    blank = max(text.rfind(" ", room // 2, room + 1), text.rfind("\n", room // 2, room + 1))
+    return f"{text[:room].rstrip()}{CUT}" if blank < 0 else f"{text[:blank].rstrip()} ..."

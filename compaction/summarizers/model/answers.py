@@ -1,0 +1,139 @@
+"""Checks whether a model's answer can stand for a conversation.
+
+An answer may be empty, a refusal, an apology, cut off, too long, a copy of the record, or the unfilled template. Each of these,
+accepted as a summary, would lose the conversation without an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from ...tokens import TokenCounter
+from ..templates import SummaryTemplate
+from ..transcript import sendable
+from .model_calls import ModelReply
+
+__all__ = ["RejectedAnswer", "check_answer", "cleaned"]
+
+_THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
+_THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_CODE_FENCE: Final = re.compile(r"\A```(?:markdown|md|text)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
+_DECORATION: Final = " \t#*_:：-"
+_CUT: Final = frozenset({"length", "max_tokens", "model_length"})
+_FILTERED: Final = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
+_APOLOGY: Final = re.compile(
+    r"(?i)(?:i(?:['’]m| am) (?:sorry|unable|not able|afraid)|sorry\b|i (?:can(?:['’]t|not)|don['’]t|do not) |as an ai\b"
+    r"|unfortunately\b|error\b|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
+)
+_APOLOGY_CHARS: Final = 600
+_CHUNK: Final = 200
+_CHARS_PER_TOKEN: Final = 64
+_LEAST_HEADINGS: Final = 2
+_NOTHING: Final = frozenset({"", "(none)", "(none).", "none", "None", "- (none)", "- none", "- None"})
+
+
+@attrs.frozen(kw_only=True)
+class RejectedAnswer:
+    """An answer that cannot be used.
+
+    Args:
+        why: What is wrong, in words that follow the model's name.
+        again: The instruction for a second try; ``None`` if a second try is of no use.
+    """
+
+    why: str
+    again: str | None = None
+
+
+def check_answer(
+    reply: ModelReply,
+    *,
+    limit: int,
+    record: str,
+    key: str,
+    template: SummaryTemplate,
+    counter: TokenCounter,
+    redact: Callable[[str], str],
+) -> str | RejectedAnswer:
+    """Return the summary in a reply, or why it is rejected; O(reply + record).
+
+    Args:
+        reply: The model's reply.
+        limit: Tokens a summary may have.
+        record: The transcript it was to summarize.
+        key: The word that occurs only in the lines around the record.
+        template: The template of the prompt.
+        counter: The token counter.
+        redact: Removes the secrets from the answer.
+    """
+    shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
+    if reply.refusal:
+        return RejectedAnswer(why=f"refused ({_brief(reply.refusal)})")
+    if reply.finish.lower() in _FILTERED:
+        return RejectedAnswer(why=f"was stopped by the server's content filter ({reply.finish})")
+    if reply.finish.lower() in _CUT:
+        return RejectedAnswer(why="gave an answer that was cut off at the length limit", again=shorter)
+    if len(reply.text) > limit * _CHARS_PER_TOKEN:
+        why = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
+        return RejectedAnswer(why=why, again=shorter)
+    text = redact(sendable(cleaned(reply.text)))
+    if (tokens := counter.count_text(text)) > limit:
+        return RejectedAnswer(why=f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for", again=shorter)
+    return _check_content(text, record, key, template)
+
+
+def _check_content(text: str, record: str, key: str, template: SummaryTemplate) -> str | RejectedAnswer:
+    if not text:
+        return RejectedAnswer(why="gave an empty answer", again="Write the summary.")
+    if key in text or _copies(text, record):
+        return RejectedAnswer(why="repeated what it was to summarize", again="Summarize the record, do not copy it.")
+    lines = [line.strip() for line in text.splitlines()]
+    plain = [line.strip(_DECORATION).casefold() for line in lines]
+    headings = {heading.casefold() for heading in template.headings}
+    if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
+        why = f"answered without the sections it was given ({_brief(text)})"
+        return RejectedAnswer(why=why, again="Use the headings that were given.")
+    if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
+        return RejectedAnswer(why=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
+    unsaid = {line.strip() for line in template.sections.splitlines() if not line.startswith("#")} | _NOTHING
+    if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
+        return RejectedAnswer(why="gave headings with nothing under them", again="Put facts under the headings.")
+    return text
+
+
+def cleaned(text: str) -> str:
+    r"""Return a model's text without its thoughts and without a code fence around the whole.
+
+    Thoughts come first, between ``<think>`` and ``</think>``. Without the closing tag, the whole text is thoughts; some servers
+    leave out the opening tag. Tags further on belong to the text and stay.
+
+    >>> cleaned("<think>Let me see.</think>\n```markdown\n## Goal\nTea.\n```")
+    '## Goal\nTea.'
+    """
+    spoken = text.strip()
+    while (thought := _THOUGHT.match(spoken)) is not None:
+        _, _, spoken = spoken.partition(f"</{thought[1]}>")
+        spoken = spoken.lstrip()
+    ended = _THOUGHT_END.search(spoken)
+    if ended is not None and "<think>" not in spoken[: ended.start()]:
+        spoken = spoken[ended.end() :].lstrip()
+    fence = _CODE_FENCE.match(spoken)
+    return spoken if fence is None else fence[1].strip()
+
+
+def _copies(text: str, record: str) -> bool:
+    """Return whether the text is a piece of the record, or consists mostly of pieces of 200 characters or more."""
+    said, source = " ".join(text.split()), " ".join(record.split())
+    if said in source:
+        return True
+    chunks = [said[start : start + _CHUNK] for start in range(0, len(said) - _CHUNK + 1, _CHUNK)]
+    return len(chunks) > 2 and 2 * sum(chunk in source for chunk in chunks) > len(chunks)
+
+
+def _brief(text: str) -> str:
+    line = " ".join(text[:400].split())
+    return line if len(line) <= 120 else line[:117] + "..."

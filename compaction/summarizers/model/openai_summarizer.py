@@ -1,0 +1,211 @@
+"""A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
+
+This module holds the options. `ChunkedSummarization` splits the conversation, `SummaryAttempts` repeats requests,
+`check_answer` accepts or rejects an answer, and `OpenAITransport` sends.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal
+
+import attrs
+
+from ...checks import Validator, above, count
+from ...errors import ConfigurationError
+from ...tokens import Usage
+from ..base import SummaryRequest
+from ..redaction import redact as redact_secrets
+from .chunked import ChunkedSummarization
+from .model_calls import SummarySteps
+from .openai_driver import OpenAITransport, is_sync
+from .retries import RetryPolicy, SummaryAttempts
+
+__all__ = ["OpenAISummarizer"]
+
+_OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
+_optional = attrs.validators.optional
+
+
+def _a_name(instance: object, attribute: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a name (got {value!r})")
+
+
+def _from_0_to_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a share from 0 to 1 (got {value!r})")
+
+
+def _at_least_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value >= 1:
+        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be 1 or more (got {value!r})")
+
+
+def _one_of(*values: str) -> Validator:
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value not in values:
+            raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be one of {', '.join(values)} (got {value!r})")
+
+    return check
+
+
+def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
+    if ours := sorted(_OURS.intersection(value)):
+        raise ConfigurationError(
+            f"OpenAISummarizer: {attribute.name!r} must not hold {', '.join(ours)}, which the summarizer sets"
+        )
+
+
+def _key_in(variable: str) -> str:
+    """Return the API key in an environment variable.
+
+    Raises:
+        ConfigurationError: If it is not set.
+    """
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigurationError(f"OpenAISummarizer: {variable} is not set; set it to the server's key")
+    return key
+
+
+@attrs.frozen
+class OpenAISummarizer:
+    """A summarizer that has a model write the summary.
+
+    With an ``openai.OpenAI`` client it returns the summary and works with the ``_sync`` entry points. With an
+    ``openai.AsyncOpenAI``, or no client, it returns an awaitable, for asyncio or trio. Secrets are removed from what is sent
+    and from what comes back. A conversation longer than the window is summarized in parts. An answer that cannot stand for the
+    conversation is a `SummaryFailed` that lists what was tried. A reply that was cut off is requested once more and never
+    used: the end of a summary holds the next steps and what cannot be found again.
+
+    Args:
+        model: The model's name.
+        client: An ``openai.AsyncOpenAI`` or ``openai.OpenAI``; its own retries and timeout are not used. By default each
+            summary makes a client and closes it.
+        base_url: The server, if there is no client; by default that of the ``openai`` package.
+        api_key: The server's key, if there is no client; by default ``OPENAI_API_KEY``. Any text will do for a server that
+            needs no key.
+        api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
+            file and no pickle holds it.
+        timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte.
+        max_retries: How often a request is sent again after a temporary failure: 408, 409, 429, 5xx, no connection, or a body
+            that cannot be read.
+        backoff_seconds: The wait before the first retry, > 0; it doubles each time, up to 30 seconds.
+        max_wait_seconds: The longest wait a server may ask for (``Retry-After``), > 0. If it asks for more, the model is not
+            asked again.
+        fallback_model: A model on the same server to ask when the first one has failed.
+        window: Tokens of the models' context window, the smaller one if they differ; ``None`` if it is not known: then
+            everything is sent in one request, and in halves if the server answers that it is too long.
+        headroom: Tokens a reply may have, as a multiple of the summary's budget, >= 1. A reasoning model needs several times
+            the budget.
+        max_tokens_field: The request field for that limit; newer OpenAI models accept only ``"max_completion_tokens"``.
+        rules_role: The role of the message with the rules: ``"system"``, ``"developer"``, or ``"user"`` for a model that
+            accepts no other.
+        max_parts: The largest number of parts to read a conversation in, >= 1.
+        least_read: The share of a long request, by our count, that the server must report as read, from 0 to 1, because some
+            servers cut a long request without an error. 0 turns the check off.
+        options: Further arguments of the request, such as ``{"temperature": 0}``.
+        redact: Removes the secrets from a text.
+        on_usage: Called with the usage of each reply that reports one, whether the reply is used or not.
+        sleep: Waits a number of seconds; by default ``anyio.sleep``, or ``time.sleep`` for an ``OpenAI`` client.
+        random: Returns numbers from 0 up to 1 that spread the waits; by default they are derived from the request.
+
+    Raises:
+        ConfigurationError: If an argument is out of range or of the wrong kind.
+
+    >>> local = OpenAISummarizer("qwen3-8b", base_url="http://127.0.0.1:8080/v1", api_key="none", window=32_768)
+    >>> attrs.evolve(local, fallback_model="qwen3-4b").model
+    'qwen3-8b'
+    """
+
+    model: str = attrs.field(validator=_a_name)
+    client: Any = attrs.field(default=None, repr=False, kw_only=True)
+    base_url: str | None = attrs.field(default=None, kw_only=True)
+    api_key: str | None = attrs.field(default=None, repr=False, kw_only=True)
+    api_key_env: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
+    timeout: float = attrs.field(default=120.0, validator=above(0), kw_only=True)
+    max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
+    backoff_seconds: float = attrs.field(default=1.0, validator=above(0), kw_only=True)
+    max_wait_seconds: float = attrs.field(default=60.0, validator=above(0), kw_only=True)
+    fallback_model: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
+    window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
+    headroom: float = attrs.field(default=1.5, validator=_at_least_1, kw_only=True)
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
+        default="max_tokens", validator=_one_of("max_tokens", "max_completion_tokens"), kw_only=True
+    )
+    rules_role: Literal["system", "developer", "user"] = attrs.field(
+        default="system", validator=_one_of("system", "developer", "user"), kw_only=True
+    )
+    max_parts: int = attrs.field(default=100, validator=count(1), kw_only=True)
+    least_read: float = attrs.field(default=0.5, validator=_from_0_to_1, kw_only=True)
+    options: Mapping[str, Any] = attrs.field(
+        factory=dict[str, Any], converter=dict, validator=_no_options_of_ours, hash=False, kw_only=True
+    )
+    redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False, kw_only=True)
+    on_usage: Callable[[Usage], object] | None = attrs.field(default=None, repr=False, kw_only=True)
+    sleep: Callable[[float], object] | None = attrs.field(default=None, repr=False, kw_only=True)
+    random: Callable[[], float] | None = attrs.field(default=None, repr=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.api_key_env is not None and (self.client is not None or self.api_key is not None):
+            raise ConfigurationError("OpenAISummarizer: pass only one of 'client', 'api_key' and 'api_key_env'")
+        if self.client is None:
+            return
+        sync = is_sync(self.client)
+        if self.base_url is not None or self.api_key is not None:
+            raise ConfigurationError(
+                "OpenAISummarizer: a client has its own base_url and api_key; pass the client or the arguments, not both"
+            )
+        if sync and inspect.iscoroutinefunction(self.sleep):
+            raise ConfigurationError("OpenAISummarizer: with an OpenAI client, 'sleep' must not be a coroutine function")
+
+    @property
+    def cache_key(self) -> str:
+        """The options that its answers depend on, as a text."""
+        server = str(self.client.base_url) if self.client is not None else self.base_url
+        redacted = getattr(self.redact, "__qualname__", type(self.redact).__qualname__)
+        parts = (self.model, self.fallback_model, server, self.window, self.headroom, self.rules_role, redacted)
+        return f"{parts} {sorted(self.options.items())}"
+
+    def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
+        """Return the summary; an awaitable unless the client is an ``openai.OpenAI``.
+
+        Raises:
+            SummaryFailed: If no model wrote a usable summary.
+            ConfigurationError: If the window is too small, there is no key, or ``openai`` cannot be imported.
+        """
+        steps = self._steps(request)
+        transport = OpenAITransport(
+            client=self.client,
+            base_url=self.base_url,
+            api_key=self.api_key if self.api_key_env is None else _key_in(self.api_key_env),
+            timeout=self.timeout,
+            max_tokens_field=self.max_tokens_field,
+            options=self.options,
+            on_usage=self.on_usage,
+            sleep=self.sleep,
+        )
+        if self.client is not None and is_sync(self.client):
+            return transport.drive(steps)
+        return transport.drive_async(steps)
+
+    def _steps(self, request: SummaryRequest) -> SummarySteps:
+        """Return the generator that makes every decision and sends nothing."""
+        retries = RetryPolicy(
+            times=self.max_retries,
+            backoff_seconds=self.backoff_seconds,
+            max_wait_seconds=self.max_wait_seconds,
+            random=self.random,
+        )
+        chunked = ChunkedSummarization(
+            window=self.window,
+            headroom=self.headroom,
+            max_parts=self.max_parts,
+            rules_role=self.rules_role,
+            redact=self.redact,
+        )
+        models = [self.model] if self.fallback_model is None else [self.model, self.fallback_model]
+        return chunked.summarize(request, SummaryAttempts(models=models, retries=retries, least_read=self.least_read))

@@ -1,0 +1,152 @@
+"""Reading of what an OpenAI-compatible server sends back: a reply, or a failure and whether to try again.
+
+Servers of this protocol differ most in how they fail: errors in the body of a success, missing or null choices, a page of
+HTML, five names for the same limit. So no field is trusted to have its documented type.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, cast
+
+from ...errors import InputError
+from ...tokens import Usage
+from ..redaction import redact
+from .model_calls import ModelFault, ModelReply
+
+__all__ = ["is_too_long", "read_error", "read_reply", "read_usage"]
+
+_TRANSIENT: Final = frozenset({408, 409, 429})
+_MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})
+_TOO_LONG: Final = re.compile(
+    r"(?i)context[ _-]?(?:length|window|size)|maximum (?:context|prompt|input)|(?:prompt|input|request) is too (?:long|large)"
+    r"|too many (?:input |prompt )?tokens|exceeds? the (?:maximum|available|model|limit)|reduce the length|exceed_context"
+)
+_TOO_LARGE: Final = "request too large"
+_NEVER: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+_SHOWN_CHARS: Final = 300
+
+
+def read_reply(completion: object) -> ModelReply | ModelFault:
+    """Read the body of a success.
+
+    Args:
+        completion: The client's object, or the text it returns for a body that is not JSON.
+    """
+    if isinstance(completion, str):
+        return ModelFault(kind="transient", says=f"sent a body that is not JSON: {_shown(completion)}")
+    error = _member(completion, "error")
+    if error is not None:
+        code = _member(error, "code")
+        return _fault(code if isinstance(code, int) else 0, error, f"sent an error as its answer: {_words(error)}")
+    choices = _member(completion, "choices")
+    choice = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
+    message = _member(choice, "message")
+    if message is None:
+        return ModelFault(kind="transient", says="sent an answer without a message in it")
+    read = _member(_member(completion, "usage"), "prompt_tokens")
+    return ModelReply(
+        text=_text(_member(message, "content")),
+        finish=str(_member(choice, "finish_reason") or ""),
+        refusal=str(_member(message, "refusal") or ""),
+        prompt_tokens=read if isinstance(read, int) and read > 0 else None,
+    )
+
+
+def read_usage(completion: object) -> Usage | None:
+    """Return the usage that a body reports; ``None`` if there is none that can be read."""
+    usage = _member(completion, "usage")
+    if usage is None:
+        return None
+    try:
+        return Usage.read(usage)
+    except InputError:
+        return None
+
+
+def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
+    """Return the failure that an exception of the client stands for.
+
+    Args:
+        error: The exception raised while sending or reading.
+        timeout_seconds: The timeout of the request.
+    """
+    import openai
+
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        return ModelFault(kind="transient", says=f"did not answer within {timeout_seconds:g} s", cause=error)
+    if isinstance(error, openai.APIStatusError):
+        says = f"answered HTTP {error.status_code}: {_words(error.body) or _shown(error.message)}"
+        return _fault(error.status_code, error.body, says, error)
+    if isinstance(error, openai.APIConnectionError):
+        says = f"could not be reached, or closed the connection ({_shown(str(error.__cause__ or error))})"
+        return ModelFault(kind="transient", says=says, cause=error)
+    if isinstance(error, ValueError):
+        return ModelFault(kind="transient", says=f"sent a body that cannot be read ({_shown(str(error))})", cause=error)
+    return ModelFault(kind="final", says=f"could not be called ({_shown(str(error))})", cause=error)
+
+
+def _fault(status: int, body: object, says: str, error: Any = None) -> ModelFault:
+    if is_too_long(status, says):
+        return ModelFault(kind="too_long", says=says, cause=error)
+    if _code(body) in _NEVER:
+        return ModelFault(kind="final", says=says, cause=error)
+    if status in _TRANSIENT or status >= 500:
+        wait = None if error is None else _retry_after(error.response.headers)
+        return ModelFault(kind="transient", says=says, wait_seconds=wait, cause=error)
+    return ModelFault(kind="final", says=says, cause=error)
+
+
+def is_too_long(status: int, says: str) -> bool:
+    """Return whether a shorter request may succeed; a rate limit counts if the request alone exceeds it."""
+    if status == 429:
+        return _TOO_LARGE in says.lower()
+    return status == 413 or (status in _MAY_BE_TOO_LONG and _TOO_LONG.search(says) is not None)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds a server asks to wait: given in milliseconds, in seconds, or as a date relative to its own date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    try:
+        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
+        return max(0.0, (until - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _member(source: object, name: str) -> Any:
+    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+
+
+def _text(content: object) -> str:
+    """Return the text of a message's content, which is a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        return ""
+    texts = [_member(part, "text") for part in cast("Sequence[object]", content)]
+    return "\n".join([text for text in texts if isinstance(text, str)])
+
+
+def _code(body: object) -> object:
+    return _member(body, "code") or _member(_member(body, "error"), "code")
+
+
+def _words(body: object) -> str:
+    """Return an error's own message, with its code."""
+    said = body if isinstance(body, str) else _member(body, "message") or _member(_member(body, "error"), "message") or ""
+    return _shown(f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said))
+
+
+def _shown(text: str) -> str:
+    """Return the beginning of a text on one line, secrets redacted."""
+    line = " ".join(redact(text[: 4 * _SHOWN_CHARS]).split())
+    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."

@@ -1,0 +1,1 @@
+"""The tests; the folders say what each kind is for."""

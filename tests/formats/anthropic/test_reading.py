@@ -1,0 +1,318 @@
+"""Anthropic messages: what is read from every block, and what a changed message is written as."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from compaction.errors import ConfigurationError, InvalidMessage
+from compaction.formats import anthropic
+from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.wires import anthropic_conversations, junk
+
+Raw = dict[str, Any]
+
+WORDS: Raw = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}, "citations": []}
+IMAGE: Raw = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+PAPER: Raw = {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}
+THOUGHT: Raw = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+OPAQUE: Raw = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+CALL: Raw = {"type": "tool_use", "id": "a", "name": "now", "input": {"é": 1}, "x": 1}
+RESULT: Raw = {"type": "tool_result", "tool_use_id": "a", "content": "noon", "is_error": True}
+SEARCH: Raw = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+FOUND: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+
+
+def user(*blocks: Any) -> Raw:
+    """A user message of blocks."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> Raw:
+    """An assistant message of blocks."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+@pytest.mark.parametrize(
+    ("raw", "role", "parts"),
+    [
+        pytest.param({"role": "user", "content": "hi", "x": 1}, "user", [TextPart("hi")], id="string"),
+        pytest.param({"role": "system", "content": [WORDS]}, "system", [TextPart("hi")], id="system"),
+        pytest.param({"role": "user"}, "user", [], id="no content"),
+        pytest.param({"role": "user", "content": []}, "user", [], id="empty list"),
+        pytest.param({"role": "user", "content": WORDS}, "user", [TextPart("hi")], id="a lone block"),
+        pytest.param(user("hi"), "user", [TextPart("hi")], id="bare string in a list"),
+        pytest.param(
+            user(WORDS, IMAGE, PAPER), "user", [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")], id="media"
+        ),
+        pytest.param(
+            answer(THOUGHT, OPAQUE, WORDS, CALL),
+            "assistant",
+            [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
+            id="answer",
+        ),
+        pytest.param(user(RESULT), "tool", [ToolResultPart("a", "noon", failed=True)], id="results alone"),
+        pytest.param(
+            user(RESULT, WORDS), "user", [ToolResultPart("a", "noon", failed=True), TextPart("hi")], id="results and words"
+        ),
+        pytest.param(
+            user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
+            "tool",
+            [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
+            id="nested content",
+        ),
+        pytest.param(user({"type": "tool_result"}), "tool", [ToolResultPart("", "")], id="a result that says nothing"),
+        pytest.param(
+            answer(SEARCH, FOUND), "assistant", [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))], id="hosted tool"
+        ),
+        pytest.param(
+            answer({"type": "compaction", "content": None}),
+            "assistant",
+            [OtherPart('{"type": "compaction", "content": null}')],
+            id="compaction block",
+        ),
+        pytest.param(
+            user(None, 5, {"x": 1}), "user", [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')], id="no blocks"
+        ),
+        pytest.param(answer({"type": "tool_use"}), "assistant", [ToolCallPart("", "", "")], id="a call that says nothing"),
+    ],
+)
+def test_what_is_read(raw: Raw, role: str, parts: list[Part]) -> None:
+    """Every block is read as what it is; what is not understood is kept whole; the caller's object is kept."""
+    message = anthropic.read(raw)
+    assert (message.role, list(message.parts)) == (role, parts)
+    assert message.raw is raw
+
+
+def test_an_answer_goes_on_after_a_hosted_tool() -> None:
+    """An answer that starts with the result of a call before it belongs to the answer before."""
+    assert [anthropic.read(raw).continues for raw in (answer(FOUND, WORDS), answer(SEARCH, FOUND), user(RESULT))] == [
+        True,
+        False,
+        False,
+    ]
+
+
+class Block(BaseModel):
+    """A block as an object with fields, as the provider's package has them."""
+
+    type: str = "text"
+    text: str = "hi"
+    citations: list[str] | None = None
+
+
+class Whole(BaseModel):
+    """A response as an object with fields."""
+
+    id: str = "msg_1"
+    role: str = "assistant"
+    content: list[Block] = [Block()]
+    stop_reason: str | None = None
+
+
+def test_objects() -> None:
+    """Messages and blocks may be pydantic objects; a changed copy is a dictionary, and so is what goes over the wire."""
+    whole = Whole()
+    message = anthropic.read(whole)
+    assert message.parts == (TextPart("hi"),)
+    assert message.raw is whole
+    assert anthropic.read(answer(Block())).parts == (TextPart("hi"),)
+    assert message.evolve(text="new").raw == {"id": "msg_1", **answer({"type": "text", "text": "new"})}
+    assert anthropic.to_wire(whole) == {"id": "msg_1", **answer({"type": "text", "text": "hi"})}
+    assert anthropic.to_wire(user(WORDS))["content"][0] is WORDS
+    assert json.loads(json.dumps(anthropic.to_wire(answer(Block())))) == answer({"type": "text", "text": "hi"})
+
+
+@pytest.mark.parametrize(
+    ("raw", "where"),
+    [("hi", "messages[3]"), (None, "messages[3]"), ({"content": "hi"}, "messages[3].role"), ({"role": []}, "messages[3].role")],
+)
+def test_what_is_no_message_is_refused(raw: Any, where: str) -> None:
+    """What has no fields or no role cannot be read; the error names its place."""
+    with pytest.raises(InvalidMessage) as caught:
+        anthropic.read(raw, 3)
+    assert caught.value.where == where
+
+
+def without(kind: type[Part]) -> Callable[[Part], list[Part]]:
+    """Leaves out every part of a kind."""
+    return lambda part: [] if isinstance(part, kind) else [part]
+
+
+def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part]]:
+    """Changes every part of a kind."""
+    return lambda part: [attrs.evolve(part, **changes) if isinstance(part, kind) else part]
+
+
+@pytest.mark.parametrize(
+    ("raw", "change", "changed"),
+    [
+        pytest.param(
+            {"role": "user", "content": "hi", "x": 1},
+            with_changed(TextPart, text="new"),
+            {"role": "user", "content": "new", "x": 1},
+            id="string",
+        ),
+        pytest.param(
+            user(WORDS, IMAGE), with_changed(TextPart, text="new"), user({**WORDS, "text": "new"}, IMAGE), id="text block"
+        ),
+        pytest.param(user(WORDS, IMAGE), with_changed(TextPart, text=" "), user(IMAGE), id="words that would be empty"),
+        pytest.param(user(WORDS, IMAGE), without(MediaPart), user(WORDS), id="image out"),
+        pytest.param(answer(THOUGHT, WORDS, CALL), without(ReasoningPart), answer(WORDS, CALL), id="thoughts out"),
+        pytest.param(answer(CALL), with_changed(ToolCallPart, arguments="{}"), answer({**CALL, "input": {}}), id="arguments"),
+        pytest.param(
+            answer(CALL),
+            with_changed(ToolCallPart, id="b", name="date"),
+            answer({**CALL, "id": "b", "name": "date"}),
+            id="id and name",
+        ),
+        pytest.param(
+            user(RESULT, WORDS),
+            with_changed(ToolResultPart, text="new"),
+            user({**RESULT, "content": "new"}, WORDS),
+            id="result",
+        ),
+        pytest.param(
+            user({**RESULT, "content": None}),
+            with_changed(ToolResultPart, text="new"),
+            user({**RESULT, "content": "new"}),
+            id="null result",
+        ),
+        pytest.param(
+            user({**RESULT, "content": [IMAGE, WORDS, WORDS]}),
+            with_changed(ToolResultPart, text="new"),
+            user({**RESULT, "content": [IMAGE, {**WORDS, "text": "new"}]}),
+            id="nested result: the first words",
+        ),
+        pytest.param(
+            user({**RESULT, "content": [WORDS, IMAGE]}),
+            with_changed(ToolResultPart, text="new", media=()),
+            user({**RESULT, "content": [{**WORDS, "text": "new"}]}),
+            id="nested result: image out",
+        ),
+        pytest.param(
+            user({**RESULT, "content": [IMAGE]}),
+            with_changed(ToolResultPart, text="new"),
+            user({**RESULT, "content": [{"type": "text", "text": "new"}, IMAGE]}),
+            id="nested result without words",
+        ),
+        pytest.param(
+            user({**RESULT, "content": [WORDS, IMAGE]}),
+            with_changed(ToolResultPart, media=()),
+            user({**RESULT, "content": [WORDS]}),
+            id="only the image out",
+        ),
+        pytest.param(
+            user(RESULT), with_changed(ToolResultPart, call_id="b"), user({**RESULT, "tool_use_id": "b"}), id="other call"
+        ),
+    ],
+)
+def test_changed_parts(raw: Raw, change: Callable[[Part], list[Part]], changed: Raw) -> None:
+    """Parts that changed or went are written so, every other field stays, and the original is not touched."""
+    before = copy.deepcopy(raw)
+    message = anthropic.read(raw)
+    assert message.evolve(parts=[new for part in message.parts for new in change(part)]).raw == changed
+    assert raw == before
+
+
+def test_what_did_not_change_is_shared() -> None:
+    """A changed copy holds the very blocks that stayed: signed thoughts stay the bytes they were."""
+    message = anthropic.read(answer(THOUGHT, OPAQUE, WORDS, CALL))
+    evolved = message.evolve(text="new").raw["content"]
+    assert [evolved[0] is THOUGHT, evolved[1] is OPAQUE, evolved[3] is CALL] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("raw", "parts"),
+    [
+        pytest.param(answer(THOUGHT), [ReasoningPart("other", raw=THOUGHT)], id="other thoughts"),
+        pytest.param(answer(WORDS), [MediaPart("image")], id="new image"),
+        pytest.param(answer(CALL), [ToolCallPart("a", "now", "[1]", raw=CALL)], id="arguments that are no object"),
+        pytest.param(
+            user(RESULT), [ToolResultPart("a", "noon", (MediaPart("image"),), raw=RESULT)], id="new image in a result"
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
+    """Thoughts are signed and media are data: neither can be made anew, and that is an error, not silence."""
+    with pytest.raises(ConfigurationError, match="parts: "):
+        anthropic.read(raw).evolve(parts=parts)
+
+
+def test_what_stands_for_others() -> None:
+    """A summary and a note are the user's, so that an answer may follow; after an instruction an answer comes first."""
+    asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
+    assert [each.role for each in anthropic.summary("s", asked, said)] == ["user"]
+    assert [each.role for each in anthropic.summary("s", told, said)] == ["assistant", "user"]
+    assert [each.role for each in anthropic.summary("s", told, asked)] == ["assistant", "user"]
+    assert anthropic.placeholder("s").role == "user"
+
+
+def test_preferred_neighbours() -> None:
+    """What is left starts with the user, no answer follows another, and an instruction stays between user and answer."""
+    asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
+    allowed = [
+        (None, asked),
+        (None, told),
+        (asked, said),
+        (said, asked),
+        (asked, asked),
+        (told, said),
+        (said, None),
+        (asked, told),
+    ]
+    refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]
+    assert [pair for pair in allowed if not anthropic.prefers(*pair)] == []
+    assert [pair for pair in refused if anthropic.prefers(*pair)] == []
+
+
+def test_there_is_one_format() -> None:
+    """The format is one object, however it travels, and prints as its name."""
+    assert pickle.loads(pickle.dumps(anthropic)) is anthropic
+    assert repr(anthropic) == "anthropic"
+
+
+@given(
+    anthropic_conversations()
+    | st.lists(st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": junk(st.just(RESULT))}))
+)
+def test_the_same_parts_are_the_same_message(messages: list[Any]) -> None:
+    """A copy made of the parts that were read is equal on the wire, whatever the message holds, and reads the same."""
+    for raw in messages:
+        message = anthropic.read(raw)
+        copied = message.evolve(parts=message.parts)
+        assert repr(copied.raw) == repr(raw)
+        assert repr(copied.parts) == repr(message.parts)
+
+
+def test_ten_levels_and_ten_thousand_parts() -> None:
+    """Depth and number are no reason to fail."""
+    deep: Any = "x"
+    for _ in range(10):
+        deep = [{"type": "tool_result", "tool_use_id": "a", "content": deep}]
+    assert anthropic.read({"role": "user", "content": deep}).role == "tool"
+    deeper: Any = "x"
+    for _ in range(5_000):
+        deeper = [deeper]
+    assert isinstance(anthropic.read(user({"type": "poll", "x": deeper})).parts[0], OtherPart)
+    assert len(anthropic.read(user(*[WORDS] * 10_000)).parts) == 10_000
+    assert {problem.rule for problem in anthropic.validate([user(*[WORDS] * 10_000)])} == {"too-many-breakpoints"}
+
+
+def test_results_within_results_are_kept_however_deep() -> None:
+    """A result within a result is no block the API knows: it is kept as it is, at any depth."""
+    nested: Any = {"type": "text", "text": "x"}
+    for _ in range(2_000):
+        nested = {"type": "tool_result", "tool_use_id": "a", "content": [nested]}
+    raw = {"role": "user", "content": [nested]}
+    assert [part.call_id for part in anthropic.read(raw).tool_results()] == ["a"]
+    assert anthropic.repair([raw, {"role": "user", "content": "hi"}]).messages == [{"role": "user", "content": "hi"}]

@@ -1,0 +1,348 @@
+"""Anthropic rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat.chat_completion_message_function_tool_call import Function
+
+from compaction.formats import anthropic
+from compaction.formats.anthropic.rules import RULES
+from compaction.formats.wire import NOT_RECORDED
+from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
+from tests.support.wires import anthropic_conversations, junk, wrecked
+
+PAIRS = {
+    "call-without-id",
+    "duplicate-call-id",
+    "call-without-result",
+    "result-without-id",
+    "result-without-call",
+    "duplicate-result",
+}
+ALWAYS_REPAIRED = PAIRS | {"empty-content", "empty-text", "unsigned-thinking", "result-after-text", "too-many-breakpoints"}
+
+Raw = dict[str, Any]
+
+
+TEXT: Raw = {"type": "text", "text": "hi"}
+USER: Raw = {"role": "user", "content": "hi"}
+THOUGHT: Raw = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+
+
+def call(id: Any = "a", **fields: Any) -> Raw:
+    """A block that calls a tool."""
+    return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
+
+
+def result(id: Any = "a", content: Any = "noon") -> Raw:
+    """A block with what a tool answered."""
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def user(*blocks: Any) -> Raw:
+    """A user message of blocks."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> Raw:
+    """An assistant message of blocks."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+PIECES = [TEXT, USER, THOUGHT, call(), result(), user(result()), answer(call()), answer(call(), call()), answer(THOUGHT)]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([answer(TEXT), USER], id="answer first"),
+        pytest.param([USER, USER, answer(TEXT), answer(TEXT)], id="roles that do not alternate"),
+        pytest.param(
+            [USER, answer(THOUGHT, TEXT), answer(call()), user(result())], id="an answer without thoughts after one with"
+        ),
+        pytest.param(
+            [answer(call()), user(result(content=[TEXT, {"type": "image", "source": {"type": "file", "file_id": "f"}}]))],
+            id="nested",
+        ),
+        pytest.param([answer(call()), user(result(content=None))], id="result without content"),
+        pytest.param([answer(call()), user(result(content=""))], id="empty result"),
+        pytest.param([answer({"type": "compaction", "content": "so far"}), USER], id="compaction block"),
+        pytest.param([USER, answer(call(), {"type": "unheard_of"}), user(result())], id="unknown block after a call"),
+        pytest.param([answer(THOUGHT, TEXT), USER, answer(TEXT)], id="thoughts first, an answer last"),
+        pytest.param([USER, {"role": "assistant", "content": ""}], id="an answer to be written"),
+        pytest.param([{**USER, "x_trace": 7}, {"role": "system", "content": "be kind"}], id="system at the end, unknown field"),
+        pytest.param(
+            [answer(*[call(str(n)) for n in range(9)]), user(*[result(str(n)) for n in reversed(range(9))])], id="any order"
+        ),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(anthropic, messages) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b")), user(result("a"))],
+            [("messages[0].content[0]", "call-without-result"), ("messages[2].content[0]", "result-without-call")],
+            id="results in two messages",
+        ),
+        pytest.param(
+            [answer(call()), answer(TEXT), user(result())],
+            [("messages[0].content[0]", "call-without-result"), ("messages[2].content[0]", "result-without-call")],
+            id="an answer between",
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("a"))], [("messages[0].content[1]", "pending-call")], id="one waits"
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("a"), TEXT)],
+            [("messages[0].content[1]", "call-without-result")],
+            id="the user went on",
+        ),
+        pytest.param(
+            [user({"type": "tool_result", "tool_use_id": "a", "content": [result()]}), USER],
+            [("messages[0].content[0].content[0]", "block-not-allowed"), ("messages[0].content[0]", "result-without-call")],
+            id="result in a result",
+        ),
+        pytest.param(
+            [answer(call()), user(result(content=[TEXT, {"type": "image"}]))],
+            [("messages[1].content[0].content[1].source", "malformed-block")],
+            id="a result's block without its field",
+        ),
+        pytest.param(
+            [user({"type": "text"}, None, {"type": "image"})],
+            [
+                ("messages[0].content[0].text", "malformed-block"),
+                ("messages[0].content[1]", "malformed-block"),
+                ("messages[0].content[2].source", "malformed-block"),
+            ],
+            id="blocks without their fields",
+        ),
+        pytest.param(
+            [{"role": "system", "content": [{"type": "image", "source": {}}]}, USER],
+            [("messages[0].content[0]", "block-not-allowed")],
+            id="image in instructions",
+        ),
+        pytest.param(
+            [answer(call()), None, user(result())],
+            [
+                ("messages[0].content[0]", "call-without-result"),
+                ("messages[1]", "unreadable-message"),
+                ("messages[2].content[0]", "result-without-call"),
+            ],
+            id="nothing readable between",
+        ),
+        pytest.param(
+            [answer(call()), {"role": "user", "content": 5}, {"role": "assistant", "content": 5}],
+            [
+                ("messages[0].content[0]", "call-without-result"),
+                ("messages[1].content", "malformed-content"),
+                ("messages[2].content", "malformed-content"),
+            ],
+            id="contents that are numbers",
+        ),
+        pytest.param(
+            [{"role": "assistant", "content": ""}, {"role": "user", "content": ""}],
+            [("messages[0].content", "empty-content"), ("messages[1].content", "empty-content")],
+            id="nothing is said, but in the last answer",
+        ),
+        pytest.param([{"role": "user", "content": " "}], [("messages[0].content", "empty-text")], id="blanks alone"),
+        pytest.param([answer(TEXT, THOUGHT)], [("messages[0].content[1]", "ends-with-thinking")], id="a thought at the end"),
+        pytest.param(
+            [user(), {"role": "host", "content": "x"}, answer(call()), {"role": "system", "content": "s"}],
+            [
+                ("messages[0].content", "empty-content"),
+                ("messages[1].role", "unknown-role"),
+                ("messages[2].content[0]", "call-without-result"),
+                ("messages[3]", "misplaced-system"),
+            ],
+            id="in order of place, whenever it is found",
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(anthropic, messages) == expected
+
+
+def test_a_call_is_told_whether_its_result_may_still_come() -> None:
+    """At the end of the list a result is not there yet; once another message came it is missing there."""
+    assert [problem.message for problem in anthropic.validate([answer(call())])] == ["the call 'a' has no result yet"]
+    missing = "the call 'a' has no result in the message after it"
+    assert [problem.message for problem in anthropic.validate([answer(call()), USER])] == [missing]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user(call()),
+        user(THOUGHT),
+        user({"type": "redacted_thinking", "data": "x"}),
+        user({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+        user({"type": "web_search_tool_result", "tool_use_id": "s", "content": []}),
+        answer(result()),
+        answer({"type": "image", "source": {}}),
+        answer({"type": "document", "source": {}}),
+        {"role": "system", "content": [call()]},
+    ],
+    ids=lambda message: f"{message['role']}: {message['content'][0]['type']}",
+)
+def test_who_says_what(message: Raw) -> None:
+    """Calls and thoughts are the assistant's, results and media the user's; instructions are texts."""
+    assert places(anthropic, [message])[0] == ("messages[0].content[0]", "block-not-allowed")
+
+
+def test_a_field_may_be_an_object_of_a_package_where_it_holds_fields() -> None:
+    """An ``input`` or a ``source`` is read as any object is; a text is a text."""
+    asked = answer(call(input=Function(name="x", arguments="")))
+    assert places(anthropic, [asked]) == [("messages[0].content[0]", "pending-call")]
+    assert places(anthropic, [user({"type": "text", "text": {}})]) == [("messages[0].content[0].text", "malformed-block")]
+
+
+@pytest.mark.parametrize("block", [{"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None], ids=repr)
+def test_a_block_has_a_type(block: Any) -> None:
+    """What is no object with a type is malformed, whoever says it."""
+    for message in (user(block), answer(block)):
+        assert places(anthropic, [message]) == [("messages[0].content[0]", "malformed-block")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b"), TEXT)],
+            [answer(call("a"), call("b")), user(result("b"), result("a", NOT_RECORDED), TEXT)],
+            id="stub among the results",
+        ),
+        pytest.param(
+            [answer(call()), USER], [answer(call()), user(result(content=NOT_RECORDED)), USER], id="stub before the user"
+        ),
+        pytest.param(
+            [answer(call("a"), call("b")), user(result("b")), user(result("a"), TEXT)],
+            [answer(call("a"), call("b")), user(result("b"), result("a")), user(TEXT)],
+            id="late result, and what came with it",
+        ),
+        pytest.param([answer(call()), USER, user(result())], [answer(call()), user(result()), USER], id="late result alone"),
+        pytest.param(
+            [answer(call()), user(result()), answer(call()), user(result(content="one"))],
+            [answer(call()), user(result()), answer(call("toolu_2_0")), user(result("toolu_2_0", "one"))],
+            id="an id used again",
+        ),
+        pytest.param(
+            [answer(call(None), call(None)), user(result(None, "one"), result(None, "two"))],
+            [answer(call("toolu_0_0"), call("toolu_0_1")), user(result("toolu_0_0", "one"), result("toolu_0_1", "two"))],
+            id="no ids",
+        ),
+        pytest.param([USER, answer(THOUGHT), USER], [USER, USER], id="nothing but thoughts"),
+        pytest.param(
+            [USER, answer(TEXT), answer(THOUGHT, call()), user(result())],
+            [USER, answer(TEXT), answer(call()), user(result())],
+            id="thoughts after an answer",
+        ),
+        pytest.param(
+            [answer(call(input='{"city": "Oslo"}')), user(result())],
+            [answer(call(input={"city": "Oslo"})), user(result())],
+            id="arguments as text",
+        ),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is repaired is repaired in its place, and what is reported is what was done."""
+    done = anthropic.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+SOUP = wrecked(anthropic_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    expect_problems_in_order(anthropic, messages, RULES)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
+    expect_repaired_once(anthropic, messages, ALWAYS_REPAIRED)
+
+
+ASKED = {"role": "user", "content": "q"}
+SAID = {"role": "assistant", "content": "a"}
+TOLD = {"role": "system", "content": "s"}
+CALLED = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+ANSWER = {"type": "tool_result", "tool_use_id": "a"}
+SEARCHED = [
+    {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": {"type": "web_search_tool_result_error"}},
+    {"type": "text", "text": "It did not work."},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([ASKED, SAID, TOLD, SAID], ["misplaced-system"]),
+        ([ASKED, TOLD, ASKED], ["misplaced-system"]),
+        ([ASKED, TOLD, SAID], []),
+        ([ASKED, CALLED, {"role": "user", "content": [{**ANSWER, "content": 5}]}], ["malformed-content"]),
+        ([ASKED, CALLED, {"role": "user", "content": [{**ANSWER, "content": [ANSWER]}]}], ["block-not-allowed"]),
+        ([ASKED, {"role": "assistant", "content": SEARCHED}], []),
+    ],
+    ids=range(6),
+)
+def test_what_broken_code_would_miss(messages: list[Any], expected: list[str]) -> None:
+    """Each was found by breaking a rule in the code: no test had noticed."""
+    assert [problem.rule for problem in anthropic.validate(messages)] == expected
+
+
+def test_an_id_the_api_refuses_is_replaced_with_that_of_its_result() -> None:
+    """A call whose id holds other characters gets one of its own, and its result names it."""
+    call = {"type": "tool_use", "id": "functions.now:0", "name": "now", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "functions.now:0", "content": "noon"}
+    repaired = anthropic.repair([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}])
+    [answer, results] = repaired.messages
+    assert answer["content"][0]["id"] == results["content"][0]["tool_use_id"] == "toolu_0_0"
+    assert [change.rule for change in repaired.changes] == ["malformed-id", "malformed-id"]
+    assert repaired.remaining == ()
+
+
+def test_what_the_provider_never_answered_goes_and_its_calls_stay() -> None:
+    """A call of the provider's without a result is removed once the user goes on; a call that it made is then made by none."""
+    run = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+    made = {
+        "type": "tool_use",
+        "id": "a",
+        "name": "now",
+        "input": {},
+        "caller": {"type": "code_execution_20250825", "tool_id": "run"},
+    }
+    results = [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}, {"type": "text", "text": "stop"}]
+    given = [{"role": "assistant", "content": [run, made]}, {"role": "user", "content": results}]
+    repaired = anthropic.repair(given)
+    assert [problem.rule for problem in anthropic.validate(given)] == ["server-call-without-result"]
+    assert repaired.messages[0]["content"] == [{"type": "tool_use", "id": "a", "name": "now", "input": {}}]
+    assert (repaired.messages[1], repaired.remaining) == (given[1], ())
+    assert [change.rule for change in repaired.changes] == ["server-call-without-result", "call-without-caller"]
+
+
+def test_a_call_of_the_providers_may_wait() -> None:
+    """Until the user speaks, what the provider runs may still come: at the end, after a pause, after results alone."""
+    fetch = {"type": "server_tool_use", "id": "f", "name": "web_fetch", "input": {}}
+    call = {"type": "tool_use", "id": "a", "name": "now", "input": {}}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}]}
+    assert anthropic.validate([{"role": "assistant", "content": [fetch]}]) == []
+    assert anthropic.validate([{"role": "assistant", "content": [fetch, call]}, result]) == []
+    assert [
+        problem.rule
+        for problem in anthropic.validate([{"role": "assistant", "content": [fetch]}, {"role": "user", "content": "well?"}])
+    ] == ["server-call-without-result"]

@@ -1,0 +1,231 @@
+"""Gemini rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.formats import gemini
+from compaction.formats.gemini.rules import RULES
+from compaction.formats.wire import NOT_RECORDED
+from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
+from tests.support.wires import gemini_conversations, junk, wrecked
+
+ALWAYS_REPAIRED = {"call-without-result", "result-without-call", "empty-part"}
+
+Raw = dict[str, Any]
+
+
+USER: Raw = {"role": "user", "parts": [{"text": "hi"}]}
+SIGNED: Raw = {"thoughtSignature": "c2ln"}
+
+
+def call(name: Any = "now", **fields: Any) -> Raw:
+    """A part that calls a function."""
+    return {"functionCall": {"name": name, "args": {}}, **fields}
+
+
+def response(name: Any = "now", text: str = "noon") -> Raw:
+    """A part with what a function answered."""
+    return {"functionResponse": {"name": name, "response": {"result": text}}}
+
+
+def model(*parts: Any) -> Raw:
+    """A content of the model."""
+    return {"role": "model", "parts": list(parts)}
+
+
+def user(*parts: Any) -> Raw:
+    """A content of the user."""
+    return {"role": "user", "parts": list(parts)}
+
+
+PIECES = [USER, call(), response(), model(call()), user(response()), model({"text": "hi"}), model(call(), call("date"))]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([USER, USER, model({"text": "hi"}), model({"text": "you"})], id="roles that do not alternate"),
+        pytest.param([USER, model(call(), call()), user(response(text="b"), response())], id="two calls of one function"),
+        pytest.param([USER, model(call()), user(response(), {"text": "and now?"})], id="words beside a response"),
+        pytest.param(
+            [USER, model(call()), {"role": "function", "parts": [response()]}, model(call()), user(response())], id="older role"
+        ),
+        pytest.param(
+            [
+                USER,
+                {"role": "model", "parts": [{"function_call": {"name": "now"}, "thought_signature": b"x"}]},
+                {"role": "user", "parts": [{"function_response": {"name": "now", "response": {}}}]},
+            ],
+            id="snake case",
+        ),
+        pytest.param([USER, model(call()), user({"text": "here"}, response())], id="words before a response"),
+        pytest.param([USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})], id="code"),
+        pytest.param(
+            [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
+            id="an earlier turn is not signed",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response()), model({"text": "so"})],
+            id="an earlier turn is not signed, and this one is answered",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call(**SIGNED)), user(response()), USER], id="the turn is over"
+        ),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(gemini, messages) == []
+
+
+def test_an_empty_text_beside_a_call_is_two_things() -> None:
+    """The part is not empty, for it calls; but the API's part is one thing or another, and an empty text is one."""
+    found = places(gemini, [USER, model({**call(), "text": ""}), user(response())])
+    assert found == [("messages[1].parts[0]", "malformed-part")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [USER, model(call(), call("date")), user(response("date"), response("date"))],
+            [("messages[1].parts[0]", "pending-call"), ("messages[2].parts[1]", "result-without-call")],
+            id="the wrong number of each",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call()), model(call()), user(response())],
+            [("messages[3].parts[0]", "call-without-result"), ("messages[4].parts[0]", "misplaced-call")],
+            id="calls in two contents",
+        ),
+        pytest.param(
+            [USER, model(call(**SIGNED), call()), user(response(), response()), model({"text": "a"}, call(), call(**SIGNED))],
+            [
+                ("messages[3].parts[1]", "unsigned-call"),
+                ("messages[3].parts[1]", "pending-call"),
+                ("messages[3].parts[2]", "pending-call"),
+            ],
+            id="the signature on the second call",
+        ),
+        pytest.param(
+            [USER, model(call()), user(response()), model(call(**SIGNED)), user(response())],
+            [("messages[1].parts[0]", "unsigned-call")],
+            id="the first call of the turn",
+        ),
+        pytest.param(
+            [model(call()), user(response()), model(call(**SIGNED)), user(response())],
+            [("messages[0].parts[0]", "misplaced-call"), ("messages[0].parts[0]", "unsigned-call")],
+            id="a turn that nobody began",
+        ),
+        pytest.param(
+            [USER, model(call()), USER, model(call(**SIGNED)), user(response())],
+            [("messages[1].parts[0]", "call-without-result")],
+            id="the last call of an earlier turn",
+        ),
+        pytest.param(
+            [user({"text": ""}, {"text": 5}, {"inlineData": None}, {"functionResponse": {"response": {}}}), USER],
+            [
+                ("messages[0].parts[0]", "empty-part"),
+                ("messages[0].parts[1].text", "malformed-part"),
+                ("messages[0].parts[2]", "empty-part"),
+                ("messages[0].parts[3].functionResponse", "malformed-part"),
+                ("messages[0].parts[3]", "result-without-call"),
+            ],
+            id="parts without what they hold",
+        ),
+        pytest.param(
+            [USER, model(call(), call("date")), user(response("date"), {"text": "and now?"})],
+            [("messages[1].parts[0]", "call-without-result")],
+            id="the user went on",
+        ),
+        pytest.param(
+            [model({"text": "hi"}), user(call()), USER], [("messages[1].parts[0]", "part-not-allowed")], id="a call of the user"
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(gemini, messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [USER, model(call(), call("date")), user(response(), {"text": "?"})],
+            [
+                USER,
+                model(call(), call("date")),
+                user(response(), {"functionResponse": {"name": "date", "response": {"error": NOT_RECORDED}}}, {"text": "?"}),
+            ],
+            id="stub among the responses",
+        ),
+        pytest.param(
+            [USER, model(call()), USER, user(response())], [USER, model(call()), user(response()), USER], id="late response"
+        ),
+        pytest.param(
+            [USER, model(call(), call("date")), user(response()), user(response("date"))],
+            [USER, model(call(), call("date")), user(response(), response("date"))],
+            id="responses in two contents",
+        ),
+        pytest.param(
+            [USER, model({"text": "let me see"}), model(call()), user(response())],
+            [USER, model({"text": "let me see"}, call()), user(response())],
+            id="words and call in two contents",
+        ),
+        pytest.param([USER, model({"text": ""}), USER], [USER, USER], id="nothing said"),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is repaired is repaired in its place, and what is reported is what was done."""
+    done = gemini.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+SOUP = wrecked(gemini_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    expect_problems_in_order(gemini, messages, RULES)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
+    expect_repaired_once(gemini, messages, ALWAYS_REPAIRED)
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        ({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}}, ""),
+        ({"functionCall": {"name": "now", "args": "{}"}}, ".functionCall.args"),
+    ],
+    ids=["two things", "arguments that are no object"],
+)
+def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) -> None:
+    """Fields of data exclude each other, and arguments are an object."""
+    hi = {"role": "user", "parts": [{"text": "hi"}]}
+    problems = gemini.validate([hi, {"role": "model", "parts": [part]}])
+    assert [(each.where, each.rule) for each in problems if each.rule != "pending-call"] == [
+        (f"messages[1].parts[0]{place}", "malformed-part")
+    ]
+
+
+def test_a_call_after_several_words_of_the_model_is_one_content_with_all() -> None:
+    """Words of the model in several contents, and the call after them, become one: else the call still follows the model."""
+    hi = {"role": "user", "parts": [{"text": "hi"}]}
+    said = [{"role": "model", "parts": [{"text": str(number)}]} for number in range(2)]
+    call = {"functionCall": {"name": "now", "args": {}}}
+    repaired = gemini.repair([hi, *said, {"role": "model", "parts": [call]}])
+    assert repaired.messages == [hi, {"role": "model", "parts": [{"text": "0"}, {"text": "1"}, call]}]
+    assert [change.rule for change in repaired.changes] == ["misplaced-call"]
+    assert [problem.rule for problem in repaired.remaining] == ["pending-call"]

@@ -1,0 +1,235 @@
+"""Responses rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.formats import openai_responses
+from compaction.formats.openai_responses.rules import RULES
+from compaction.formats.wire import NOT_RECORDED
+from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
+from tests.support.wires import junk, responses_conversations, wrecked
+
+ALWAYS_REPAIRED = {
+    "call-without-id",
+    "duplicate-call-id",
+    "call-without-result",
+    "result-without-id",
+    "result-without-call",
+    "duplicate-result",
+    "reasoning-without-item",
+    "duplicate-item-id",
+}
+
+Raw = dict[str, Any]
+
+
+USER: Raw = {"role": "user", "content": "hi"}
+REASONING: Raw = {"type": "reasoning", "id": "rs_1", "summary": []}
+SAID: Raw = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+
+
+def call(id: Any = "a", **fields: Any) -> Raw:
+    """A call of a function."""
+    return {"type": "function_call", "call_id": id, "name": "now", "arguments": "{}", **fields}
+
+
+def output(id: Any = "a", **fields: Any) -> Raw:
+    """What a function answered."""
+    return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
+
+
+def test_calls_of_one_id_need_an_output_each() -> None:
+    """An output answers the latest of them; the earlier one has none."""
+    assert places(openai_responses, [call(), call(), output(), USER]) == [
+        ("messages[0]", "call-without-result"),
+        ("messages[1].call_id", "duplicate-call-id"),
+    ]
+    assert places(openai_responses, [call(), call(), output(), output()]) == [("messages[1].call_id", "duplicate-call-id")]
+
+
+PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"type": "item_reference", "id": "x"}]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([call(), USER, output()], id="output after the user"),
+        pytest.param([REASONING, call(), SAID, output()], id="words after the call"),
+        pytest.param(
+            [REASONING, {**REASONING, "id": "rs_2"}, call("a"), call("b"), output("b"), output("a")],
+            id="two thoughts, any order",
+        ),
+        pytest.param(
+            [call(arguments="{not json"), output(output=[{"type": "input_text", "text": "x"}])], id="no JSON; output of parts"
+        ),
+        pytest.param(
+            [{"type": "tomorrow", "x": 1}, {"type": "compaction", "encrypted_content": "x"}, USER], id="types nobody knows"
+        ),
+        pytest.param(
+            [{"type": "mcp_approval_request", "id": "m", "name": "x", "arguments": "{}"}, USER], id="approval not given"
+        ),
+        pytest.param(
+            [
+                {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+            ],
+            id="an output that names its call by id",
+        ),
+        pytest.param(
+            [
+                {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+                {"type": "local_shell_call", "id": "k", "call_id": "a", "action": {}},
+                {"type": "local_shell_call_output", "id": "a", "output": ""},
+            ],
+            id="an id that names a call is not the output's own",
+        ),
+        pytest.param([{**REASONING, "summary": ()}, SAID], id="a tuple for a list"),
+        pytest.param([{"type": "web_search_call", "id": "ws_1", "status": "completed"}, SAID], id="hosted tool"),
+    ],
+)
+def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
+    """However odd: what the provider does not refuse breaks no rule."""
+    assert places(openai_responses, messages) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [output(), call()], [("messages[0]", "result-without-call"), ("messages[1]", "pending-call")], id="output first"
+        ),
+        pytest.param(
+            [REASONING, output()],
+            [("messages[0]", "reasoning-without-item"), ("messages[1]", "result-without-call")],
+            id="reasoning before an output",
+        ),
+        pytest.param([USER, REASONING], [("messages[1]", "reasoning-without-item")], id="reasoning last"),
+        pytest.param(
+            [call("a"), call("b"), output("b"), None],
+            [("messages[0]", "call-without-result"), ("messages[3]", "unreadable-message")],
+            id="no item at the end",
+        ),
+        pytest.param(
+            [call(), REASONING, output(), SAID],
+            [("messages[1]", "reasoning-without-item")],
+            id="an output where an item was due",
+        ),
+        pytest.param(
+            [REASONING, USER, SAID], [("messages[0]", "reasoning-without-item")], id="the user speaks where its item was due"
+        ),
+        pytest.param(
+            [REASONING, None, SAID, output("gone")],
+            [
+                ("messages[0]", "reasoning-without-item"),
+                ("messages[1]", "unreadable-message"),
+                ("messages[3]", "result-without-call"),
+            ],
+            id="nothing readable where its item was due",
+        ),
+        pytest.param(
+            [{**call("a"), "id": "one"}, {**output("a"), "id": "one"}],
+            [("messages[1].id", "duplicate-item-id")],
+            id="an output has an id of its own",
+        ),
+        pytest.param(
+            [call("a"), output("a", output=5), {"type": "custom_tool_call_output", "call_id": "b", "output": 5}],
+            [
+                ("messages[1].output", "malformed-content"),
+                ("messages[2].output", "malformed-content"),
+                ("messages[2]", "result-without-call"),
+            ],
+            id="an output that is a number",
+        ),
+        pytest.param(
+            [{**REASONING, "summary": "thought"}, call(arguments=[]), USER],
+            [
+                ("messages[0].summary", "malformed-item"),
+                ("messages[1].arguments", "malformed-item"),
+                ("messages[1]", "call-without-result"),
+            ],
+            id="a text for a list, a list for a text",
+        ),
+    ],
+)
+def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
+    """All faults of a list are found at once, each at its place."""
+    assert places(openai_responses, messages) == expected
+
+
+def test_a_call_is_told_whether_its_output_may_still_come() -> None:
+    """At the end of the list an output is not there yet; once somebody else spoke it is missing."""
+    assert [problem.message for problem in openai_responses.validate([call()])] == ["the call 'a' has no output yet"]
+    assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no output"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "repaired"),
+    [
+        pytest.param(
+            [call("a"), call("b"), SAID, output("b"), USER],
+            [call("a"), call("b"), SAID, output("a", output=NOT_RECORDED), output("b"), USER],
+            id="stub after the answer",
+        ),
+        pytest.param(
+            [call(""), output("", output="one"), USER], [call("call_0"), output("call_0", output="one"), USER], id="no id"
+        ),
+        pytest.param(
+            [REASONING, {"type": "computer_call", "id": "c", "call_id": "a", "action": {}}, USER],
+            [USER],
+            id="a call only a machine could answer",
+        ),
+        pytest.param(
+            [{**call(), "id": "fc_1"}, output()] * 2, [{**call(), "id": "fc_1"}, output()], id="the same answer twice"
+        ),
+        pytest.param(
+            [{"type": "message", "role": "assistant", "content": [{"type": "input_text", "text": "hi"}]}],
+            [SAID],
+            id="part of the user",
+        ),
+    ],
+)
+def test_repair(messages: list[Any], repaired: list[Any]) -> None:
+    """What is repaired is repaired in its place, and what is reported is what was done."""
+    done = openai_responses.repair(messages)
+    assert done.messages == repaired
+    assert done.remaining == ()
+    assert done.changes != ()
+
+
+SOUP = wrecked(responses_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
+
+
+@given(SOUP)
+def test_nothing_raises(messages: list[Any]) -> None:
+    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
+    expect_problems_in_order(openai_responses, messages, RULES)
+
+
+@given(SOUP)
+def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
+    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
+    expect_repaired_once(openai_responses, messages, ALWAYS_REPAIRED)
+
+
+@pytest.mark.parametrize("part", [{"text": "no type"}, {"type": "input_text", "text": 5}, {"type": "input_text"}, "bare", None])
+def test_parts_without_type_or_text(part: Any) -> None:
+    """Each alone is malformed."""
+    problems = openai_responses.validate([{"type": "message", "role": "user", "content": [part]}])
+    assert [problem.rule for problem in problems] == ["malformed-part"]
+
+
+def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
+    """A call whose program does not stand before it, and its output, lose the caller, and nothing else."""
+    by = {"caller": {"type": "program", "caller_id": "gone"}}
+    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "noon"}
+    repaired = openai_responses.repair([{"role": "user", "content": "hi"}, {**call, **by}, {**output, **by}])
+    assert repaired.messages[1:] == [call, output]
+    assert [change.rule for change in repaired.changes] == ["call-without-program"] * 2
+    assert repaired.remaining == ()

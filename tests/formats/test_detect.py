@@ -1,0 +1,229 @@
+"""Which format a list is in: named where one of them alone fits, and never guessed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseReasoningItem
+
+from compaction.errors import UnknownFormat
+from compaction.formats import FORMATS, MessageFormat, Problem, Repair, anthropic, detect, gemini, openai_chat, openai_responses
+from compaction.formats.detect import candidates, fits, read_as
+from compaction.messages import Message, Part
+from tests.support.wires import anthropic_conversations, gemini_conversations, junk, responses_conversations
+
+Raw = dict[str, Any]
+
+USER: Raw = {"role": "user", "content": "hi"}
+SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "format"),
+    [
+        ([USER, {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}], openai_chat),
+        ([USER, {"role": "tool", "tool_call_id": "a", "content": "x"}], openai_chat),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], openai_chat),
+        ([ChatCompletionMessage(role="assistant", refusal="no")], openai_chat),
+        ([USER, {"type": "function_call_output", "call_id": "a", "output": "x"}], openai_responses),
+        ([{"role": "user", "content": [{"type": "input_text", "text": "x"}]}], openai_responses),
+        ([{"type": "message", "role": "user", "content": "x"}], openai_responses),
+        ([ResponseReasoningItem(type="reasoning", id="rs_1", summary=[]), USER], openai_responses),
+        ([USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}], anthropic),
+        ([{"role": "user", "content": [{"type": "image", "source": {"type": "url"}}]}], anthropic),
+        ([{"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}], anthropic),
+        ([{"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "x"}]}], anthropic),
+        ([{"role": "user", "parts": [{"text": "x"}]}], gemini),
+        ([{"role": "model", "parts": []}], gemini),
+        ([{"role": "user", "parts": None}], gemini),
+        ([{"role": "assistant", "content": "x", "parts": None, "tool_calls": [{"id": "a"}]}], openai_chat),
+    ],
+)
+def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
+    """What only one format writes names it, wherever in the list it stands."""
+    assert detect(messages) is format
+
+
+@pytest.mark.parametrize(
+    ("messages", "names"),
+    [
+        ([USER], "openai-chat, openai-responses, anthropic"),
+        ([USER, SAID], "openai-chat, anthropic"),
+        ([{"role": "developer", "content": "x"}], "openai-chat, openai-responses"),
+        ([], "openai-chat, openai-responses, anthropic, gemini"),
+    ],
+)
+def test_more_than_one_fits(messages: list[Any], names: str) -> None:
+    """Where several formats fit, none is chosen, and the error names them."""
+    with pytest.raises(UnknownFormat, match=f"these messages fit {names} alike; say which with format="):
+        detect(messages)
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([USER, {"role": "model", "parts": []}], r"messages\[1\] is gemini, the messages before it are not"),
+        (
+            [{"role": "tool", "content": "x"}, USER, {"type": "reasoning", "summary": []}],
+            r"messages\[2\] is openai-responses, messages\[0\] is openai-chat: one list has one format",
+        ),
+        ([USER, "hi"], r"messages\[1\]: a message is an object with fields \(got str\)"),
+        ([{"type": "human", "text": "hi"}], r"messages\[0\]: no wire format has such a message"),
+        ([{"role": "tool", "content": [{"type": "tool_use"}]}], r"messages\[0\]: no wire format has such a message"),
+    ],
+)
+def test_none_fits(messages: list[Any], text: str) -> None:
+    """A list of several formats, or of none, is an error that says where that shows."""
+    with pytest.raises(UnknownFormat, match=text):
+        detect(messages)
+
+
+@given(anthropic_conversations())
+def test_anthropic_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized, or too plain to tell."""
+    assert anthropic in candidates(messages)
+    assert gemini not in candidates(messages)
+
+
+@given(responses_conversations())
+def test_responses_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized."""
+    assert detect(messages) is openai_responses
+
+
+@given(gemini_conversations())
+def test_gemini_conversations(messages: list[Any]) -> None:
+    """A generated conversation is recognized."""
+    assert detect(messages) is gemini
+
+
+@given(st.lists(junk(st.just(USER)), max_size=4))
+def test_nothing_else_is_raised(messages: list[Any]) -> None:
+    """Whatever the list holds, there is an answer or an `UnknownFormat`."""
+    try:
+        found: object = candidates(messages)
+    except UnknownFormat as error:
+        found = str(error)
+    assert found
+
+
+@pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
+def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
+    """Recorded chat completions are never taken for something else."""
+    assert [
+        conversation["id"] for conversation in corpus(name) if openai_chat not in candidates(conversation["messages"])
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        ({"type": "additional_tools", "role": "developer", "tools": []}, openai_responses),
+        ({"type": "configuration_update", "reasoning": {"effort": "low"}}, openai_responses),
+        ({"id": "msg_1"}, openai_responses),
+        ({"id": "msg_1", "type": None}, openai_responses),
+        *(
+            ({"role": "assistant", "content": [{"type": kind}]}, anthropic)
+            for kind in ("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal")
+        ),
+    ],
+    ids=str,
+)
+def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
+    """An item, a bare reference or a block of a kind that one provider alone writes is enough."""
+    assert detect([message]) is format
+
+
+@pytest.mark.parametrize(
+    ("message", "formats"),
+    [
+        ({"role": "assistant", "content": None}, [openai_chat, anthropic]),
+        ({"role": "assistant", "content": None, "stop_reason": "end_turn"}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, [openai_chat, openai_responses]),
+        ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, [openai_chat, openai_responses]),
+        ({"role": "user", "content": [{"type": "image", "url": "x"}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "x", "source": {}}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": [{"type": "x", "signature": "y"}]}, [openai_chat, openai_responses, anthropic]),
+        ({"role": "user", "content": ["bare"]}, [openai_chat, openai_responses, anthropic]),
+    ],
+    ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a source", "a signature", "bare"],
+)
+def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
+    """What two or three formats have leaves these, and no other."""
+    assert list(candidates([message])) == formats
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        (USER, gemini),
+        ({"type": "message", "role": "user", "content": "hi"}, openai_chat),
+        ({"role": "user", "content": "hi", "parts": [{"text": "hi"}]}, openai_chat),
+        ({"role": "model", "content": None}, openai_chat),
+        (
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}], "tool_calls": []},
+            openai_chat,
+        ),
+    ],
+    ids=["gemini has parts", "an item", "parts", "gemini's role", "a call of anthropic's"],
+)
+def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
+    """One such message is enough, however plain the others are."""
+    assert not fits([message], format)
+    assert not fits([message, message], format)
+
+
+def test_messages_of_no_format_say_nothing() -> None:
+    """They do not keep a conversation from being read in the format that the others show."""
+    assert read_as([None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
+    assert read_as([None, {"x": 1}]) is openai_chat
+
+
+class Telegram(MessageFormat):
+    """A format that nobody here has heard of: ``{"from": ..., "words": [...]}``."""
+
+    name = "telegram"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        raise NotImplementedError
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        raise NotImplementedError
+
+    def new(self, role: str, text: str) -> Message:
+        raise NotImplementedError
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        raise NotImplementedError
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        raise NotImplementedError
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        return None if {"from", "content"} <= fields.keys() else "words" in fields
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        return fields.get("type") == "stop"
+
+
+def test_a_format_is_detected_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more entry among the formats is all that detection needs."""
+    telegram = Telegram()
+    monkeypatch.setattr(sys.modules[candidates.__module__], "FORMATS", (*FORMATS, telegram))
+    assert detect([{"from": "Kim", "words": ["arrived"]}]) is telegram
+    assert candidates([{**USER, "from": "Kim"}]) == [openai_chat, openai_responses, anthropic, telegram]
+    assert detect([{**USER, "from": "Kim", "content": [{"type": "stop"}]}]) is telegram
+    assert candidates([USER]) == [openai_chat, openai_responses, anthropic]
+
+
+def test_a_format_of_ones_own_is_not_detected() -> None:
+    """Unless it says which messages are its own, it has to be named."""
+    assert MessageFormat.recognizes(Telegram(), USER) is False
+    assert MessageFormat.recognizes_part(Telegram(), {"type": "text"}) is False
+    assert not fits([USER], Telegram())

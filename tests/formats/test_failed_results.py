@@ -1,0 +1,85 @@
+"""A result says whether its tool failed, as far as its format does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+
+
+def block(**fields: Any) -> dict[str, Any]:
+    """A result of Anthropic."""
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon", **fields}]}
+
+
+def response(**fields: Any) -> dict[str, Any]:
+    """A result of Gemini."""
+    return {"role": "user", "parts": [{"functionResponse": {"name": "now", "response": fields}}]}
+
+
+def shell(*outcomes: Any) -> dict[str, Any]:
+    """The output of a shell, one chunk for each outcome."""
+    chunks = [{"stdout": "noon", "stderr": "", "outcome": outcome} for outcome in outcomes]
+    return {"type": "shell_call_output", "call_id": "a", "output": chunks}
+
+
+def exited(code: int) -> dict[str, Any]:
+    """How a command ended."""
+    return {"type": "exit", "exit_code": code}
+
+
+def patch(status: Any) -> dict[str, Any]:
+    """What came of a patch."""
+    return {"type": "apply_patch_call_output", "call_id": "a", "status": status, "output": "noon"}
+
+
+@pytest.mark.parametrize(
+    ("format", "raw", "failed"),
+    [
+        (openai_chat, {"role": "tool", "tool_call_id": "a", "content": "Error: no clock"}, None),
+        (anthropic, block(), None),
+        (anthropic, block(is_error=True), True),
+        (anthropic, block(is_error=False), False),
+        (anthropic, block(is_error="yes"), None),
+        (anthropic, block(is_error=True, content=[{"type": "text", "text": "no clock"}]), True),
+        (gemini, response(output="noon"), None),
+        (gemini, response(error="no clock"), True),
+        (gemini, response(error={"code": 5}, hint="buy one"), True),
+        (gemini, response(error=None, result="noon"), None),
+        (openai_responses, {"type": "function_call_output", "call_id": "a", "output": "", "status": "incomplete"}, None),
+        (openai_responses, patch("failed"), True),
+        (openai_responses, patch("completed"), False),
+        (openai_responses, patch(["failed"]), None),
+        (openai_responses, shell(exited(0), exited(0)), False),
+        (openai_responses, shell(exited(0), exited(2)), True),
+        (openai_responses, shell({"type": "timeout"}), True),
+        (openai_responses, shell(exited(0), None), None),
+        (openai_responses, shell(), None),
+        (openai_responses, {"type": "shell_call_output", "call_id": "a", "output": "noon"}, None),
+    ],
+    ids=str,
+)
+def test_a_result_says_whether_the_tool_failed(format: MessageFormat, raw: dict[str, Any], failed: bool | None) -> None:
+    """Where the format says nothing of it, the text is not searched for words that sound like it."""
+    [result] = format.read(raw).tool_results()
+    assert result.failed is failed
+
+
+@pytest.mark.parametrize(("format", "raw"), [(anthropic, block(is_error=True)), (openai_responses, patch("failed"))], ids=str)
+def test_it_is_not_written(format: MessageFormat, raw: dict[str, Any]) -> None:
+    """A changed copy keeps what the wire said; the part does not write it."""
+    message = format.read(raw)
+    [result] = message.tool_results()
+    changed = message.evolve(parts=[attrs.evolve(result, text="later", failed=False)])
+    assert [each.failed for each in changed.tool_results()] == [True]
+    assert changed.text == "later"
+
+
+def test_it_is_converted() -> None:
+    """A patch that failed is marked so where the other format can."""
+    call = {"type": "apply_patch_call", "call_id": "a", "operation": {"type": "delete_file", "path": "a.py"}}
+    conversion = convert([{"role": "user", "content": "go"}, call, patch("failed")], to=anthropic, format=openai_responses)
+    assert conversion.messages[-1]["content"][0]["is_error"] is True

@@ -1,0 +1,203 @@
+"""Batches and replays look at each conversation for its format; one that cannot be told fails, and the others do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from compaction import compact_sync, last
+from compaction.batch import BatchReport, compact_files, compact_table, estimate
+from compaction.batch.job import Job
+from compaction.cli.app import app
+from compaction.errors import InputError, UnknownFormat
+from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.replay import Recording, replay
+from compaction.replay.recordings import without_unreadable
+from compaction.replay.report.data import conversation_data
+from compaction.strategies import ToolResult, Truncation
+from compaction.triggers import tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
+from tests.support.corpora import errors_of, read_rows
+
+FORMATS = [openai_chat, openai_responses, anthropic, gemini]
+NAMES = [format.name for format in FORMATS]
+STRATEGY = ToolResult() >> Truncation(trigger=tokens_exceed(200), keep=last(groups=2))
+SAID: Chat = [
+    user("order A-170 came"),
+    *tool_turns(4),
+    *turns(3),
+    user("which?"),
+    call("last"),
+    result("last"),
+    assistant("A-170"),
+]
+MIXED: Chat = [*turns(1), {"role": "user", "parts": [{"text": "hi"}]}, call("1"), result("1")]
+MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list has one format; convert what was added"
+
+
+def in_format(format: MessageFormat) -> list[Any]:
+    """The same conversation in one of the formats."""
+    return convert(SAID, to=format, format=openai_chat).messages
+
+
+def stored(path: Path, conversations: list[list[Any]]) -> Path:
+    """A file of conversations, one a line."""
+    path.write_text("".join(json.dumps({"messages": messages}) + "\n" for messages in conversations))
+    return path
+
+
+def batch(source: Path, **options: Any) -> BatchReport:
+    """The batch in this process."""
+    return compact_files(source, source.with_name("out.jsonl"), STRATEGY, **{"counter": "chars/4", "workers": 1, **options})
+
+
+# ---------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_may_hold_conversations_of_every_format(workers: int, tmp_path: Path) -> None:
+    """Each comes out as if its format had been named, whoever does it."""
+    source = stored(tmp_path / "in.jsonl", [in_format(format) for format in FORMATS])
+    report = batch(source, workers=workers, strict=True)
+    assert report.is_well
+    found = [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")]
+    assert found == [compact_sync(in_format(format), STRATEGY, counter="chars/4", format=format).messages for format in FORMATS]
+    assert [messages for messages, format in zip(found, FORMATS, strict=True) if messages == in_format(format)] == []
+
+
+def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
+    """It is put aside with its reason; the others are done."""
+    source = stored(tmp_path / "in.jsonl", [SAID, MIXED, in_format(gemini)])
+    report = batch(source)
+    [entry] = errors_of(report)
+    assert (entry["line"], entry["error"], entry["reason"]) == (2, "UnknownFormat", MIXED_REASON)
+    assert (report.tally.bad, report.tally.conversations) == (1, 3)
+    assert estimate([source], STRATEGY, counter="chars/4").sample.bad == 1
+
+
+def test_it_ends_a_strict_batch(tmp_path: Path) -> None:
+    """As any bad conversation does."""
+    report = batch(stored(tmp_path / "in.jsonl", [MIXED]), strict=True)
+    assert (report.outcome, report.tally.bad) == ("too many errors", 1)
+
+
+def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
+    """Then what is read of the other messages is as far as it can be read, and the rules say what is wrong."""
+    source = stored(tmp_path / "in.jsonl", [MIXED])
+    assert batch(source, format="openai-chat").tally.bad == 0
+    [entry] = errors_of(batch(source, format="openai-chat", strict=True, restart=True))
+    assert entry["error"] == "strict"
+    with pytest.raises(UnknownFormat, match="no such wire format"):
+        Job.of(STRATEGY, format="morse")
+
+
+def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
+    """What was looked for and what was named are two batches: their outputs may differ."""
+    descriptions = [Job.of(STRATEGY, counter="chars/4", format=format).described()["format"] for format in (None, *FORMATS)]
+    assert descriptions == [None, *NAMES]
+    source = stored(tmp_path / "in.jsonl", [SAID])
+    batch(source)
+    with pytest.raises(InputError, match="format"):
+        batch(source, format="openai-chat")
+
+
+def test_tables_are_looked_at_row_by_row() -> None:
+    """Nested columns too: the keys that Arrow fills with nulls show nothing."""
+    texts = pa.table({"messages": [json.dumps(SAID), json.dumps(MIXED), json.dumps(in_format(anthropic))]})
+    marked = compact_table(texts, STRATEGY, counter="chars/4", on_error="mark").to_pylist()
+    assert [row["compaction_error"] for row in marked] == [None, MIXED_REASON, None]
+    assert json.loads(marked[2]["messages"]) == compact_sync(in_format(anthropic), STRATEGY, counter="chars/4").messages
+    with pytest.raises(InputError, match=r"row 1: messages\[2\] is gemini"):
+        compact_table(texts, STRATEGY, counter="chars/4")
+    nested = pa.table({"messages": [turns(8, words=40), [{"role": "user", "parts": [{"text": "hi"}]}]]})
+    left = compact_table(nested, STRATEGY, counter="chars/4").to_pylist()
+    assert len(left[0]["messages"]) < 16
+    assert left[1]["messages"][0]["parts"] == [{"text": "hi"}]
+
+
+def test_the_command_names_it(tmp_path: Path) -> None:
+    """``--format`` says which; without it, each conversation is looked at."""
+    source = stored(tmp_path / "in.jsonl", [SAID, MIXED])
+    shared = ["batch", str(source), "--budget", "200", "--counter", "chars/4", "--workers", "1", "-o"]
+    looked = CliRunner().invoke(app, [*shared, str(tmp_path / "looked.jsonl")])
+    assert (looked.exit_code, "1 bad" in looked.stdout) == (1, True)
+    named = CliRunner().invoke(app, [*shared, str(tmp_path / "named.jsonl"), "--format", "openai-chat"])
+    assert (named.exit_code, "1 bad" in named.stdout) == (0, False)
+    unknown = CliRunner().invoke(app, [*shared, str(tmp_path / "none.jsonl"), "--format", "morse"])
+    assert (unknown.exit_code, "no such wire format" in unknown.output) == (2, True)
+
+
+# ---------------------------------------------------------------- replays
+
+
+def test_a_replay_finds_the_same_calls_in_every_format() -> None:
+    """An answer that a format writes as several items is one call; what it needed is the same."""
+    conversations = [{"id": format.name, "messages": in_format(format)} for format in FORMATS]
+    played = replay(conversations, ["context_window"], window=150, counter="chars/4")
+    assert played.skipped == ()
+    assert [each.recording.format for each in played.conversations] == FORMATS
+    calls = [len(each.needs) for each in played.conversations]
+    facts = [[sorted(fact.text for fact in needs.facts) for needs in each.needs] for each in played.conversations]
+    assert (calls, facts) == ([calls[0]] * 4, [facts[0]] * 4)
+    assert "A-170" in facts[0][-1]
+    for candidate in ("truncate", "hysteresis", "context_window"):
+        assert [score.invalid for score in played.scores(candidate)] == [0] * 4
+    assert [each["format"] for each in played.to_dict()["conversations"]] == NAMES
+
+
+def test_items_of_one_answer_are_one_call() -> None:
+    """A thought, words and calls in a row are one; the next begins after the results."""
+    items: list[Any] = [
+        {"role": "user", "content": "read both"},
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "both"}]},
+        *({"type": "function_call", "call_id": at, "name": "read", "arguments": f'{{"path": "src/{at}.py"}}'} for at in "ab"),
+        *({"type": "function_call_output", "call_id": at, "output": "done"} for at in "ab"),
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Read src/a.py."}]},
+    ]
+    [each] = replay([items], window=10, counter="chars/4", recent=0).conversations
+    assert [needs.ordinal for needs in each.needs] == [1, 6]
+    assert [fact.text for fact in each.needs[1].facts] == ["src/a.py"]
+    assert sum(each.output_tokens) == each.tokens - each.needs[0].tokens - sum(
+        compact_sync([item], ToolResult(), counter="chars/4", format="openai-responses").before.tokens for item in items[4:6]
+    )
+    [whole] = replay([items[1:]], window=10, counter="chars/4").conversations
+    assert [needs.ordinal for needs in whole.needs] == [5]
+
+
+def test_a_session_of_two_formats_is_not_played() -> None:
+    """It is named with the reason; the others are played."""
+    played = replay([SAID, MIXED], window=150, counter="chars/4")
+    assert (len(played.conversations), played.skipped) == (1, (f"2: {MIXED_REASON}",))
+
+
+def test_what_is_named_is_taken() -> None:
+    """For all conversations, or for one: the recording's own word is the last."""
+    played = replay([MIXED, Recording(id="b", messages=in_format(gemini), format="gemini")], window=150, format="openai-chat")  # type: ignore[arg-type]
+    assert [each.recording.format for each in played.conversations] == [openai_chat, gemini]
+    assert played.notes == ("1: the log itself breaks no-content, 1 times",)
+    with pytest.raises(UnknownFormat):
+        replay([SAID], window=150, format="morse")
+    with pytest.raises(UnknownFormat):
+        without_unreadable(Recording(id="a", messages=MIXED))
+
+
+def test_processes_and_reports_know_the_format() -> None:
+    """A conversation that was played elsewhere is shown as what it is."""
+    conversations = [in_format(gemini), in_format(anthropic)]
+    played = replay(conversations, window=150, counter="chars/4", jobs=2)
+    for each in played.conversations:
+        assert conversation_data(played, each)["messages"][-1][2] == "A-170"
+
+
+def test_the_replay_command_names_it(tmp_path: Path) -> None:
+    """``--format`` says which; without it a session of two formats is an exit code 1."""
+    source = stored(tmp_path / "in.jsonl", [[system(), *SAID], MIXED])
+    shared = ["replay", str(source), "--window", "150", "--counter", "chars/4", "--jobs", "1"]
+    looked = CliRunner().invoke(app, shared)
+    assert (looked.exit_code, "one list has one format" in " ".join(looked.output.split())) == (1, True)
+    assert CliRunner().invoke(app, [*shared, "--format", "openai-chat"]).exit_code == 0

@@ -1,0 +1,244 @@
+"""``format=None``: the format is looked for, in every function that takes one; what cannot be told is a typed error."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compaction
+from compaction import MessageIndex, compact_sync, first, last, repair, validate
+from compaction.errors import StateError, UnknownFormat
+from compaction.formats import MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses, resolve
+from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.integrations.hermes import CompactionEngine, SessionHygiene, apply_cache_control, cached_prefix
+from compaction.session import CompactionSession
+from compaction.strategies import Pipeline, Truncation
+from compaction.testing import (
+    agent_session,
+    benchmark_strategy,
+    check_strategy,
+    check_trigger,
+    conversations,
+    sample_conversations,
+)
+from compaction.triggers import messages_exceed
+from tests.support.chats import Chat, call, result, system, turns, user
+from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations
+
+ASKED = {"role": "user", "content": "What time is it?"}
+OF_ANTHROPIC = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}]},
+]
+OF_GEMINI = [{"role": "model", "parts": [{"text": "noon"}]}]
+ITEM = {"type": "message", "role": "user", "content": [{"type": "hologram", "hologram": "two formats may have it"}]}
+
+GENERATED: list[tuple[MessageFormat, st.SearchStrategy[list[Any]]]] = [
+    (openai_chat, conversations(valid=False)),
+    (openai_responses, responses_conversations()),
+    (anthropic, anthropic_conversations()),
+    (gemini, gemini_conversations()),
+]
+
+
+@pytest.mark.parametrize(("format", "drawn"), GENERATED, ids=[format.name for format, _ in GENERATED])
+@given(data=st.data())
+def test_what_is_found_reads_the_same(format: MessageFormat, drawn: st.SearchStrategy[list[Any]], data: st.DataObject) -> None:
+    """The format itself, or chat completions where nothing shows another: then both find the same problems."""
+    messages = data.draw(drawn)
+    found = resolve(None, messages)
+    assert found in (format, openai_chat)
+    assert validate(messages) == found.validate(messages)
+    assert repair(messages) == found.repair(messages)
+    assert MessageIndex(messages, counter="chars/4").format is found
+
+
+EVERYWHERE: list[Callable[[list[Any]], object]] = [
+    validate,
+    repair,
+    lambda messages: compact_sync(messages, Pipeline(), counter="chars/4"),
+    lambda messages: CompactionSession(Pipeline(), counter="chars/4").view_sync(messages),
+    lambda messages: MessageIndex(counter="chars/4").sync(messages),
+    lambda messages: check_strategy(Pipeline(), messages=messages),
+    lambda messages: check_trigger(messages_exceed(1), messages=messages),
+    lambda messages: benchmark_strategy(Pipeline(), [1], conversation=lambda _: messages, repeats=1),
+    lambda messages: SessionHygiene().check(messages, window=100),
+    apply_cache_control,
+]
+
+
+@pytest.mark.parametrize("take", EVERYWHERE, ids=range(len(EVERYWHERE)))
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, messages\[0\] is openai-chat"),
+        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, messages\[0\] is anthropic"),
+        ([ITEM], "these messages fit openai-responses, anthropic alike; say which with format="),
+    ],
+)
+def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], messages: list[Any], text: str) -> None:
+    """Of two formats, or of one of two: the error says where, and that ``format=`` helps."""
+    with pytest.raises(UnknownFormat, match=text):
+        take(messages)
+
+
+def test_a_named_format_is_not_questioned() -> None:
+    """Messages of another are read as far as they can be, and ``validate`` says what is wrong with them."""
+    assert validate([ITEM], format="openai-responses") == []
+    assert MessageIndex([*OF_ANTHROPIC, call("1")], format="openai-chat", counter="chars/4").messages()[0] is OF_ANTHROPIC[0]
+
+
+def takes_messages(function: Callable[..., object]) -> bool:
+    """Whether it is given a conversation, or many, by that name and as a caller has them."""
+    named = inspect.signature(function).parameters.keys() & {
+        "messages",
+        "conversations",
+        "conversation",
+        "dataset",
+        "table",
+        "inputs",
+    }
+    return bool(named) and function not in (messages_exceed, first, last, detect, cached_prefix)
+
+
+def test_every_function_that_takes_messages_takes_a_format() -> None:
+    """Or passes its further options on to one that does; `detect` alone is asked, and what is only compared has no need."""
+    missing: list[str] = []
+    for found in pkgutil.walk_packages(compaction.__path__, "compaction."):
+        if ".integrations" in found.name or ".formats." in found.name or found.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(found.name)
+        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if found.ispkg or "." not in found.name[11:]]
+        for function in filter(inspect.isfunction, public):
+            takes = inspect.signature(function).parameters
+            if takes_messages(function) and not takes.keys() & {"format", "options"}:
+                missing.append(f"{found.name}.{function.__name__}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini], ids=lambda format: format.name)
+def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
+    """What is tried without messages of one's own is tried in the format that was named; samples valid as chat are valid."""
+    session = agent_session(60, format=format)
+    assert resolve(None, session) is format
+    assert format.validate(session) == []
+    assert [resolve(format, each).validate(each) for each in sample_conversations(format)[:6]] == [[]] * 6
+    check_strategy(Truncation(trigger=messages_exceed(6), keep=last(groups=2)), format=format.name)
+    check_trigger(messages_exceed(6), format=format)
+    [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=format, repeats=1).rows
+    assert (row.messages, row.edits > 0) == (len(session), True)
+    with pytest.raises(UnknownFormat, match="no such wire format"):
+        agent_session(3, format="morse")
+    with pytest.raises(UnknownFormat, match="no such wire format"):
+        conversations(format="morse")
+
+
+@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini], ids=lambda format: format.name)
+@given(data=st.data())
+def test_conversations_are_drawn_in_the_format(format: MessageFormat, data: st.DataObject) -> None:
+    """Valid ones are valid in it, but for calls that wait where that is asked for."""
+    waiting = data.draw(st.booleans())
+    messages = data.draw(conversations(format=format.name, pending=waiting))
+    assert {problem.rule for problem in format.validate(messages)} <= ({"pending-call"} if waiting else set())
+    assert isinstance(format.validate(data.draw(conversations(format=format, valid=False))), list)
+
+
+class Meeting(OpenAIChat):
+    """A format of somebody's own, which has no name here."""
+
+    name = "meeting"
+
+
+class TestSavedSessions:
+    """What was named when a session is opened again is what counts."""
+
+    def test_a_format_of_ones_own(self) -> None:
+        """It goes on; without the format it says that the data is of one that nobody knows."""
+        session = CompactionSession(Pipeline(), counter="chars/4", format=Meeting())
+        session.view_sync([ASKED])
+        again = CompactionSession.from_dict(session.to_dict(), Pipeline(), counter="chars/4", format=Meeting())
+        assert (again.view_sync([ASKED]), again.index.format.name) == ([ASKED], "meeting")
+        with pytest.raises(StateError, match="meeting"):
+            CompactionSession.from_dict(session.to_dict(), Pipeline(), counter="chars/4")
+
+    def test_a_guess_gives_way_to_a_name(self) -> None:
+        """With the messages and without; what was named before does not."""
+        for keep in (True, False):
+            saved = MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep)
+            index = MessageIndex.from_dict(saved, counter="chars/4", format=anthropic)
+            index.sync([ASKED, call("1")])
+            assert (index.format, index.included.tool_calls) == (anthropic, 0)
+        named = MessageIndex([ASKED], counter="chars/4", format=openai_chat).to_dict()
+        with pytest.raises(StateError, match="openai-chat, not anthropic"):
+            MessageIndex.from_dict(named, counter="chars/4", format=anthropic)
+
+
+def test_an_engine_takes_it() -> None:
+    """Also when it estimates, and in the copies a host makes."""
+    engine = copy.deepcopy(CompactionEngine(counter="chars/4", format="openai-responses"))
+    assert engine.session.index.format is openai_responses
+    assert not engine.should_compress_preflight([ITEM])
+    assert engine.last_error is None
+
+
+class TestGrowing:
+    """A conversation often shows its format only after some turns."""
+
+    @pytest.mark.parametrize("way", ["append", "sync", "view"])
+    def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
+        """The groups are those of an index that knew from the start; the edits stay."""
+        index = MessageIndex(turns(3), counter="chars/4")
+        assert index.format is openai_chat
+        compact = Truncation(trigger=messages_exceed(4), keep=last(groups=2))
+        edited = [edit for edit in compact(index) if hasattr(edit, "groups")]
+        for edit in edited:
+            index.apply(edit)
+        more = [ASKED, *OF_ANTHROPIC]
+        if way == "append":
+            index.append(more)
+        else:
+            index.sync([*(index.source if way == "sync" else index.messages()), *more])
+        assert index.format is anthropic
+        known = MessageIndex(turns(3), counter="chars/4", format=anthropic)
+        for edit in edited:
+            known.apply(edit)
+        known.append(more)
+        assert (index.included_groups[-1].tool_names, index.edits) == (("now",), tuple(edited))
+        assert (index.messages(), index.included) == (known.messages(), known.included)
+        assert index.rollback() is None
+        assert index.messages() == [*turns(3), *more]
+
+    def test_a_session_goes_on(self) -> None:
+        """Its first turns fit several formats; it need not be told which one comes."""
+        session = CompactionSession(Truncation(trigger=messages_exceed(3), keep=last(groups=2)), counter="chars/4")
+        messages: Chat = [ASKED]
+        assert session.view_sync(messages) == [ASKED]
+        messages += OF_ANTHROPIC
+        messages += [*turns(1), ASKED]
+        assert anthropic.validate(session.view_sync(messages)) == []
+        assert session.index.format is anthropic
+
+    def test_a_stored_index_still_looks(self) -> None:
+        """What was guessed is saved as a guess, with the messages and without."""
+        for keep in (True, False):
+            index = MessageIndex.from_dict(MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep), counter="chars/4")
+            index.sync([ASKED, *OF_ANTHROPIC])
+            assert index.format is anthropic
+        told = MessageIndex([ASKED], counter="chars/4", format="openai-chat")
+        told = MessageIndex.from_dict(told.to_dict(), counter="chars/4")
+        told.sync([ASKED, *OF_ANTHROPIC])
+        assert told.format is openai_chat
+
+    def test_another_conversation_altogether(self) -> None:
+        """A list that has nothing in common with what was known has its own format."""
+        index = MessageIndex([system(), user(), call("1"), result("1")], counter="chars/4")
+        index.sync([{"role": "user", "parts": [{"text": "hi"}]}, *OF_GEMINI])
+        assert (index.format, len(index.included_groups)) == (gemini, 2)

@@ -1,0 +1,458 @@
+"""Groups in every wire format: what a provider refuses apart is one group, also where results and words share a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import Drop, GroupKind, MessageIndex, Rewrite
+from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.selectors import last
+from compaction.strategies import Clear, ClearReasoning, ToolResult
+from compaction.strategies.base import Steps
+from compaction.testing import check_strategy
+from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, indexed, responses_conversations
+
+Raw = dict[str, Any]
+
+ASKED: Raw = {"role": "user", "content": "hi"}
+SAID: Raw = {"role": "assistant", "content": "hello"}
+THOUGHT: Raw = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+
+
+def call(*ids: str, thinks: bool = False) -> Raw:
+    """An Anthropic answer that calls a tool once for each id."""
+    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ids]
+    return {"role": "assistant", "content": [THOUGHT, *calls] if thinks else calls}
+
+
+def results(*ids: str, words: str = "", text: str = "found") -> Raw:
+    """A user message with results, perhaps with words beside them."""
+    blocks: list[Raw] = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
+    return {"role": "user", "content": [*blocks, {"type": "text", "text": words}] if words else blocks}
+
+
+def shapes(index: MessageIndex) -> list[tuple[GroupKind, int, int | None]]:
+    """Kind, number of messages and turn of every group in the view."""
+    return [(group.kind, len(group.messages), group.turn) for group in index.included_groups]
+
+
+def edits(steps: Steps) -> list[Any]:
+    """What a strategy asks for when nothing is applied."""
+    return [item for item in steps if isinstance(item, Drop | Rewrite)]
+
+
+USER, ASSISTANT, TOOL_CALL = GroupKind.USER, GroupKind.ASSISTANT, GroupKind.TOOL_CALL
+
+
+def test_results_in_user_messages_join_their_call() -> None:
+    """A user message of results belongs to the call's group and starts no turn, however many calls it answers."""
+    index = indexed([ASKED, call("a", "b"), results("b", "a"), SAID], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1)]
+
+
+def test_words_beside_results_start_a_turn() -> None:
+    """Results and words in one message are part of the call's group, which moves to the turn that the words start."""
+    index = indexed([ASKED, call("a"), results("a", words="and now?"), SAID], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
+    assert (index.included.turns, index.total.turns) == (2, 2)
+
+
+def test_words_beside_results_end_the_waiting() -> None:
+    """Once the user went on, a call without a result is open but no more pending."""
+    index = indexed([ASKED, call("a", "b"), results("a", words="never mind")], anthropic)
+    [_, group] = index.included_groups
+    assert (group.open, group.pending) == (True, False)
+
+
+def test_words_beside_an_orphan_result() -> None:
+    """A message of words and a result that answers nothing is a group that starts a turn."""
+    index = indexed([ASKED, SAID, results("gone", words="hm")], anthropic)
+    [_, _, group] = index.included_groups
+    assert (group.kind, group.orphan, group.turn) == (TOOL_CALL, True, 2)
+
+
+def test_the_last_words_are_protected_wherever_they_stand() -> None:
+    """Neither the last user message nor later words beside results may leave, but earlier words may."""
+    index = indexed(
+        [ASKED, call("a"), results("a", words="one"), call("b"), results("b", words="two"), SAID, call("c")], anthropic
+    )
+    groups = index.included_groups
+    assert [index.is_removable(group) for group in groups] == [False, True, False, True, False]
+    assert index.apply(Drop(groups[2], "no")) is False
+    assert index.refused[-1].rule == "the last user message stays"
+
+
+def test_a_new_user_message_ends_that_protection() -> None:
+    """Words beside results are protected only until the user says something else."""
+    index = indexed([ASKED, call("a"), results("a", words="one"), SAID, ASKED, SAID], anthropic)
+    assert [index.is_removable(group) for group in index.included_groups] == [True, True, True, False, False]
+
+
+def test_results_beside_words_can_be_cleared() -> None:
+    """A rewrite shortens the result and leaves the user's words, in the last message too."""
+    long = results("a", words="and now?", text="word " * 100)
+    index = indexed([ASKED, call("a"), long, SAID], anthropic)
+    [edit] = edits(ToolResult(Clear(), keep=last(groups=1))(index))
+    assert index.apply(edit) is True
+    [cleared, words] = index.messages()[2]["content"]
+    assert cleared["content"] == Clear().placeholder
+    assert words is long["content"][1]
+
+
+def test_a_late_result_beside_words_brings_its_group_back() -> None:
+    """A dropped call whose result comes late with the user's words is shown again, in the new turn; undoing all is exact."""
+    index = indexed([ASKED, call("a"), ASKED, SAID], anthropic)
+    assert index.apply(Drop([1], "old")) is True
+    before = index.total
+    index.append([results("a", words="at last")])
+    assert index.group(1).turn == 3
+    assert (index.included.turns, index.total.turns) == (3, before.turns + 1)
+    index.rollback(0)
+    assert index.included == index.total == indexed(list(index.source), anthropic).included
+
+
+def test_thoughts_of_the_current_turn_stay() -> None:
+    """Signed thoughts of the open tool loop may not be taken out or changed; those of earlier turns may."""
+    messages = [
+        ASKED,
+        call("a", thinks=True),
+        results("a"),
+        SAID,
+        ASKED,
+        call("b", thinks=True),
+        results("b"),
+        call("c", thinks=True),
+    ]
+    index = indexed(messages, anthropic)
+    tried = {edit.group: index.apply(edit) for edit in edits(ClearReasoning(keep=last(groups=1))(index))}
+    assert tried == {1: True, 5: False}
+    assert index.refused[-1].rule == "thoughts of the current turn stay as the provider signed them"
+
+
+SEARCHED: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+
+
+def test_a_turn_is_left_once() -> None:
+    """Words beside results move a group to the turn they start; a result that comes alone after it moves nothing."""
+    index = indexed([ASKED, call("a", "b"), results("a", words="and now?"), results("b")], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 2)]
+    assert index.total.turns == index.included.turns == 2
+
+
+def test_an_answer_goes_on_only_while_nobody_else_speaks() -> None:
+    """The result of a provider's own tool goes on with the answer before it, but not across words of the user."""
+    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
+    index = indexed([ASKED, call("a"), results("a", words="and now?"), goes_on], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
+
+
+def test_an_answer_that_goes_on_from_thoughts_is_no_thought() -> None:
+    """A call after it starts a group of its own: it does not follow mere thoughts."""
+    thought: Raw = {"role": "assistant", "content": [THOUGHT]}
+    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
+    index = indexed([ASKED, thought, goes_on, call("a"), results("a")], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (ASSISTANT, 2, 1), (TOOL_CALL, 2, 1)]
+
+
+CALLED: Raw = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
+OTHER: Raw = {**CALLED, "id": "fc_2", "call_id": "b"}
+OUTPUT: Raw = {"type": "function_call_output", "call_id": "a", "output": "found"}
+REASONING: Raw = {"type": "reasoning", "id": "rs_1", "summary": []}
+ANSWER: Raw = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+
+
+@pytest.mark.parametrize(
+    ("items", "sizes"),
+    [
+        pytest.param(
+            [ASKED, REASONING, CALLED, OTHER, OUTPUT, {**OUTPUT, "call_id": "b"}, ANSWER], [1, 5, 1], id="parallel calls"
+        ),
+        pytest.param([ASKED, REASONING, ANSWER, ASKED], [1, 2, 1], id="reasoning and message"),
+        pytest.param(
+            [ASKED, REASONING, ANSWER, CALLED, OUTPUT, REASONING, OTHER, {**OUTPUT, "call_id": "b"}], [1, 4, 3], id="two steps"
+        ),
+        pytest.param([ASKED, CALLED, ANSWER, OUTPUT, ANSWER], [1, 3, 1], id="words after the call"),
+        pytest.param([ASKED, CALLED, OTHER], [1, 2], id="calls that wait"),
+        pytest.param(
+            [{"type": "compaction", "encrypted_content": "x"}, REASONING, CALLED, OUTPUT], [1, 3], id="after a compaction item"
+        ),
+    ],
+)
+def test_one_answer_is_one_group(items: list[Raw], sizes: list[int]) -> None:
+    """In Responses, all items of one answer and the outputs of its calls are one group; the next answer is the next."""
+    index = indexed(items, openai_responses)
+    assert [len(group.messages) for group in index.included_groups] == sizes
+    assert index.included.tool_calls == sum(item.get("type") == "function_call" for item in items)
+    for group in index.included_groups[1:]:
+        assert (group.kind is TOOL_CALL) == (group.tool_calls > 0)
+
+
+def test_parallel_calls_wait_together() -> None:
+    """Calls that are items of their own wait until all of them are answered."""
+    index = indexed([ASKED, CALLED, OTHER], openai_responses)
+    assert [group.pending for group in index.included_groups] == [False, True]
+    index.append([OUTPUT])
+    assert [group.pending for group in index.included_groups] == [False, True]
+    index.append([{**OUTPUT, "call_id": "b"}])
+    assert [(group.pending, group.tool_calls) for group in index.included_groups] == [(False, 0), (False, 2)]
+
+
+def test_responses_pair_by_name_in_gemini() -> None:
+    """Calls and responses of a Gemini turn are one group, whatever ids they carry."""
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    called = {"role": "model", "parts": [{"functionCall": {"name": "now", "id": str(n)}} for n in range(2)]}
+    answered = {
+        "role": "user",
+        "parts": [{"functionResponse": {"name": "now", "response": {"result": str(n)}}} for n in range(2)],
+    }
+    index = indexed([asked, called, answered, called, answered], gemini)
+    assert [(len(group.messages), group.open) for group in index.included_groups] == [(1, False), (2, False), (2, False)]
+
+
+FORMATS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
+    (anthropic, anthropic_conversations()),
+    (openai_responses, responses_conversations()),
+    (gemini, gemini_conversations()),
+]
+every_format = pytest.mark.parametrize(("format", "conversations"), FORMATS, ids=[format.name for format, _ in FORMATS])
+
+
+def state(index: MessageIndex) -> Iterable[Any]:
+    """All that an index says of its groups and sizes."""
+    groups = [
+        (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
+        for group in index.included_groups
+    ]
+    return groups, index.included, index.total, index.messages()
+
+
+@every_format
+@given(data=st.data())
+def test_however_it_was_appended(
+    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
+) -> None:
+    """An index that grew in slices equals the index built at once (law 8), sums included."""
+    messages = data.draw(conversations)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
+    index = indexed([], format)
+    for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
+        index.append(messages[start:end])
+    assert state(index) == state(indexed(messages, format))
+
+
+@every_format
+@given(data=st.data())
+def test_it_is_saved_and_read_back(
+    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
+) -> None:
+    """An index in any format, edited, survives being saved."""
+    index = indexed(data.draw(conversations), format)
+    for group in index.included_groups[:-1]:
+        if data.draw(st.booleans()) and index.is_removable(group):
+            index.apply(Drop(group, "drawn"))
+    assert state(MessageIndex.from_dict(index.to_dict(), counter="chars/4")) == state(index)
+
+
+@given(responses_conversations(), st.data())
+def test_reasoning_is_never_parted_from_its_items(items: list[Raw], data: st.DataObject) -> None:
+    """Whatever groups are dropped, the items of one answer that carry ids stay with all of its reasoning, or go with it."""
+    answers = answers_of(items)
+    index = indexed(items, openai_responses)
+    for group in index.included_groups:
+        if index.is_removable(group) and data.draw(st.booleans()):
+            index.apply(Drop(group, "drawn"))
+    shown = {id(item) for item in index.messages()}
+    assert [answer for answer in answers if 0 < len([item for item in answer if id(item) in shown]) < len(answer)] == []
+
+
+def answers_of(items: list[Raw]) -> list[list[Raw]]:
+    """The items of each answer that has reasoning: from the reasoning to the next output or somebody else's words."""
+    answers: list[list[Raw]] = []
+    going = False
+    for item in items:
+        kind = str(item.get("type", "message"))
+        mine = (
+            (kind == "message" and item["role"] == "assistant")
+            or kind in ("reasoning", "web_search_call")
+            or kind.endswith("_call")
+        )
+        if kind == "reasoning" and not going:
+            answers.append([])
+            going = True
+        if going and mine:
+            answers[-1].append(item)
+        going = going and mine
+    return answers
+
+
+def test_results_of_two_groups_in_one_message_belong_to_the_first_of_them() -> None:
+    """The other group's calls count as answered, also if it was looked at before; no strategy breaks a law around it."""
+    messages = [ASKED, call("a"), call("b"), results("b", "a"), SAID, ASKED, SAID]
+    index = indexed(messages[:3], anthropic)
+    assert [group.open for group in index.included_groups] == [False, True, True]
+    index.append(messages[3:])
+    whole = indexed(messages, anthropic)
+    for each in (index, whole):
+        assert [(group.id, group.open, len(group.messages)) for group in each.included_groups[:3]] == [
+            (0, False, 1),
+            (1, False, 1),
+            (2, False, 2),
+        ]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_results_of_two_groups_in_one_message_of_gemini() -> None:
+    """The same where results answer calls by name and order."""
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("a", "b")]
+    parts = [{"functionResponse": {"name": name, "response": {"result": "ok"}}} for name in ("b", "a")]
+    messages: list[Raw] = [asked, *calls, {"role": "user", "parts": parts}, {"role": "model", "parts": [{"text": "x"}]}, asked]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=gemini)
+
+
+RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
+BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
+BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
+
+
+def answer(*blocks: Raw) -> Raw:
+    """An Anthropic answer."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(id: str, **fields: Any) -> Raw:
+    """An Anthropic call."""
+    return {"type": "tool_use", "id": id, "name": "look", "input": {}, **fields}
+
+
+@pytest.mark.parametrize(
+    "resumed",
+    [
+        [answer(RUN, use("a")), results("a"), answer(RAN, {"type": "text", "text": "done"})],
+        [answer(RUN, use("a")), results("a"), answer(THOUGHT, RAN, {"type": "text", "text": "done"})],
+        [
+            answer(RUN, use("a", **BY_RUN)),
+            results("a"),
+            answer(use("b", **BY_RUN)),
+            results("b"),
+            answer(RAN, use("c")),
+            results("c"),
+        ],
+    ],
+    ids=["deferred", "deferred, thoughts first", "called by code"],
+)
+def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) -> None:
+    """The result of a tool that Anthropic runs stays with its call, and a call that it made with what made it."""
+    index = indexed([ASKED, *resumed, ASKED], anthropic)
+    assert anthropic.validate([ASKED, *resumed, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(resumed), 1), (USER, 1, 2)]
+
+
+def item(kind: str, **fields: Any) -> Raw:
+    """An item of the Responses API."""
+    return {"type": kind, **fields}
+
+
+def called(id: str, **fields: Any) -> list[Raw]:
+    """A call of a function, and its output."""
+    made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
+    return [made, item("function_call_output", call_id=id, output="found", **fields)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [
+            item("program", id="1", call_id="p"),
+            *called("a", **BY_PROGRAM),
+            *called("b", **BY_PROGRAM),
+            item("program_output", call_id="p"),
+        ],
+        [
+            item("mcp_approval_request", id="q"),
+            item("mcp_approval_response", approval_request_id="q"),
+            item("mcp_call", approval_request_id="q"),
+        ],
+        [item("tool_search_call", call_id=None), item("tool_search_output", call_id=None), *called("a")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="c")],
+        [item("local_shell_call", id="1", call_id="c"), item("local_shell_call_output", id="2", call_id="c")],
+        [item("shell_call", call_id="c"), item("shell_call_output", call_id="c")],
+        [item("apply_patch_call", call_id="c"), item("apply_patch_call_output", call_id="c")],
+        [item("computer_call", call_id="c"), item("computer_call_output", call_id="c")],
+        [item("custom_tool_call", call_id="c", name="look", input=""), item("custom_tool_call_output", call_id="c", output="")],
+    ],
+    ids=lambda answer: answer[0]["type"],
+)
+def test_every_kind_of_call_is_one_group_with_its_output(answer: list[Raw]) -> None:
+    """What the Responses API pairs is one group, whoever runs it, also where a program goes on after its calls' outputs."""
+    index = indexed([ASKED, *answer, ASKED], openai_responses)
+    assert openai_responses.validate([ASKED, *answer, ASKED]) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(answer), 1), (USER, 1, 2)]
+
+
+def test_what_the_provider_searched_needs_no_call_id() -> None:
+    """A tool search that the provider ran names no call: it is part of the answer, and its reasoning is followed."""
+    thought = item("reasoning", id="rs", summary=[])
+    assert openai_responses.validate([ASKED, thought, item("tool_search_output", tools=[], execution="server")]) == []
+    assert openai_responses.repair([ASKED, item("tool_search_output", tools=[])]).changes == ()
+
+
+SEARCH: Raw = {"toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}}
+FOUND: Raw = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+CODE: Raw = {"executableCode": {"language": "PYTHON", "code": "1"}}
+OUTCOME: Raw = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+LOOK: Raw = {"functionCall": {"name": "look", "args": {}}}
+LOOKED: Raw = {"functionResponse": {"name": "look", "response": {"result": "found"}}}
+
+
+def content(role: str, *parts: Raw) -> Raw:
+    """A Gemini content."""
+    return {"role": role, "parts": list(parts)}
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind"),
+    [
+        ([content("model", CODE), content("model", OUTCOME, {"text": "one"})], ASSISTANT),
+        ([content("model", SEARCH, LOOK), content("user", LOOKED), content("model", FOUND, {"text": "one"})], TOOL_CALL),
+    ],
+    ids=["code", "search"],
+)
+def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
+    """The result of code or of a tool that Gemini runs stays with its call, also in a content of its own."""
+    asked = content("user", {"text": "hi"})
+    index = indexed([asked, *contents, asked], gemini)
+    assert gemini.validate([asked, *contents, asked]) == []
+    assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]
+
+
+def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() -> None:
+    """A reference may stand for the call: outputs that answer no other call belong to the latest reference before them."""
+    reference = item("item_reference", id="fc_1")
+    outputs = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
+    items = [ASKED, reference, *outputs, *called("c"), SAID, ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
+
+
+def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
+    """So do calls that a program made which stands nowhere, and their outputs."""
+    items = [ASKED, item("item_reference", id="prog_1"), ASKED, *called("a", **BY_PROGRAM), ASKED]
+    index = indexed(items, openai_responses)
+    assert openai_responses.validate(items) == []
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (USER, 1, 2), (USER, 1, 3)]
+
+
+def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
+    """A result of the provider's that came after other messages belongs to the group of its call."""
+    index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)
+    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]

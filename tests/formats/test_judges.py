@@ -1,0 +1,256 @@
+"""Judges nobody here wrote: the providers' own types take what compaction leaves, other converters agree on pairs.
+
+A judge whose package is not installed is skipped; ``docs/validity.md`` says where they differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.responses import ResponseInputItemParam
+from pydantic import TypeAdapter
+
+from compaction import compact_sync
+from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.strategies import Strategy
+from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, responses_conversations
+
+Raw = dict[str, Any]
+
+CONVERSATIONS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
+    (anthropic, anthropic_conversations()),
+    (openai_responses, responses_conversations()),
+    (gemini, gemini_conversations()),
+]
+every_format = pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[format.name for format, _ in CONVERSATIONS])
+
+
+def compacted(messages: list[Raw], strategy: Strategy, format: MessageFormat) -> list[Raw]:
+    """What a strategy leaves."""
+    return compact_sync(messages, strategy, counter="chars/4", format=format).messages
+
+
+@functools.cache
+def types_of(name: str) -> Callable[[Any], object]:
+    """Reads one message as the provider's own package declares it."""
+    if name == "openai-responses":
+        return TypeAdapter(ResponseInputItemParam).validate_python
+    if name == "anthropic":
+        types = pytest.importorskip("anthropic.types", reason="the anthropic package is not installed")
+        return TypeAdapter(types.MessageParam).validate_python
+    types = pytest.importorskip("google.genai.types", reason="the google-genai package is not installed")
+    return types.Content.model_validate
+
+
+def read_whole(value: Any) -> None:
+    """Go through a value, for pydantic judges the items of an iterable only when they are asked for."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, str | bytes) and isinstance(value, Iterable):
+        for each in value:
+            read_whole(each)
+
+
+@every_format
+@given(data=st.data())
+def test_the_providers_types_take_what_is_written(
+    format: MessageFormat, drawn: st.SearchStrategy[list[Raw]], data: st.DataObject
+) -> None:
+    """Every message that compaction wrote has the shape the provider's own package declares; the others are the caller's."""
+    take = types_of(format.name)
+    messages = data.draw(drawn)
+    given_ids = {id(message) for message in messages}
+    left = compacted(messages, data.draw(st.sampled_from(STRATEGIES)), format)
+    for message in left:
+        if id(message) not in given_ids:
+            read_whole(take(message))
+
+
+@every_format
+@given(data=st.data())
+def test_mistral_agrees_on_pairs(format: MessageFormat, drawn: st.SearchStrategy[list[Raw]], data: st.DataObject) -> None:
+    """What compaction leaves, written as chat completions, has its pairs right for mistral_common's V13 rules too.
+
+    What V13 judges besides is taken out first: it wants the user first, no answer last and no instructions in between.
+    """
+    pytest.importorskip("mistral_common", reason="mistral_common is not installed")
+    messages = compacted(data.draw(drawn), data.draw(st.sampled_from(STRATEGIES)), format)
+    chat = convert(messages, to=openai_chat, format=format).messages
+    waiting = any(problem.rule == "pending-call" for problem in format.validate(messages))
+    assert mistral_takes(chat) != waiting
+
+
+def mistral_takes(messages: list[Raw]) -> bool:
+    """Whether V13 takes the pairs of a chat."""
+    from mistral_common.exceptions import MistralCommonException
+    from mistral_common.protocol.instruct.messages import AssistantMessage, ToolMessage, UserMessage
+    from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
+    from mistral_common.protocol.instruct.validator import MistralRequestValidatorV13, ValidationMode
+
+    def read(message: Raw) -> Any:
+        if message["role"] == "tool":
+            return ToolMessage(content="words", tool_call_id=message["tool_call_id"])
+        if message["role"] != "assistant":
+            return UserMessage(content="words")
+        made = [
+            ToolCall(id=call["id"], function=FunctionCall(name="x", arguments="{}")) for call in message.get("tool_calls") or ()
+        ]
+        return AssistantMessage(content="words", tool_calls=made or None)
+
+    kept = [{"role": "user"}, *messages]
+    while kept[-1]["role"] == "assistant" and not kept[-1].get("tool_calls"):
+        kept.pop()
+    if kept[-1]["role"] == "assistant":
+        return False
+    try:
+        MistralRequestValidatorV13(mode=ValidationMode.serving).validate_messages([read(message) for message in kept])
+    except MistralCommonException:
+        return False
+    return True
+
+
+@functools.cache
+def google() -> Any:
+    """Google's own client; it connects to nothing until it is asked something."""
+    genai = pytest.importorskip("google.genai", reason="the google-genai package is not installed")
+    return genai.Client(api_key="none")
+
+
+@given(messages=gemini_conversations(), strategy=st.sampled_from(STRATEGIES))
+def test_googles_chat_keeps_every_turn(messages: list[Raw], strategy: Strategy) -> None:
+    """A chat of its own package, begun with what is left, sends all of it: it leaves out turns that it holds to be invalid."""
+    left = compacted(messages, strategy, gemini)
+    chat = google().chats.create(model="gemini-3-pro", history=left)
+    assert len(chat.get_history(curated=True)) == len(left)
+
+
+@given(messages=responses_conversations(), strategy=st.sampled_from(STRATEGIES))
+def test_the_agents_sdk_finds_nothing_to_drop(messages: list[Raw], strategy: Strategy) -> None:
+    """Its runner leaves out calls without results, the reasoning before them, and results without calls.
+
+    In what compaction left there are none but the calls that wait.
+    """
+    items = pytest.importorskip("agents.run_internal.items", reason="openai-agents is not installed")
+    left = compacted(messages, strategy, openai_responses)
+    sent = items.drop_orphan_function_calls(left, output_pruning_indexes=set(range(len(left))))
+    assert (len(sent) == len(left)) == (not openai_responses.validate(left))
+
+
+def spoken_to(messages: list[Raw]) -> list[Raw]:
+    """A chat as LangChain's converters take one: no instructions in between, something said in every message, plain calls."""
+    kept = [message for message in messages if message["role"] != "system"]
+    return [{**message, "content": message["content"] or "words", **_functions(message)} for message in kept]
+
+
+def _functions(message: Raw) -> Raw:
+    """The calls of a message as calls of functions, the only ones LangChain knows."""
+    calls = message.get("tool_calls") or ()
+    made = [{"id": call["id"], "type": "function", "function": {"name": "look", "arguments": "{}"}} for call in calls]
+    return {"tool_calls": made} if made else {}
+
+
+@pytest.fixture(scope="module")
+def langchain() -> Iterator[Callable[[list[Raw]], list[Any]]]:
+    """Reads a chat as LangChain's messages."""
+    core = pytest.importorskip("langchain_core.messages", reason="langchain-core is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield core.convert_to_messages
+
+
+CHATS = st.one_of(
+    [
+        drawn.map(lambda messages, format=format: (messages, format))  # type: ignore[misc]
+        for format, drawn in CONVERSATIONS
+    ]
+)
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_langchains_anthropic_messages_are_valid(
+    langchain: Callable[[list[Raw]], list[Any]], chat: tuple[list[Raw], MessageFormat], strategy: Strategy
+) -> None:
+    """What is left, sent through LangChain's converter to Anthropic messages, breaks none of our rules for these."""
+    models = pytest.importorskip("langchain_anthropic.chat_models", reason="langchain-anthropic is not installed")
+    messages, format = chat
+    written = spoken_to(convert(compacted(messages, strategy, format), to=openai_chat, format=format).messages)
+    _, formatted = models._format_messages(langchain(written), model="claude-sonnet-4-5")
+    waiting = {"pending-call", "trailing-space", "call-without-result"} if format.validate(messages) else set[str]()
+    assert {problem.rule for problem in anthropic.validate(formatted)} - waiting == set()
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_langchains_gemini_contents_are_valid(
+    langchain: Callable[[list[Raw]], list[Any]], chat: tuple[list[Raw], MessageFormat], strategy: Strategy
+) -> None:
+    """What is left, sent through LangChain's converter to Gemini contents, breaks none of our rules for these."""
+    models = pytest.importorskip("langchain_google_genai.chat_models", reason="langchain-google-genai is not installed")
+    messages, format = chat
+    written = spoken_to(convert(compacted(messages, strategy, format), to=openai_chat, format=format).messages)
+    _, contents = models._parse_chat_history(langchain(written))
+    fine = {"misplaced-call", "pending-call"}  # a call may be first elsewhere, and wait
+    assert {problem.rule for problem in gemini.validate(contents)} - fine == set()
+
+
+def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
+    """A chat as pydantic-ai's own messages: its requests hold what the user says and results, its responses the rest."""
+    parts = pytest.importorskip("pydantic_ai.messages", reason="pydantic-ai-slim is not installed")
+    names = {call["id"]: call["function"]["name"] for message in messages for call in message.get("tool_calls") or ()}
+    history: list[Any] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            calls = [
+                parts.ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+                for call in message.get("tool_calls") or ()
+            ]
+            history.append(parts.ModelResponse([parts.TextPart(message["content"]), *calls]))
+            continue
+        part = (
+            parts.ToolReturnPart(names.get(message["tool_call_id"], "lost"), message["content"], message["tool_call_id"])
+            if message["role"] == "tool"
+            else parts.UserPromptPart(message["content"])
+        )
+        if history and isinstance(history[-1], parts.ModelRequest):
+            history[-1] = parts.ModelRequest([*history[-1].parts, part])
+        else:
+            history.append(parts.ModelRequest([part]))
+    return history
+
+
+def words_alone(messages: list[Raw]) -> list[Raw]:
+    """A chat with contents that are strings."""
+    return [message if isinstance(message["content"], str) else {**message, "content": "parts"} for message in messages]
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_pydantic_ai_finds_nothing_to_repair(chat: tuple[list[Raw], MessageFormat], strategy: Strategy) -> None:
+    """Its agent answers calls that have no result; in what compaction left there are none but those that wait."""
+    graph = pytest.importorskip("pydantic_ai._agent_graph", reason="pydantic-ai-slim is not installed")
+    messages, format = chat
+    left = compacted(messages, strategy, format)
+    written = words_alone(spoken_to(convert(left, to=openai_chat, format=format).messages))
+    history = of_pydantic_ai(written)
+    repaired = graph._repair_dangling_tool_calls(history, repair_last_response=True)
+    assert (repaired is history) == (not format.validate(left))
+
+
+@given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
+def test_pydantic_ais_anthropic_messages_are_valid(chat: tuple[list[Raw], MessageFormat], strategy: Strategy) -> None:
+    """What is left, sent through its converter to Anthropic messages, breaks none of our rules for these."""
+    models = pytest.importorskip("pydantic_ai.models.anthropic", reason="pydantic-ai-slim is not installed")
+    providers = pytest.importorskip("pydantic_ai.providers.anthropic", reason="anthropic is not installed")
+    messages, format = chat
+    left = compacted(messages, strategy, format)
+    written = words_alone(spoken_to(convert(left, to=openai_chat, format=format).messages))
+    model = models.AnthropicModel("claude-sonnet-4-5", provider=providers.AnthropicProvider(api_key="none"))
+    parameters = pytest.importorskip("pydantic_ai.models").ModelRequestParameters()
+    _, formatted = anyio.run(model._map_message, of_pydantic_ai(written), parameters, {})
+    waiting = {"pending-call", "trailing-space"} if format.validate(left) else set[str]()
+    assert {problem.rule for problem in anthropic.validate(formatted)} - waiting == set()

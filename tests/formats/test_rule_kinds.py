@@ -1,0 +1,180 @@
+"""Each rule looks at one message, at two neighbours, or further; validating and editing judge by the same functions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.errors import InvalidMessage
+from compaction.formats import MessageFormat, Problem, Rule, anthropic, gemini, openai_chat, openai_responses
+from compaction.formats.anthropic.rules import RULES as ANTHROPIC_RULES
+from compaction.formats.gemini.rules import RULES as GEMINI_RULES
+from compaction.formats.openai_chat.rules import RULES as CHAT_RULES
+from compaction.formats.openai_responses.rules import RULES as RESPONSES_RULES
+from compaction.messages import Message
+from compaction.testing import conversations
+from tests.support.rulebook import examples
+from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations, wrecked
+
+RULES: Final[Mapping[MessageFormat, Mapping[str, Rule]]] = {
+    openai_chat: CHAT_RULES,
+    openai_responses: RESPONSES_RULES,
+    anthropic: ANTHROPIC_RULES,
+    gemini: GEMINI_RULES,
+}
+CALL: Final = {"functionCall": {"name": "look", "args": {}}}
+THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+ODD: Final[tuple[Any, ...]] = (
+    *(
+        {"role": role, "content": content}
+        for role in ("user", "system", "assistant", "tool")
+        for content in ("Well. ", "", " ")
+    ),
+    {"role": "assistant", "content": [THOUGHT, {"type": "text", "text": "Yes."}]},
+    {"role": "assistant", "content": [THOUGHT]},
+    {"role": "system", "content": []},
+    {"role": "system", "content": 5},
+    {"role": "model", "parts": [CALL]},
+    {"role": "assistant", "parts": [CALL]},
+    {"role": "tool", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
+    {"role": "function", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
+    {"role": "user", "parts": []},
+    {},
+)
+each_format = pytest.mark.parametrize("format", RULES, ids=repr)
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
+    """A list in one of the formats: as it should be, or with messages missing, added, moved or broken."""
+    format = draw(st.sampled_from(list(RULES)))
+    written = {
+        "openai-chat": conversations(valid=False),
+        "openai-responses": responses_conversations(),
+        "anthropic": anthropic_conversations(),
+        "gemini": gemini_conversations(),
+    }[format.name]
+    messages = list(draw(written | wrecked(written)))
+    messages += draw(st.lists(st.sampled_from(ODD), max_size=6))
+    return format, draw(st.permutations(messages)) if draw(st.booleans()) else messages
+
+
+def place(problem: Problem) -> int:
+    """The place of the message it is about."""
+    found = re.match(r"messages\[(\d+)\]", problem.where)
+    return -1 if found is None else int(found[1])
+
+
+def of_kind(format: MessageFormat, kind: str, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems with a rule of that kind."""
+    return [problem for problem in problems if RULES[format][problem.rule].kind == kind]
+
+
+def readable(format: MessageFormat, raws: Sequence[Any]) -> list[tuple[Any, Message]]:
+    """The messages that can be read, with what they are read from."""
+    read: list[tuple[Any, Message]] = []
+    for raw in raws:
+        try:
+            read.append((raw, format.read(raw)))
+        except InvalidMessage:
+            continue
+    return read
+
+
+def joins(format: MessageFormat, messages: Sequence[Message]) -> set[tuple[int, str]]:
+    """The place and rule of every problem of two neighbours; leading instructions are the start of the list."""
+    leading = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
+    found: set[tuple[int, str]] = set()
+    for place in range(len(messages) + 1):
+        before = messages[place - 1] if place > leading else None
+        after = messages[place] if place < len(messages) else None
+        problem = format.join_problem(before, after)
+        assert format.follows(before, after) == (problem is None)
+        if problem is not None:
+            rule, side = problem
+            found |= {(at, rule) for at, name in ((place - 1, "before"), (place, "after")) if side in (name, "both")}
+    return found
+
+
+@each_format
+def test_every_rule_has_one_kind(format: MessageFormat) -> None:
+    """A format has rules of every kind but joins, which not all have."""
+    kinds = Counter(rule.kind for rule in RULES[format].values())
+    assert kinds.keys() - {"join"} == {"message", "reach"}
+    assert ("join" in kinds) == (type(format).join_problem is not MessageFormat.join_problem)
+
+
+@given(lists())
+def test_a_message_alone_is_judged_as_by_validate(given: tuple[MessageFormat, list[Any]]) -> None:
+    """A list of one message breaks the rules of the kind ``message`` that it breaks by itself, and no others of that kind."""
+    format, raws = given
+    for raw in raws:
+        assert of_kind(format, "message", format.validate([raw])) == format.message_problems(raw)
+
+
+@given(lists())
+def test_the_problems_of_messages_are_their_own(given: tuple[MessageFormat, list[Any]]) -> None:
+    """Within a list too; but an answer without a content is a problem where the list does not end with it."""
+    format, raws = given
+    found = of_kind(format, "message", format.validate(raws))
+    assert [(place(problem), problem.rule) for problem in found if problem.rule != "empty-content"] == [
+        (index, problem.rule)
+        for index, raw in enumerate(raws)
+        for problem in format.message_problems(raw)
+        if problem.rule != "empty-content"
+    ]
+
+
+@given(lists())
+def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[Any]]) -> None:
+    """The problems of joins that `validate` finds are those of the neighbours."""
+    format, raws = given
+    read = readable(format, raws)
+    found = of_kind(format, "join", format.validate([raw for raw, _ in read]))
+    assert {(place(problem), problem.rule) for problem in found} == joins(format, [message for _, message in read])
+
+
+@pytest.mark.parametrize(
+    ("format", "rule", "refused", "accepted"),
+    [
+        pytest.param(format, *example, id=f"{format.name}: {example[0]}")
+        for format in RULES
+        for example in examples(format.name)
+        if RULES[format][example[0]].kind == "join"
+    ],
+)
+def test_a_join_is_refused_and_accepted(format: MessageFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
+    """Each rule of the kind ``join`` by the examples of its page."""
+    assert {rule for _, rule in joins(format, [format.read(raw) for raw in refused])} == {rule}
+    assert joins(format, [format.read(raw) for raw in accepted]) == set()
+
+
+@each_format
+def test_what_an_edit_may_not_bring_in(format: MessageFormat) -> None:
+    """A message of another format, one that says nothing, or one that breaks a rule by itself."""
+    other = gemini if format is openai_chat else openai_chat
+    assert format.acceptable(format.new("user", "What time is it?")) is None
+    refused = format.acceptable(other.new("user", "What time is it?"))
+    assert refused == f"a message of the format {other.name} does not belong into a conversation of {format.name}"
+    for text in ("", " \n"):
+        assert format.acceptable(format.new("user", text)) == "the message says nothing"
+    problem = format.acceptable(format.new("critic", "It is late."))
+    assert problem == "the message breaks the rule unknown-role: no such role: 'critic'"
+
+
+def test_what_is_not_text_says_something() -> None:
+    """Media, calls and results may come without a word."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png"}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    for raw in (
+        {"role": "user", "content": [image]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": ""},
+    ):
+        assert openai_chat.acceptable(openai_chat.read(raw)) is None

@@ -1,0 +1,55 @@
+"""Examples run as their reader would run them: as programs, with a model on loopback, and killed if a test says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.frameworks.model_server import ModelServer
+
+__all__ = ["ROOT", "Example"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Example:
+    """An example as a program: reads a question a line, answers each. Holds state: the questions it was killed before.
+
+    Args:
+        name: Its file in ``examples``, without the ending.
+        server: The model it talks to.
+        arguments: Its command line.
+    """
+
+    def __init__(self, name: str, server: ModelServer, arguments: Sequence[str]) -> None:
+        self.command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments]
+        self.server = server
+
+    def ask(self, questions: Sequence[str], *, kill_at: int | None = None) -> list[str]:
+        """The lines it answered.
+
+        Args:
+            questions: One for each line of its input.
+            kill_at: The number of the model's request during which it is killed, from 1.
+        """
+        address = {"OPENAI_BASE_URL": self.server.url, "ANTHROPIC_BASE_URL": self.server.url.removesuffix("/v1")}
+        keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+        program = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **address, **keys},
+        )
+        if kill_at is not None:
+            self.server.before_answer = lambda number: number == kill_at and program.send_signal(signal.SIGKILL)
+        output, complaints = program.communicate("".join(f"{question}\n" for question in questions), timeout=110)
+        assert program.returncode == (0 if kill_at is None else -signal.SIGKILL), complaints
+        self.server.before_answer = int
+        self.complaints = complaints
+        return output.splitlines()

@@ -1,0 +1,409 @@
+"""Microsoft Agent Framework, through whole agent runs: its own client, against a model on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import anyio
+import pytest
+from agent_framework import (
+    Agent,
+    AgentSession,
+    CharacterEstimatorTokenizer,
+    ContextProvider,
+    InMemoryHistoryProvider,
+    Message,
+    SlidingWindowStrategy,
+    SummarizationStrategy,
+    TokenBudgetComposedStrategy,
+    ToolResultCompactionStrategy,
+    apply_compaction,
+    tool,
+)
+from agent_framework import (
+    CompactionProvider as TheirProvider,
+)
+from agent_framework.openai import OpenAIChatCompletionClient
+
+from compaction import CompactionResult, Edit, GroupKind, MessageIndex, compact, last, presets
+from compaction.errors import CompactionError, ConfigurationError, StateError
+from compaction.integrations.agent_framework import (
+    ChatClientSummarizer,
+    CompactionProvider,
+    agent_framework,
+    as_framework_strategy,
+    from_framework_strategy,
+)
+from compaction.strategies import Summarization, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+
+Ask = Callable[..., Any]
+
+
+@tool(approval_mode="never_require")
+def look_up_price(item: str) -> str:
+    """Look up what an item costs."""
+    return f"{item} costs 5 euros. " * 40
+
+
+CLIENTS: list[OpenAIChatCompletionClient] = []
+
+
+@pytest.fixture(autouse=True)
+async def closing() -> AsyncIterator[None]:
+    """Close what the framework's clients leave open."""
+    yield
+    while CLIENTS:
+        await CLIENTS.pop().client.close()
+
+
+def make_client(server: ModelServer) -> OpenAIChatCompletionClient:
+    CLIENTS.append(OpenAIChatCompletionClient(model="m", api_key="none", base_url=server.url))
+    return CLIENTS[-1]
+
+
+def make_agent(server: ModelServer, *providers: Any, history: InMemoryHistoryProvider | None = None, **options: Any) -> Agent:
+    return Agent(
+        client=make_client(server),
+        name="Shop",
+        instructions="You are a shopping assistant.",
+        tools=[look_up_price],
+        context_providers=[history or InMemoryHistoryProvider(), *providers],
+        **options,
+    )
+
+
+async def ask(agent: Agent, session: AgentSession, turns: range) -> None:
+    for turn in turns:
+        await agent.run(f"What does item {turn} cost?", session=session)
+
+
+def broken(index: MessageIndex) -> Iterator[Edit]:
+    """A strategy that fails."""
+    raise ZeroDivisionError("broken strategy")
+    yield  # makes it a generator
+
+
+# --- the provider -----------------------------------------------------------------------------------------------------
+
+
+async def test_the_prefix_changes_only_where_something_was_compacted(server: ModelServer) -> None:
+    """Every call that changes more than the end of the one before is a call that was compacted, and none else."""
+    results: list[CompactionResult] = []
+    strategy = presets.context_window(4_000)
+    provider = CompactionProvider(before_strategy=strategy, counter="chars/4", on_result=results.append)
+    agent = make_agent(server, provider)
+    await ask(agent, agent.create_session(), range(40))
+    assert server.refused == []
+    assert len(prefix_breaks(server.requests)) == sum(bool(result.edits) for result in results) > 3
+    assert max(map(tokens_of, server.requests)) <= 4_000
+
+
+async def test_a_long_tool_loop_stays_in_the_window(server: ModelServer) -> None:
+    """A single run of thirty rounds of tool calls is compacted inside, while the first question stays."""
+    server.calls_per_turn = 30
+    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
+    await agent.run("What does everything cost?", session=agent.create_session())
+    assert server.refused == []
+    assert len(server.requests) > 30
+    assert all("everything" in json.dumps(request["messages"]) for request in server.requests)
+
+
+async def test_state_outlives_the_process(server: ModelServer) -> None:
+    """A session saved as JSON and restored into another agent sends the same view."""
+    strategy = presets.context_window(4_000)
+    agent = make_agent(server, CompactionProvider(before_strategy=strategy, counter="chars/4"))
+    session = agent.create_session()
+    await ask(agent, session, range(12))
+    saved = json.dumps(session.to_dict())
+    await ask(agent, session, range(12, 14))
+    resumed = make_agent(server, CompactionProvider(before_strategy=strategy, counter="chars/4"))
+    await ask(resumed, AgentSession.from_dict(json.loads(saved)), range(12, 14))
+    assert prefix_breaks(server.requests[:24]) != []
+    assert server.requests[28:32] == server.requests[24:28]
+
+
+async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None:
+    """A model's summary takes the place of old turns, is updated by later rounds, and is never stored as new input."""
+    client = make_client(server)
+    summary = Summarization(ChatClientSummarizer(client), trigger=tokens_exceed(2_000), keep=last(groups=4), on_failure="raise")
+    agent = make_agent(server, CompactionProvider(before_strategy=summary, counter="chars/4", on_failure="raise"))
+    session = agent.create_session()
+    await ask(agent, session, range(30))
+    stored = session.state["in_memory"]["messages"]
+    assert server.summaries > 2
+    assert len(stored) == 30 * 4
+    assert not any("[compaction" in message.text for message in stored)
+    assert sum(SUMMARY.splitlines()[1] in str(message.get("content")) for message in server.requests[-1]["messages"]) == 1
+
+
+async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
+    """Stored messages are flagged and a summary stands among them; the next run starts without what is flagged."""
+    strategy = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
+    agent = make_agent(server, CompactionProvider(after_strategy=strategy, counter="chars/4"))
+    session = agent.create_session()
+    await ask(agent, session, range(12))
+    stored = session.state["in_memory"]["messages"]
+    flagged = [message for message in stored if message.additional_properties.get("_excluded")]
+    assert len(stored) == 12 * 4
+    assert flagged
+    assert all(message.additional_properties["_exclude_reason"] for message in flagged)
+    assert json.loads(json.dumps(session.to_dict()))["state"]["in_memory"]
+    skipping = make_agent(server, history=InMemoryHistoryProvider(skip_excluded=True))
+    await ask(skipping, session, range(12, 13))
+    assert len(server.requests[-2]["messages"]) == 2 + len(stored) - len(flagged)
+
+
+async def test_both_strategies_together(server: ModelServer) -> None:
+    """What is flagged in the store is not loaded again, whether the history provider skips it or not."""
+    after = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
+    provider = CompactionProvider(before_strategy=presets.context_window(4_000), after_strategy=after, counter="chars/4")
+    agent = make_agent(server, provider)
+    session = agent.create_session()
+    await ask(agent, session, range(20))
+    assert server.refused == []
+    assert max(map(tokens_of, server.requests)) < 3_000
+    assert len(session.state["in_memory"]["messages"]) == 80
+
+
+class Noting(ContextProvider):
+    """Puts a note before each question."""
+
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        context.extend_messages(self, [Message("user", [f"NOTE: stock is low. {'x' * 200}"])])
+
+
+async def test_other_providers_messages_are_not_touched(server: ModelServer) -> None:
+    """What another provider puts in is in every request, whole, once, and never inside a call with its results."""
+    agent = make_agent(
+        server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"), Noting("noting")
+    )
+    await ask(agent, agent.create_session(), range(25))
+    assert server.refused == []
+    assert prefix_breaks(server.requests) != []
+    for request in server.requests:
+        notes = [message for message in request["messages"] if "NOTE:" in str(message.get("content"))]
+        assert [len(str(message.get("content"))) for message in notes] == [220]
+
+
+async def test_concurrent_runs_with_sessions_of_their_own(server: ModelServer) -> None:
+    """Runs of one agent at the same time do not see each other's conversations."""
+    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
+
+    async def one(name: str) -> None:
+        session = agent.create_session()
+        for turn in range(10):
+            await agent.run(f"{name}: what does item {turn} cost?", session=session)
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("ALPHA", "BETA", "GAMMA"):
+            tasks.start_soon(one, name)
+    assert server.refused == []
+    for request in server.requests:
+        text = json.dumps(request["messages"])
+        assert sum(name in text for name in ("ALPHA", "BETA", "GAMMA")) == 1
+
+
+async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
+    """A run that is given up while it streams leaves nothing half done: the next ones go on, valid and in the window."""
+    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
+    session = agent.create_session()
+    for turn in range(20):
+        with anyio.CancelScope() as scope:
+            stream = agent.run(f"What does item {turn} cost?", session=session, stream=True)
+            async for update in stream:
+                if turn % 3 == 2 and update.text:
+                    scope.cancel()
+            await stream.get_final_response()
+    assert server.refused == []
+    assert len(server.requests) == 40
+    assert len(session.state["in_memory"]["messages"]) >= 14 * 4
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_service_that_keeps_the_conversation(server: ModelServer) -> None:
+    """There is nothing to compact: the state says so, and the run is left alone."""
+    provider = CompactionProvider(before_strategy=broken, after_strategy=broken, on_failure="raise")
+    agent = make_agent(server, provider)
+    session = AgentSession(service_session_id="conv_1")
+    await agent.run("Hello", session=session)
+    assert "nothing here to compact" in session.state["compaction"]["skipped"]
+
+
+async def test_history_loaded_per_service_call(server: ModelServer) -> None:
+    """History that is loaded after the provider cannot be compacted by it: the state says what to use instead."""
+    provider = CompactionProvider(before_strategy=broken, on_failure="raise")
+    agent = make_agent(server, provider, require_per_service_call_history_persistence=True)
+    session = agent.create_session()
+    await agent.run("Hello", session=session)
+    assert "as_framework_strategy" in session.state["compaction"]["skipped"]
+
+
+async def test_a_strategy_that_raises(server: ModelServer) -> None:
+    """The run goes on uncompacted and the state says so; or it fails, if that was chosen."""
+    session = AgentSession()
+    await ask(make_agent(server, CompactionProvider(before_strategy=broken)), session, range(2))
+    assert session.state["compaction"]["last"]["outcome"] == "degraded"
+    assert "broken strategy" in session.state["compaction"]["last"]["failures"][0]
+    assert len(server.requests) == 4
+    with pytest.raises(ZeroDivisionError):
+        await ask(make_agent(server, CompactionProvider(before_strategy=broken, on_failure="raise")), session, range(1))
+
+
+async def test_two_providers_on_one_history(server: ModelServer) -> None:
+    """Two of them would undo each other's work: the run fails and says what to do."""
+    strategy = presets.context_window(4_000)
+    agent = make_agent(
+        server, CompactionProvider(before_strategy=strategy), CompactionProvider(before_strategy=strategy, source_id="second")
+    )
+    with pytest.raises(ConfigurationError, match="keep one, or chain their strategies"):
+        await agent.run("Hello", session=agent.create_session())
+
+
+@pytest.mark.parametrize(
+    "saved", [{"version": 0, "index": {}}, {"version": 1}, "text", {"version": 1, "index": {"version": 9}}]
+)
+async def test_state_of_another_version(server: ModelServer, saved: Any) -> None:
+    """It is ignored and the result says so; or the run fails, if that was chosen."""
+    session = AgentSession()
+    session.state["compaction"] = {"conversation": saved}
+    results: list[CompactionResult] = []
+    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), on_result=results.append))
+    await ask(agent, session, range(2))
+    assert any("ignored" in failed.policy for result in results for failed in result.failures)
+    session.state["compaction"] = {"conversation": saved}
+    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), on_failure="raise"))
+    with pytest.raises(StateError):
+        await ask(agent, session, range(1))
+
+
+# --- strategies that cross over ---------------------------------------------------------------------------------------
+
+
+async def test_ours_in_the_tool_loop(server: ModelServer) -> None:
+    """As ``compaction_strategy=`` it keeps every call of every run in the window, and stays with what it decided."""
+    strategy = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
+    agent = make_agent(server, compaction_strategy=strategy)
+    session = agent.create_session()
+    await ask(agent, session, range(40))
+    assert server.refused == []
+    assert strategy.last is not None
+    assert 20 < len(server.requests[-1]["messages"]) + 20 < 60
+    assert len(session.state["in_memory"]["messages"]) == 160
+
+
+async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
+    """Conversations that begin alike and run at the same time are told apart as soon as they differ."""
+    agent = make_agent(server, compaction_strategy=as_framework_strategy(presets.context_window(3_600), counter="chars/4"))
+
+    async def one(name: str) -> None:
+        session = agent.create_session()
+        await agent.run("Hello there, what does it cost?", session=session)
+        for turn in range(10):
+            await agent.run(f"{name}: what does item {turn} cost?", session=session)
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("ALPHA", "BETA"):
+            tasks.start_soon(one, name)
+    assert server.refused == []
+    assert not any("ALPHA" in text and "BETA" in text for text in map(json.dumps, server.requests))
+    assert len(server.requests) == 44
+
+
+async def test_ours_in_their_provider(server: ModelServer) -> None:
+    """Their provider takes it for one of its own, before and after a run."""
+    before = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
+    after = as_framework_strategy(Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800)), counter="chars/4")
+    agent = make_agent(
+        server,
+        TheirProvider(before_strategy=before, after_strategy=after),
+        history=InMemoryHistoryProvider(skip_excluded=True),
+    )
+    await ask(agent, agent.create_session(), range(20))
+    assert server.refused == []
+    assert max(map(tokens_of, server.requests)) < 3_800
+
+
+def shop_messages(turns: int) -> list[Message]:
+    """A history with tool calls, as the framework's messages."""
+    from agent_framework import Content
+
+    made = [Message("system", ["You are a shop."])]
+    for turn in range(turns):
+        made += [
+            Message("user", [f"What does item {turn} cost?"]),
+            Message("assistant", [Content.from_function_call(f"c{turn}", "look_up", arguments={"item": turn})]),
+            Message("tool", [Content.from_function_result(f"c{turn}", result=f"item {turn}: 5 euros. " * 30)]),
+            Message("assistant", [f"Item {turn} costs 5 euros."]),
+        ]
+    return made
+
+
+async def test_their_projection_is_our_view() -> None:
+    """What their projection shows after our strategy is what `compact` returns, also when it is run again on the same list."""
+    strategy = presets.context_window(3_000)
+    messages = shop_messages(30)
+    expected = (await compact(messages, strategy, format=agent_framework, counter="chars/4")).messages
+    ours = as_framework_strategy(strategy, counter="chars/4")
+    for _ in range(2):
+        shown = await apply_compaction(messages, strategy=ours)
+        assert [message.text for message in shown] == [message.text for message in expected]
+    assert len(messages) > len(shown)
+    assert agent_framework.validate(shown) == []
+
+
+async def test_theirs_in_our_pipeline() -> None:
+    """What theirs excludes is dropped, what it inserts replaces what it links; the caller's messages are not annotated."""
+    messages = shop_messages(10)
+    pipeline = from_framework_strategy(ToolResultCompactionStrategy(keep_last_tool_call_groups=1)) >> from_framework_strategy(
+        SlidingWindowStrategy(keep_last_groups=9)
+    )
+    result = await compact(messages, pipeline, format=agent_framework, counter="chars/4")
+    assert result.outcome == "compacted"
+    assert agent_framework.validate(result.messages) == []
+    assert result.after.groups == 10
+    assert not any("_excluded" in message.additional_properties for message in messages)
+    assert result.messages[-1] is messages[-1]
+
+
+async def test_a_summary_of_theirs_is_one_of_ours(server: ModelServer) -> None:
+    """A summary that their strategy inserts stands, marked, where what it links stood."""
+    theirs = from_framework_strategy(SummarizationStrategy(client=make_client(server), target_count=4, threshold=2))
+    messages = shop_messages(10)
+    result = await compact(messages, theirs, format=agent_framework, counter="chars/4")
+    kinds = [group.kind for group in MessageIndex(result.messages, format=agent_framework, counter="chars/4").included_groups]
+    assert result.outcome == "compacted"
+    assert kinds.count(GroupKind.SUMMARY) == 1
+    assert agent_framework.validate(result.messages) == []
+    assert result.messages[-1] is messages[-1]
+
+
+async def test_ours_among_theirs() -> None:
+    """Beside strategies of theirs on one growing list, ours sees what they took out, and what is shown stays valid."""
+    messages: list[Message] = []
+    tokenizer = CharacterEstimatorTokenizer()
+    composed = TokenBudgetComposedStrategy(
+        token_budget=2_500,
+        tokenizer=tokenizer,
+        strategies=[
+            as_framework_strategy(presets.context_window(2_500), counter="chars/4"),
+            SlidingWindowStrategy(keep_last_groups=12),
+        ],
+    )
+    for message in shop_messages(40):
+        messages.append(message)
+        shown = await apply_compaction(messages, strategy=composed, tokenizer=tokenizer)
+        assert [problem for problem in agent_framework.validate(shown) if problem.rule != "pending-call"] == []
+    assert shown[0] is messages[0]
+    assert len(shown) < 40
+
+
+async def test_what_is_no_strategy() -> None:
+    """Something that cannot be called is refused when it is passed."""
+    with pytest.raises(CompactionError, match="async callable"):
+        from_framework_strategy("summarize")  # type: ignore[arg-type]

@@ -1,0 +1,216 @@
+"""Agent Framework's messages as a wire format: every content type kept whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from agent_framework import Content, Message
+from agent_framework._types import ContentType
+
+from compaction import MessageIndex, compact_sync, last
+from compaction.errors import ConfigurationError, InvalidMessage
+from compaction.integrations.agent_framework import agent_framework
+from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    HeadTail,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    Summarization,
+    Truncation,
+)
+from compaction.strategies import ToolResult as ShortenResults
+from compaction.testing import check_strategy
+
+PICTURE = Content.from_data(b"\x89PNG", "image/png")
+STRATEGIES: list[Strategy] = [
+    Truncation(keep=last(groups=1)),
+    SlidingWindow(keep=last(groups=1)),
+    SelectiveToolCall(keep=last(groups=1)),
+    Summarization(keep=last(groups=1)),
+    ShortenResults(keep=last(groups=1)),
+    ShortenResults(Clear(min_chars=1), keep=last(groups=1)),
+    ShortenResults(HeadTail(chars=10), keep=last(groups=1)),
+    ClearMedia(keep=last(groups=1)),
+]
+WANTED = Content.from_function_call("c1", "pay", arguments='{"sum": 9}')
+CONTENTS: dict[str, tuple[Any, type]] = {
+    "text": (Content.from_text("hello", additional_properties={"x": 1}), TextPart),
+    "text_reasoning": (Content.from_text_reasoning(text="hm", protected_data="sig"), ReasoningPart),
+    "data": (Content.from_data(b"\x89PNG", "image/png"), MediaPart),
+    "uri": (Content.from_uri("https://example.com/a.mp3", media_type="audio/mpeg"), MediaPart),
+    "error": (Content.from_error(message="no", error_code="E1"), OtherPart),
+    "function_call": (Content.from_function_call("c1", "look_up", arguments='{"a": 1}'), ToolCallPart),
+    "function_result": (Content.from_function_result("c1", result="18"), ToolResultPart),
+    "usage": (Content.from_usage({"input_token_count": 3}), OtherPart),
+    "hosted_file": (Content.from_hosted_file("file_1"), OtherPart),
+    "hosted_vector_store": (Content.from_hosted_vector_store("vs_1"), OtherPart),
+    "mcp_server_tool_call": (
+        Content.from_mcp_server_tool_call("m1", "search", server_name="s", arguments={"q": 1}),
+        ToolCallPart,
+    ),
+    "mcp_server_tool_result": (Content.from_mcp_server_tool_result("m1", output=[Content.from_text("found")]), ToolResultPart),
+    "code_interpreter_tool_call": (
+        Content.from_code_interpreter_tool_call(call_id="i1", inputs=[Content.from_text("1 + 1")]),
+        ToolCallPart,
+    ),
+    "code_interpreter_tool_result": (
+        Content.from_code_interpreter_tool_result(call_id="i1", outputs=[Content.from_text("2")]),
+        ToolResultPart,
+    ),
+    "shell_tool_call": (Content.from_shell_tool_call(call_id="s1", commands=["ls"]), ToolCallPart),
+    "shell_tool_result": (
+        Content.from_shell_tool_result(call_id="s1", outputs=[Content.from_shell_command_output(stdout="a.py", exit_code=0)]),
+        ToolResultPart,
+    ),
+    "shell_command_output": (
+        Content.from_shell_command_output(stdout="a.py", stderr="", exit_code=0, timed_out=False),
+        OtherPart,
+    ),
+    "search_tool_call": (Content.from_search_tool_call("w1", tool_name="web_search", arguments={"q": "tea"}), OtherPart),
+    "search_tool_result": (
+        Content.from_search_tool_result("w1", tool_name="web_search", result={"n": 1}, items=[Content.from_text("a leaf")]),
+        OtherPart,
+    ),
+    "computer_tool_call": (
+        Content("computer_tool_call", id="cu_1", call_id="k1", actions=[{"type": "click", "x": 1, "y": 2}]),
+        ToolCallPart,
+    ),
+    "computer_tool_result": (Content("computer_tool_result", call_id="k1", screenshot=PICTURE), ToolResultPart),
+    "image_generation_tool_call": (Content.from_image_generation_tool_call(image_id="g1"), OtherPart),
+    "image_generation_tool_result": (Content.from_image_generation_tool_result(image_id="g1", outputs=PICTURE), OtherPart),
+    "function_approval_request": (Content.from_function_approval_request("a1", WANTED), OtherPart),
+    "function_approval_response": (Content.from_function_approval_response(True, "a1", WANTED), OtherPart),
+    "oauth_consent_request": (Content.from_oauth_consent_request("https://example.com/consent"), OtherPart),
+}
+ANSWERS = {kind: kind.replace("call", "result") for kind in CONTENTS if kind.endswith("_call")}
+
+
+def test_no_content_type_is_left_out() -> None:
+    """The list is the framework's own: one that is new there is not known here yet."""
+    assert CONTENTS.keys() == set(get_args(ContentType))
+    assert set(ANSWERS.values()) < CONTENTS.keys()
+
+
+def role_of(kind: str) -> str:
+    """Who says such a content."""
+    by_provider = kind in ("search_tool_result", "image_generation_tool_result")
+    return "user" if kind == "function_approval_response" else "tool" if "result" in kind and not by_provider else "assistant"
+
+
+@pytest.mark.parametrize("kind", sorted(CONTENTS))
+def test_every_content_type_is_kept_whole(kind: str) -> None:
+    """It is read as what it is, comes out as the same object, and survives JSON."""
+    content, part = CONTENTS[kind]
+    raw = Message(role_of(kind), [content], author_name="Shop", additional_properties={"y": 2})
+    message = agent_framework.read(raw)
+    beside = [OtherPart] if kind == "computer_tool_result" else []
+    assert [type(each) for each in message.parts] == [part, *beside]
+    assert message.raw is raw
+    restored = agent_framework.from_wire(json.loads(json.dumps(agent_framework.to_wire(raw))))
+    assert restored.contents[0].to_dict() == content.to_dict()
+    assert restored.author_name == "Shop"
+
+
+@pytest.mark.parametrize("kind", sorted(CONTENTS))
+def test_every_content_type_has_its_place_in_a_conversation(kind: str) -> None:
+    """It is counted, and goes or stays whole with its message; a saved index gives back the same contents."""
+    around = [Message("user", ["hi"]), Message("user", ["and now?"])]
+    messages = [around[0], Message(role_of(kind), [CONTENTS[kind][0], Content.from_text("so far")]), around[1]]
+    index = MessageIndex(messages, format=agent_framework, counter="chars/4")
+    assert all(one is other for one, other in zip(index.messages(), messages, strict=True))
+    bare = MessageIndex([around[0], Message(role_of(kind), ["so far"]), around[1]], format=agent_framework, counter="chars/4")
+    assert index.included.tokens > bare.included.tokens or kind in ("data", "uri")
+    assert index.included.bytes > bare.included.bytes or kind == "uri"
+    saved = MessageIndex.from_dict(json.loads(json.dumps(index.to_dict())), format=agent_framework, counter="chars/4")
+    assert [[each.to_dict() for each in raw.contents] for raw in saved.messages()] == [
+        [each.to_dict() for each in raw.contents] for raw in messages
+    ]
+    assert saved.included == index.included
+    left = compact_sync(messages, Truncation(keep=last(groups=1)), format=agent_framework, counter="chars/4").messages
+    assert {id(raw) for raw in left} <= {id(raw) for raw in messages}
+    assert left[-1] is around[1]
+
+
+@pytest.mark.parametrize("call", sorted(ANSWERS))
+def test_a_call_and_its_result_are_one_group(call: str) -> None:
+    """Of whatever kind, in two messages: neither leaves without the other."""
+    asked, answered = (Message(role_of(kind), [CONTENTS[kind][0]]) for kind in (call, ANSWERS[call]))
+    messages = [Message("user", ["hi"]), asked, answered, Message("assistant", ["done"]), Message("user", ["and?"])]
+    index = MessageIndex(messages, format=agent_framework, counter="chars/4")
+    [group] = [group for group in index.included_groups if any(message.raw is asked for message in group.messages)]
+    assert [message.raw for message in group.messages][:2] == [asked, answered]
+    for strategy in STRATEGIES:
+        check_strategy(strategy, messages=messages, format=agent_framework)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_what_was_approved_follows_what_asked(strategy: Strategy) -> None:
+    """A provider's own tool is asked for in one message and approved in the next: neither is sent without the other."""
+    hosted = Content.from_function_call("c1", "pay", arguments='{"sum": 9}', hosted=True)
+    asked = Message("assistant", [Content.from_function_approval_request("a1", hosted)])
+    approved = Message("user", [Content.from_function_approval_response(True, "a1", hosted)])
+    before = [Message(role, [f"{role} " * 40]) for _ in range(3) for role in ("user", "assistant")]
+    for after in ([], [Message("assistant", ["paid"])], [Message("assistant", ["paid"]), Message("user", ["and?"])]):
+        messages = [*before, Message("user", ["pay"]), asked, approved, *after]
+        left = compact_sync(messages, strategy, format=agent_framework, counter="chars/4").messages
+        assert (asked in left) == (approved in left)
+        check_strategy(strategy, messages=messages, format=agent_framework)
+
+
+def test_a_picture_is_not_counted_as_text() -> None:
+    """A megabyte of it in a content that is kept whole is no million of characters to read."""
+    screen = Content.from_data(b"x" * 1_000_000, "image/png")
+    kinds = ("computer_tool_result", "image_generation_tool_result")
+    contents = [Content(kinds[0], call_id="k1", screenshot=screen), Content(kinds[1], image_id="g1", outputs=screen)]
+    messages = [Message("user", ["hi"]), *(Message(role_of(kind), [each]) for kind, each in zip(kinds, contents, strict=True))]
+    assert MessageIndex(messages, format=agent_framework, counter="chars/4").included.tokens < 200
+
+
+def test_a_screenshot_stays_as_it_is() -> None:
+    """A note beside it changes; no text can stand for it."""
+    raw = Message("tool", [CONTENTS["computer_tool_result"][0], Content.from_text("clicked")])
+    message = agent_framework.read(raw)
+    changed = message.evolve(parts=[*message.parts[:2], TextPart("ok")]).raw
+    assert [content.type for content in changed.contents] == ["computer_tool_result", "text"]
+    assert changed.contents[0] is raw.contents[0]
+    with pytest.raises(ConfigurationError, match="computer_tool_result stays as it is"):
+        message.evolve(parts=[ToolResultPart("k1", "gone", raw=raw.contents[0])])
+
+
+def test_a_changed_result_keeps_the_rest() -> None:
+    """A shorter result keeps its id and properties; the original is as it was."""
+    raw = Message("tool", [Content.from_function_result("c1", result="long " * 50, additional_properties={"x": 1})])
+    changed = agent_framework.read(raw).evolve(text="short").raw
+    assert (changed.contents[0].result, changed.contents[0].call_id) == ("short", "c1")
+    assert changed.contents[0].additional_properties == {"x": 1}
+    assert raw.contents[0].result == "long " * 50
+
+
+def test_a_hosted_call_and_its_result_stay_together() -> None:
+    """Both in one message are one whole, which no edit can part."""
+    call, result = CONTENTS["mcp_server_tool_call"][0], CONTENTS["mcp_server_tool_result"][0]
+    message = agent_framework.read(Message("assistant", [call, result]))
+    assert [type(part) for part in message.parts] == [OtherPart, OtherPart]
+
+
+def test_several_results_in_one_message() -> None:
+    """Parallel calls answered in one message are one group, and valid."""
+    calls = [Content.from_function_call(f"c{n}", "look_up", arguments="{}") for n in range(2)]
+    results = [Content.from_function_result(f"c{n}", result=str(n)) for n in range(2)]
+    messages = [Message("user", ["hi"]), Message("assistant", calls), Message("tool", results), Message("user", ["and?"])]
+    index = MessageIndex(messages, format=agent_framework, counter="chars/4")
+    assert [len(group.messages) for group in index.included_groups] == [1, 2, 1]
+    assert agent_framework.validate(messages) == []
+    assert [problem.where for problem in agent_framework.validate(messages[2:])] == ["messages[0]", "messages[0]"]
+    assert agent_framework.repair(messages[2:]).messages == messages[3:]
+
+
+def test_what_is_no_message() -> None:
+    """The error names the place and the remedy."""
+    with pytest.raises(InvalidMessage, match=r"messages\[1\].*agent_framework.Message"):
+        MessageIndex([Message("user", ["hi"]), {"role": "user"}], format=agent_framework, counter="chars/4")

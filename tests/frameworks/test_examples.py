@@ -1,0 +1,58 @@
+"""The examples, run as programs against a model on loopback that refuses what a provider would refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.model_server import ModelServer, prefix_breaks, tokens_of
+from tests.frameworks.programs import Example
+
+WINDOW = 4_000
+NAMES = (
+    "agent_framework_shopping",
+    "anthropic_loop",
+    "langchain_agent",
+    "openai_agents_session",
+    "openai_loop",
+    "pydantic_ai_history",
+)
+
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def questions(number: int) -> list[str]:
+    return [f"What does thing {place} of my list cost, please?" for place in range(number)]
+
+
+def arguments(name: str, folder: Path) -> list[str]:
+    return [str(folder), str(WINDOW)]
+
+
+@each
+def test_200_turns_stay_in_the_window(name: str, server: ModelServer, tmp_path: Path) -> None:
+    """Every request of 200 turns with tool calls is valid and fits, and changes more than its end only where it got shorter."""
+    answers = Example(name, server, arguments(name, tmp_path)).ask(questions(200))
+    assert len(answers) == 200
+    assert server.refused == []
+    assert max(tokens_of(request) for request in server.requests) <= WINDOW
+    breaks = prefix_breaks(server.requests)
+    longer = [place for place in breaks if tokens_of(server.requests[place]) >= tokens_of(server.requests[place - 1])]
+    assert breaks != []
+    assert longer == []
+
+
+@each
+def test_killed_half_way_it_goes_on_with_the_same_view(name: str, server: ModelServer, tmp_path: Path) -> None:
+    """Killed inside a turn and started again, the program sends what it had sent, byte for byte, and goes on from there."""
+    program = Example(name, server, arguments(name, tmp_path))
+    asked = questions(32)
+    answers = program.ask(asked, kill_at=41)  # the first request of the twenty-first turn
+    before = server.requests[-1]["messages"]
+    assert len(answers) == 20
+    assert prefix_breaks(server.requests) != []
+    assert before[-1]["role"] == "user"
+    program.ask(asked[20:])
+    assert server.refused == []
+    assert server.requests[41]["messages"][: len(before)] == before

@@ -1,0 +1,270 @@
+"""LangChain and LangGraph through whole agent runs, against a model on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from compaction import CompactionResult, Edit, MessageIndex, last, presets
+from compaction.errors import ConfigurationError, StateError
+from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
+from compaction.integrations.langgraph import StateKeys, SummarizationNode
+from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from compaction.strategies import Summarization
+from compaction.triggers import tokens_exceed
+from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+
+CONFIG: Any = {"configurable": {"thread_id": "a"}}
+
+
+def look_up_price(item: str) -> str:
+    """Look up what an item costs."""
+    return f"{item} costs 5 euros. " * 40
+
+
+def make_model(server: ModelServer) -> ChatOpenAI:
+    return ChatOpenAI(model="m", api_key="none", base_url=server.url)  # type: ignore[arg-type]
+
+
+def make_agent(server: ModelServer, *middleware: Any, saver: Any = None) -> Any:
+    return create_agent(
+        make_model(server), [look_up_price], system_prompt="You are a shop. " * 20, middleware=middleware, checkpointer=saver
+    )
+
+
+def broken(index: MessageIndex) -> Iterator[Edit]:
+    """A strategy that fails."""
+    raise ZeroDivisionError("broken strategy")
+    yield  # makes it a generator
+
+
+def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
+    state = None
+    for turn in turns:
+        state = agent.invoke({"messages": [("user", f"What does item {turn} cost?")]}, config)
+    return state
+
+
+# --- middlewares ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
+def test_the_prefix_changes_only_where_something_was_compacted(kind: Any, server: ModelServer) -> None:
+    """Every call that changes more than the end of the one before is a call that was compacted, and none else."""
+    results: list[CompactionResult] = []
+    middleware = kind(presets.context_window(4_000), counter="chars/4", on_result=results.append)
+    state = ask(make_agent(server, middleware, saver=InMemorySaver()), range(30))
+    assert server.refused == []
+    assert len(prefix_breaks(server.requests)) == sum(bool(result.edits) for result in results) > 3
+    assert (len(state["messages"]) == 120) == (kind is CompactionMiddleware)
+    assert "compaction" not in state
+
+
+async def test_awaited_with_a_models_summary(server: ModelServer) -> None:
+    """An agent that is awaited, and a summary by its own chat model, updated by later rounds."""
+    strategy = Summarization(
+        ChatModelSummarizer(make_model(server)), trigger=tokens_exceed(2_000), keep=last(groups=4), on_failure="raise"
+    )
+    middleware = CompactionMiddleware(strategy, counter="chars/4", on_failure="raise")
+    agent = make_agent(server, middleware, saver=InMemorySaver())
+    for turn in range(20):
+        await agent.ainvoke({"messages": [("user", f"What does item {turn} cost?")]}, CONFIG)
+    assert server.refused == []
+    assert server.summaries > 2
+    assert SUMMARY.splitlines()[1] in json.dumps(server.requests[-1]["messages"])
+
+
+def test_system_prompt_and_tools_count(server: ModelServer) -> None:
+    """The tokens a strategy is told are those of the request, not of its messages alone."""
+    seen: list[int] = []
+
+    def watch(index: MessageIndex) -> Iterator[Edit]:
+        seen.append(index.tokens)
+        yield from ()
+
+    ask(make_agent(server, CompactionMiddleware(watch, counter="chars/4")), range(1), {})
+    assert [abs(tokens - tokens_of(request)) < 30 for tokens, request in zip(seen, server.requests, strict=True)] == [
+        True,
+        True,
+    ]
+
+
+def test_another_process_goes_on_from_the_checkpoint(server: ModelServer) -> None:
+    """A new agent with the same checkpointer sends what the first would have sent."""
+    saver = InMemorySaver()
+    strategy = presets.context_window(4_000)
+    ask(make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), saver=saver), range(12))
+    before = len(server.requests)
+    ask(make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), saver=saver), range(12, 13))
+    known = server.requests[before - 1]["messages"]
+    assert prefix_breaks(server.requests[:before]) != []
+    assert server.requests[before]["messages"][: len(known)] == known
+
+
+def test_a_rewound_thread(server: ModelServer) -> None:
+    """A run from an earlier checkpoint compacts what that checkpoint holds, not what came after it."""
+    saver = InMemorySaver()
+    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=saver)
+    ask(agent, range(12))
+    early = next(each for each in agent.get_state_history(CONFIG) if each.next == () and len(each.values["messages"]) == 24)
+    agent.invoke({"messages": [("user", "What does the fork cost?")]}, early.config)
+    assert server.refused == []
+    text = json.dumps(server.requests[-1]["messages"])
+    assert "item 11 cost" not in text
+    assert "fork" in text
+
+
+async def test_concurrent_threads(server: ModelServer) -> None:
+    """Runs of one agent at the same time do not see each other's conversations."""
+    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
+
+    async def one(name: str) -> None:
+        for turn in range(10):
+            question = ("user", f"{name}: what does item {turn} cost?")
+            await agent.ainvoke({"messages": [question]}, {"configurable": {"thread_id": name}})
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("ALPHA", "BETA"):
+            tasks.start_soon(one, name)
+    assert all(("ALPHA" in text) != ("BETA" in text) for text in map(json.dumps, server.requests))
+
+
+async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
+    """A run that is given up while it streams leaves a thread that goes on, valid and in the window."""
+    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
+    for turn in range(12):
+        with anyio.CancelScope() as scope:
+            question = {"messages": [("user", f"What does item {turn} cost?")]}
+            async for token, _ in agent.astream(question, CONFIG, stream_mode="messages"):
+                if turn % 3 == 2 and isinstance(token, AIMessage) and token.text:
+                    scope.cancel()
+    assert server.refused == []
+    assert len(server.requests) == 24
+
+
+def test_a_strategy_that_raises(server: ModelServer) -> None:
+    """The run goes on uncompacted and the result says so; or it fails, if that was chosen."""
+    results: list[CompactionResult] = []
+    ask(make_agent(server, CompactionMiddleware(broken, on_result=results.append)), range(1), {})
+    assert [result.outcome for result in results] == ["degraded", "degraded"]
+    with pytest.raises(ZeroDivisionError):
+        ask(make_agent(server, CompactionMiddleware(broken, on_failure="raise")), range(1), {})
+
+
+def test_state_of_another_version(server: ModelServer) -> None:
+    """It is ignored and the result says so; or the run fails, if that was chosen."""
+    saver, results = InMemorySaver(), list[CompactionResult]()
+    strategy = presets.context_window(4_000)
+    agent = make_agent(server, CompactionMiddleware(strategy, counter="chars/4", on_result=results.append), saver=saver)
+    ask(agent, range(2))
+    agent.update_state(CONFIG, {"compaction": {"version": 0, "index": {}}})
+    ask(agent, range(2, 3))
+    assert any("ignored" in failed.policy for result in results for failed in result.failures)
+    agent.update_state(CONFIG, {"compaction": {"version": 0, "index": {}}})
+    with pytest.raises(StateError):
+        ask(make_agent(server, CompactionMiddleware(strategy, on_failure="raise"), saver=saver), range(1))
+
+
+# --- the node ---------------------------------------------------------------------------------------------------------
+
+
+def make_graph(server: ModelServer, node: SummarizationNode, view: str) -> Any:
+    class State(MessagesState, total=False):
+        llm_input_messages: list[Any]
+        compaction: dict[str, Any]
+
+    model = make_model(server)
+    graph = StateGraph(State)
+    graph.add_node("summarize", node)
+    graph.add_node("answer", lambda state: {"messages": [model.invoke(state[view])]})
+    graph.add_edge(START, "summarize")
+    graph.add_edge("summarize", "answer")
+    graph.add_edge("answer", END)
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize(
+    ("keys", "view", "whole"),
+    [(StateKeys(), "llm_input_messages", True), (StateKeys.rewriting(), "messages", False)],
+    ids=["view", "rewrite"],
+)
+def test_messages_state(keys: StateKeys, view: str, whole: bool, server: ModelServer) -> None:
+    """The node projects into a second key and leaves the messages whole, or rewrites them, and summarizes nothing twice."""
+    summarizer = ChatModelSummarizer(make_model(server))
+    strategy = presets.langgraph_summary(summarizer, max_tokens_before_summary=800, max_summary_tokens=300, on_failure="digest")
+    state = ask(make_graph(server, SummarizationNode(strategy, keys=keys, counter="chars/4"), view), range(60))
+    assert server.refused == []
+    assert (len(state["messages"]) == 120) == whole
+    assert len(prefix_breaks(server.requests)) == server.summaries > 1
+    assert max(map(tokens_of, server.requests)) < 1_000
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+def test_as_a_pre_model_hook(server: ModelServer) -> None:
+    """In a prebuilt agent it shows the model a view inside the tool loop too."""
+    from langgraph.prebuilt import create_react_agent
+
+    node = SummarizationNode(presets.context_window(4_000), keys=StateKeys(state=None), counter="chars/4")
+    agent = create_react_agent(make_model(server), [look_up_price], pre_model_hook=node, checkpointer=InMemorySaver())
+    state = ask(agent, range(25))
+    assert server.refused == []
+    assert len(state["messages"]) == 100
+    assert max(map(tokens_of, server.requests)) <= 4_000
+
+
+def test_a_state_without_messages() -> None:
+    """The error says which key is missing and how to name another."""
+    with pytest.raises(ConfigurationError, match="keys=StateKeys"):
+        SummarizationNode(presets.langgraph_summary()).invoke({"chat": []})
+    with pytest.raises(ConfigurationError, match="view=None"):
+        StateKeys(view="messages")
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+MESSAGES: dict[str, tuple[Any, list[type]]] = {
+    "text": (HumanMessage("hello", id="1", name="Kim"), [TextPart]),
+    "blocks": (
+        HumanMessage(
+            [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
+        ),
+        [TextPart, MediaPart],
+    ),
+    "system": (SystemMessage("rules"), [TextPart]),
+    "calls": (
+        AIMessage("", tool_calls=[{"name": "look_up", "args": {"a": 1}, "id": "c1"}, {"name": "b", "args": {}, "id": "c2"}]),
+        [ToolCallPart, ToolCallPart],
+    ),
+    "thinking": (
+        AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "x"}]),
+        [ReasoningPart, TextPart],
+    ),
+    "result": (ToolMessage("18", tool_call_id="c1", artifact={"raw": 18}), [ToolResultPart]),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(MESSAGES))
+def test_every_kind_of_message_is_kept_whole(kind: str) -> None:
+    """It is read as what it is, comes out as the same object, and survives JSON."""
+    raw, parts = MESSAGES[kind]
+    message: Message = langchain.read(raw)
+    assert [type(part) for part in message.parts] == parts
+    assert message.raw is raw
+    assert langchain.from_wire(json.loads(json.dumps(langchain.to_wire(raw)))) == raw
+
+
+def test_a_changed_result_keeps_the_rest() -> None:
+    """A shorter result keeps its ids and its artifact."""
+    raw = ToolMessage("long " * 50, tool_call_id="c1", id="7", artifact={"raw": 18})
+    changed = langchain.read(raw).evolve(text="short").raw
+    assert (changed.content, changed.tool_call_id, changed.id, changed.artifact) == ("short", "c1", "7", {"raw": 18})
+    assert raw.content == "long " * 50

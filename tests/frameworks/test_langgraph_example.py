@@ -1,0 +1,141 @@
+"""The chat graph of the example, whole: every way through it, every checkpointer, and a fresh process in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+
+from tests.frameworks import postgres
+from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+from tests.frameworks.programs import ROOT, Example
+
+QUESTIONS = [
+    f"{words} (question {place})"
+    for place, words in enumerate(
+        [
+            "How do I throw a bottle away?",
+            "And the label?",
+            "Where is the next point?",
+            "Any news?",
+            "Who is the mascot?",
+            "Thanks!",
+        ]
+        * 40
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    """The example as a module."""
+    spec = importlib.util.spec_from_file_location("langgraph_chat", ROOT / "examples" / "langgraph_chat.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def postgres_address() -> Iterator[str]:
+    """A server of the machine's own package."""
+    folder = postgres.binaries()
+    if folder is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with postgres.serving(folder) as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the graph keeps its state between processes."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'chats.db'}"
+    return str(request.getfixturevalue("postgres_address"))
+
+
+@pytest.mark.parametrize(
+    ("query", "image", "worker"),
+    [
+        ("How do I throw a bottle away?", None, "waste"),
+        ("Who is the mascot?", None, "character"),
+        ("Where is it?", None, "location"),
+        ("Any news?", None, "web_search"),
+        ("Thanks!", None, "general"),
+        ("What is this?", "https://example.com/a.jpg", "waste"),
+    ],
+)
+async def test_every_way_through_the_graph(example: ModuleType, query: str, image: str | None, worker: str) -> None:
+    """Each intent goes through its worker, a picture through vision, waste through feedback, all through the summary node."""
+    llm = GenericFakeChatModel(messages=iter([AIMessage("Like this.")]))
+    graph = example.create_chat_graph(llm, enable_summarization=True)
+    visited = [
+        name async for step in graph.astream({"query": query, "image_url": image}, stream_mode="updates") for name in step
+    ]
+    assert visited[0] == "intent"
+    assert ("vision" in visited) == (image is not None)
+    assert worker in visited
+    assert ("feedback" in visited) == (worker == "waste")
+    assert visited[-2:] == ["summarize", "answer"]
+
+
+async def test_without_the_node(example: ModuleType) -> None:
+    """The factory leaves the node out unless asked."""
+    graph = example.create_chat_graph(GenericFakeChatModel(messages=iter([AIMessage("Hello.")])))
+    assert "summarize" not in graph.get_graph().nodes
+    assert (await graph.ainvoke({"query": "Hi"}))["answer"] == "Hello."
+
+
+async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The messages stay whole, what the model sees stays small, the summary is in the state, and the log tells of it."""
+    caplog.set_level(logging.INFO, logger="compaction.langgraph")
+    llm = ChatOpenAI(model="m", api_key="none", base_url=server.url)
+    graph = example.create_chat_graph(
+        llm, checkpointer=InMemorySaver(), enable_summarization=True, max_tokens_before_summary=1_000
+    )
+    config: dict[str, Any] = {"configurable": {"thread_id": "a"}}
+    for question in QUESTIONS[:200]:
+        state = await graph.ainvoke({"query": question}, config)
+    assert len(state["messages"]) == 400
+    assert SUMMARY.splitlines()[1] in state["summary"]
+    assert len(state["context"]["messages"]) < 100
+    assert server.refused == []
+    assert max(tokens_of(request) for request in server.requests) < 2_000
+    assert 0 < server.summaries < 40
+    events = [record.getMessage() for record in caplog.records]
+    assert events.count("conversation_summarized") == events.count("context_compressed") == server.summaries
+    compressed = next(record for record in caplog.records if record.getMessage() == "context_compressed")
+    assert compressed.__dict__["original_tokens"] > 1_000 > compressed.__dict__["compressed_tokens"]
+    assert compressed.__dict__["compression_ratio"].endswith("%")
+
+
+def test_a_fresh_process_goes_on(checkpointer: str, server: ModelServer) -> None:
+    """Three processes, one conversation: the view grows only at its end across them, and nothing is summarized twice."""
+    for start in (0, 30, 60):
+        answers = Example("langgraph_chat", server, [checkpointer, "1000"]).ask(QUESTIONS[start : start + 30])
+        assert len(answers) == 30
+    assert server.refused == []
+    views = [{"messages": request["messages"][1:]} for request in server.requests]  # the first is anew on each turn
+    breaks = prefix_breaks(views)
+    assert len(breaks) == server.summaries > 1
+    assert not {30, 60} & set(breaks)
+
+
+def test_killed_in_a_turn(checkpointer: str, server: ModelServer) -> None:
+    """Killed while the model answers, the next process has the turns before, summary included."""
+    program = Example("langgraph_chat", server, [checkpointer, "1000"])
+    program.ask(QUESTIONS[:40], kill_at=36)
+    before, summaries = server.requests[-1]["messages"][1:], server.summaries
+    program.ask(QUESTIONS[35:40])
+    assert summaries > 0
+    assert server.requests[36]["messages"][1 : len(before)] == before[:-1]

@@ -1,0 +1,1 @@
+"""Tests inside real Hermes Agent."""

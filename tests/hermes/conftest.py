@@ -1,0 +1,90 @@
+"""Real Hermes Agent, its home in a folder of the test's own; ``make test-hermes`` makes the environment these tests run in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Hermes reads its home, and writes logs there, as soon as it is imported.
+os.environ["HERMES_HOME"] = tempfile.mkdtemp(prefix="hermes-home-")
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = """
+plugins:
+  enabled: [compaction]
+context:
+  engine: compaction
+  store: {store}
+compression:
+  threshold: {threshold}
+  target_ratio: 0.2
+  protect_last_n: 6
+"""
+
+
+@pytest.fixture
+def configured(home: Path) -> Callable[[float], None]:
+    """Writes Hermes' configuration: the plugin, a store, and this threshold."""
+
+    def write(threshold: float) -> None:
+        (home / "config.yaml").write_text(CONFIG.format(store=home / "store.db", threshold=threshold))
+
+    return write
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Hermes' home, configured for the plugin with a store."""
+    folder = tmp_path / "hermes"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(CONFIG.format(store=folder / "store.db", threshold=0.5))
+    monkeypatch.setenv("HERMES_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """Lets Hermes look for plugins anew, and returns the engine it has registered, if any."""
+    from hermes_cli import plugins
+
+    def load() -> Any:
+        manager = plugins.PluginManager()
+        monkeypatch.setattr(plugins, "_plugin_manager", manager)
+        manager.discover_and_load()
+        return manager._context_engine
+
+    return load
+
+
+@pytest.fixture
+def agent(loaded: Callable[[], Any]) -> Callable[..., Any]:
+    """Makes a real agent, which chooses its engine by ``config.yaml``; nothing is sent anywhere."""
+    from run_agent import AIAgent
+
+    def make(*, fresh: bool = True, **options: Any) -> Any:
+        if fresh:
+            loaded()
+        quiet = {"quiet_mode": True, "skip_memory": True, "skip_context_files": True}
+        model = {"model": "anthropic/claude-sonnet-4", "api_key": "none", "base_url": "http://127.0.0.1:9/v1"}
+        return AIAgent(**{**model, **quiet, **options})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def coding() -> list[dict[str, Any]]:
+    """The first 300 messages and what completes them of a recorded coding session."""
+    file = ROOT.parent / "shared" / "corpus" / "dev" / "coding_long.jsonl.gz"
+    if not file.is_file():
+        pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        messages = max((json.loads(line)["messages"] for line in lines), key=len)
+    end = next(place for place in range(300, len(messages)) if messages[place]["role"] == "user")
+    return list(messages[:end])

@@ -1,0 +1,175 @@
+"""The plugin inside real Hermes Agent: found, loaded, copied, asked, and taken back out."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import plugins.context_engine as directory
+import pytest
+from agent.context_engine import ContextEngine
+
+from compaction.integrations.hermes import CompactionEngine
+from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
+from compaction.integrations.hermes.plugin import engine_class
+
+ENGINES = Path(directory.__file__).parent
+
+
+@pytest.fixture
+def in_directory(home: Path) -> Iterator[Path]:
+    """The plugin's folder among Hermes' own context engines, written by the command."""
+    program = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "hermes", "install", "--path", str(ENGINES)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    yield ENGINES / "compaction"
+    uninstall_plugin(ENGINES)
+    for name in [name for name in sys.modules if name.startswith("plugins.context_engine.compaction")]:
+        del sys.modules[name]
+
+
+def is_ours(engine: Any) -> bool:
+    return isinstance(engine, ContextEngine) and isinstance(engine, CompactionEngine) and engine.name == "compaction"
+
+
+def test_version() -> None:
+    """These tests are about the release that is documented."""
+    assert version("hermes-agent").startswith("0.19.")
+
+
+class TestLoading:
+    """Hermes' own loaders find the engine."""
+
+    def test_directory(self, in_directory: Path) -> None:
+        """In the folder of context engines it is discovered, with its description, and loaded by its name."""
+        [found] = [each for each in directory.discover_context_engines() if each[0] == "compaction"]
+        assert found[2] is True
+        assert "context window" in found[1]
+        assert is_ours(directory.load_context_engine("compaction"))
+
+    def test_entry_point(self, loaded: Callable[[], Any]) -> None:
+        """As an installed package it is found without any folder."""
+        assert hermes_status().installed is False
+        assert is_ours(loaded())
+
+    def test_plugins_of_the_user(self, home: Path, loaded: Callable[[], Any]) -> None:
+        """In the user's plugins it is found too; where both are, one of them is loaded."""
+        folder = install_plugin()
+        assert folder == home / "plugins" / "compaction"
+        assert is_ours(loaded())
+        assert hermes_status().active
+
+    def test_not_enabled(self, home: Path, loaded: Callable[[], Any]) -> None:
+        """A plugin that ``config.yaml`` does not enable is left alone."""
+        (home / "config.yaml").write_text("context: {engine: compaction}\n")
+        assert loaded() is None
+        assert hermes_status().active is False
+
+    def test_wrong_configuration(self, home: Path, loaded: Callable[[], Any]) -> None:
+        """A value of the wrong type keeps the engine out, and Hermes goes on with its own."""
+        (home / "config.yaml").write_text("plugins: {enabled: [compaction]}\ncompression: {threshold: half}\n")
+        assert loaded() is None
+
+
+class TestAgent:
+    """A real agent takes the engine that ``config.yaml`` names."""
+
+    @pytest.mark.parametrize("way", ["directory", "entry point"])
+    def test_engine(self, way: str, request: pytest.FixtureRequest) -> None:
+        """It is chosen, given the model's window, and its tools are offered."""
+        if way == "directory":
+            request.getfixturevalue("in_directory")
+        engine = request.getfixturevalue("agent")().context_compressor
+        assert is_ours(engine)
+        assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
+
+    def test_tools(self, agent: Callable[[], Any]) -> None:
+        """The agent offers the tools, each once."""
+        made = agent()
+        names = [tool["function"]["name"] for tool in made.tools if tool["function"]["name"].startswith("compaction_")]
+        assert (
+            sorted(names)
+            == ["compaction_describe", "compaction_expand", "compaction_grep"]
+            == sorted(made._context_engine_tool_names)
+        )
+
+    def test_copies(self, agent: Callable[..., Any]) -> None:
+        """Each agent has an engine of its own: switching one agent's model changes no other."""
+        from hermes_cli import plugins
+
+        first = agent().context_compressor
+        shared = plugins.get_plugin_context_engine()
+        second = agent(fresh=False).context_compressor
+        assert plugins.get_plugin_context_engine() is shared
+        assert shared not in (first, second)
+        first.update_model("small", 64_000)
+        assert first is not second
+        assert (first.threshold_tokens, second.threshold_tokens) == (32_000, 100_000)
+
+    def test_not_chosen(self, home: Path, agent: Callable[[], Any]) -> None:
+        """Without ``context.engine`` Hermes uses its own."""
+        (home / "config.yaml").write_text("plugins: {enabled: [compaction]}\n")
+        assert not isinstance(agent().context_compressor, CompactionEngine)
+
+
+class TestContract:
+    """What Hermes' documents and its base class ask of an engine."""
+
+    @pytest.fixture
+    def engine(self) -> Any:
+        return engine_class()(context_length=200_000, counter="chars/4")
+
+    def test_is_an_engine(self, engine: Any) -> None:
+        """It is one by Hermes' own class, and overrides all that is abstract there."""
+        assert is_ours(engine)
+        with pytest.raises(TypeError):
+            ContextEngine()  # type: ignore[abstract]
+
+    def test_every_method_of_the_base(self, engine: Any) -> None:
+        """Whatever Hermes' class defines the engine answers itself; nothing falls through to defaults it does not know."""
+        known = {name for name in vars(ContextEngine) if not name.startswith("_")}
+        assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} == set()
+
+    def test_attributes(self, engine: Any) -> None:
+        """The attributes a host reads are there from the start."""
+        names = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
+        assert [getattr(engine, name) for name in names] == [0, 0, 0, 0]
+        assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
+
+    def test_short_conversation(self, engine: Any) -> None:
+        """A conversation with nothing to compact is returned as it is."""
+        messages = [{"role": "user", "content": "hello"}]
+        assert engine.compress(messages) is messages
+        assert engine._last_compression_made_progress is False
+
+    def test_unknown_tool(self, engine: Any) -> None:
+        """An unknown tool is an error in JSON."""
+        assert "error" in json.loads(engine.handle_tool_call("nope", {}))
+
+    def test_deepcopy(self, engine: Any) -> None:
+        """A copy has the budgets and nothing of the conversation."""
+        engine.update_model("m", 64_000)
+        copied = copy.deepcopy(engine)
+        assert type(copied) is type(engine)
+        assert (copied.context_length, copied.threshold_tokens) == (64_000, 32_000)
+        assert copied.session is not engine.session
+
+    def test_arguments_of_compress(self, engine: Any) -> None:
+        """Hermes passes what the signature takes."""
+        from agent.conversation_compression import _supported_compression_kwargs
+
+        passed = _supported_compression_kwargs(
+            engine.compress, current_tokens=1, focus_topic="x", force=True, memory_context="memory"
+        )
+        assert set(passed) == {"current_tokens", "focus_topic", "force"}

@@ -1,0 +1,200 @@
+"""Whatever comes in, in any format: an answer or a typed error, never a crash, never a hang; the search is led to what is new.
+
+``target`` tells Hypothesis which inputs break more rules or make a repair do more, so that it looks further there.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, target
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from compaction import compact_sync, repair, validate
+from compaction.cli.app import app
+from compaction.errors import InputError, NoProgress
+from compaction.formats import MessageFormat, anthropic, convert, detect, gemini, openai_chat, openai_responses
+from compaction.strategies import Strategy
+from compaction.testing import conversations
+from tests.support.wires import (
+    STRATEGIES,
+    anthropic_conversations,
+    damaged,
+    gemini_conversations,
+    junk,
+    responses_conversations,
+)
+
+FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini)
+SOURCES = {
+    "openai-chat": conversations(valid=False),
+    "openai-responses": damaged(responses_conversations()),
+    "anthropic": damaged(anthropic_conversations()),
+    "gemini": damaged(gemini_conversations()),
+}
+NAMES = (
+    "role",
+    "type",
+    "content",
+    "parts",
+    "tool_calls",
+    "tool_call_id",
+    "call_id",
+    "output",
+    "id",
+    "summary",
+    "function_call",
+)
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
+    """A conversation in which messages or their fields are something else altogether."""
+    messages = draw(whole)
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, 63)) % len(messages)
+        kind = draw(st.sampled_from(["field", "field", "message", "foreign"]))
+        if kind == "field" and isinstance(messages[place], dict):
+            messages[place] = {**messages[place], draw(st.sampled_from(NAMES)): draw(junk(st.just(messages[place])))}
+        elif kind == "message":
+            messages[place] = draw(junk(st.just(messages[place])))
+        else:
+            messages.insert(place, draw(st.sampled_from(draw(SOURCES[draw(st.sampled_from(sorted(SOURCES)))]))))
+    return messages
+
+
+every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
+
+
+@every_format
+@given(data=st.data())
+def test_reading_validating_and_repairing(format: MessageFormat, data: st.DataObject) -> None:
+    """Reading ends in a message or an `InputError`; ``validate`` always answers; a repair leaves what it says, and is done."""
+    messages = data.draw(spoiled(SOURCES[format.name]))
+    for place, raw in enumerate(messages):
+        try:
+            read = format.read(raw, place)
+        except InputError:
+            continue
+        assert read.raw is raw
+    problems = format.validate(messages)
+    target(float(len({problem.rule for problem in problems})), label="rules broken")
+    done = format.repair(messages)
+    target(float(len({change.rule for change in done.changes})), label="rules repaired")
+    assert list(done.remaining) == format.validate(done.messages)
+    assert len(done.remaining) <= len(problems)
+
+
+@every_format
+@given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
+def test_compacting(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
+    """A result in which nothing is broken that was not, or an `InputError`; also where nobody says the format."""
+    messages = data.draw(spoiled(SOURCES[format.name]))
+    for named in (format, None):
+        try:
+            done = compact_sync(messages, strategy, counter="chars/4", format=named)
+        except InputError:
+            continue
+        except NoProgress as error:
+            raise AssertionError("a strategy asked twice for what was refused") from error
+        assert done.after.tokens <= done.before.tokens
+        assert len(done.messages) <= len(messages) + 2 * len(done.edits)
+
+
+@given(messages=st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=5), to=st.sampled_from(FORMATS))
+def test_detecting_and_converting(messages: list[Any], to: MessageFormat) -> None:
+    """A format and a conversion, or an `InputError`."""
+    for take in (
+        lambda: detect(messages),
+        lambda: convert(messages, to=to),
+        lambda: validate(messages),
+        lambda: repair(messages),
+    ):
+        try:
+            take()
+        except InputError:
+            continue
+
+
+LINES = st.one_of(
+    st.binary(max_size=60),
+    st.text(max_size=60).map(str.encode).filter(bool),
+    st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=4).map(
+        lambda value: json.dumps(value, default=repr).encode()
+    ),
+    st.sampled_from(sorted(SOURCES)).flatmap(lambda name: SOURCES[name]).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@given(lines=st.lists(LINES, max_size=3), command=st.sampled_from(["validate", "repair", "compact", "inspect"]))
+def test_the_command_line(lines: list[bytes], command: str) -> None:
+    """Done, a problem found, or input that cannot be used: never a defect of the program."""
+    options = ["--budget", "200", "--counter", "chars/4"] if command == "compact" else []
+    options += ["--counter", "chars/4"] if command == "inspect" else []
+    done = CliRunner().invoke(app, [command, "-", *options], input=b"\n".join(lines))
+    target(float(len(done.output)), label="said")
+    assert done.exit_code in (0, 1, 2), done.output
+
+
+def nested(levels: int) -> Any:
+    value: Any = "at the bottom"
+    for _ in range(levels):
+        value = [{"type": "tool_result", "tool_use_id": "a", "content": value}]
+    return value
+
+
+ASK = {"role": "user", "content": "q"}
+CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "r"}]}
+SIGNED = {"role": "model", "parts": [{"thoughtSignature": "c2ln"}]}
+
+BAD: list[tuple[str, str, list[Any], set[str]]] = [
+    ("ids used again in a later turn", "anthropic", [ASK, CALL, RESULT, ASK, CALL, RESULT], {"duplicate-call-id"}),
+    ("a result before its call", "anthropic", [ASK, RESULT, CALL], {"pending-call", "result-without-call"}),
+    ("ten levels of nested content", "anthropic", [ASK, CALL, {"role": "user", "content": nested(10)}], {"block-not-allowed"}),
+    (
+        "10,000 parts in one message",
+        "anthropic",
+        [{"role": "user", "content": [{"type": "text", "text": "x"}] * 10_000}],
+        set(),
+    ),
+    ("signatures without text", "gemini", [{"role": "user", "parts": [{"text": "q"}]}, SIGNED], {"empty-part"}),
+    ("10,000 parts in one content", "gemini", [{"role": "user", "parts": [{"text": "x"}] * 10_000}], set()),
+    (
+        "10,000 parts in one item",
+        "openai-responses",
+        [{"role": "user", "content": [{"type": "input_text", "text": "x"}] * 10_000}],
+        set(),
+    ),
+    (
+        "10,000 calls in one message",
+        "openai-chat",
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(10_000)
+                ],
+            }
+        ],
+        {"pending-call"},
+    ),
+    ("a format forced on another's messages", "gemini", [ASK, CALL, RESULT], {"unknown-role", "no-parts"}),
+    ("a format forced on another's messages", "openai-chat", [ASK, CALL, RESULT], {"part-not-allowed"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "messages", "rules"), [each[1:] for each in BAD], ids=[f"{name}, {format}" for name, format, *_ in BAD]
+)
+def test_bad_input_by_name(format: str, messages: list[Any], rules: set[str]) -> None:
+    """Each is kept as it is, is said to be wrong where it is, and no strategy stumbles over it."""
+    assert {problem.rule for problem in validate(messages, format=format)} == rules
+    for strategy in STRATEGIES[::4]:
+        done = compact_sync(messages, strategy, counter="chars/4", format=format)
+        assert {problem.rule for problem in validate(done.messages, format=format)} <= rules
+    assert repair(messages, format=format).messages is not messages

@@ -1,0 +1,412 @@
+"""The laws, on generated conversations: built-in strategies keep 1 to 5, 7 and 9, indexes 8, triggers and selectors 10.
+
+Law 6 is in test_failures.py; recorded conversations are in test_laws_corpus.py.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import Drop, MessageIndex, RunContext, compact, compact_sync, presets
+from compaction.index.groups import GroupKind, MessageGroup
+from compaction.selectors import Selector, as_selector, everything, first, kinds, last, nothing, pinned, system, tools
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Clip,
+    Collapse,
+    Dedupe,
+    GrowingSummary,
+    HeadTail,
+    Pipeline,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    Summarization,
+    SummaryText,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.summarizers import SummaryRequest
+from compaction.testing import check_strategy, check_trigger, conversations, sample_conversations
+from compaction.triggers import (
+    Trigger,
+    always,
+    as_trigger,
+    bytes_exceed,
+    context_exceeds,
+    every,
+    groups_exceed,
+    has_tool_calls,
+    idle_for,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+    worth_it,
+)
+from tests.support.options import SETTLES_IN, compositions, single_strategies
+
+Chat = list[dict[str, Any]]
+CALLS = kinds(GroupKind.TOOL_CALL)
+USERS = kinds(GroupKind.USER)
+
+
+class Terse:
+    """A summarizer that says no more than how much it was given."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """The number of groups."""
+        return f"{len(request.groups)} groups."
+
+
+class AwaitedTerse:
+    """The same, to be awaited."""
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """The number of groups."""
+        return Terse().summarize(request)
+
+
+class Mute:
+    """A summarizer that never gives a summary."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Nothing."""
+        return ""
+
+
+BARE = SummaryText(preface="Before:", end="end")
+
+CONFIGURATIONS: dict[str, Strategy] = {
+    "truncation": Truncation(keep=last(groups=2)),
+    "truncation to a target": Truncation(trigger=tokens_exceed(150), target=tokens_below(100), keep=last(groups=1)),
+    "truncation of messages": Truncation(trigger=messages_exceed(6), keep=first(messages=2) | last(messages=3)),
+    "truncation, users kept": Truncation(trigger=groups_exceed(4), keep=USERS | last(tokens=80)),
+    "truncation, system too": Truncation(trigger=tokens_exceed(20), keep=nothing, drop_system=True),
+    "window of a turn": SlidingWindow(),
+    "window of turns": SlidingWindow(trigger=turns_exceed(2)),
+    "window of two turns": SlidingWindow(keep=last(turns=2)),
+    "window of groups": SlidingWindow(keep=last(groups=3)),
+    "window of tokens": SlidingWindow(trigger=bytes_exceed(300), keep=last(tokens=60) | first(groups=1)),
+    "collapse": ToolResult(keep=last(groups=1)),
+    "collapse at least": ToolResult(Collapse(outcome_chars=20, argument_chars=10), keep=nothing, at_least=120),
+    "collapse to a target": ToolResult(trigger=has_tool_calls & tokens_exceed(200), target=tokens_below(150)),
+    "clear": ToolResult(Clear(min_chars=10), keep=last(groups=1, of=CALLS)),
+    "clear at least": ToolResult(Clear(placeholder="", min_chars=1), keep=nothing, at_least=60),
+    "head and tail": ToolResult(HeadTail(chars=30), keep=nothing),
+    "head and tail at least": ToolResult(HeadTail(chars=1), keep=last(groups=1), at_least=50),
+    "dedupe": ToolResult(Dedupe(), keep=last(groups=1)),
+    "dedupe everything": ToolResult(Dedupe(min_chars=1), keep=nothing, at_least=1),
+    "calls": SelectiveToolCall(),
+    "calls to a target": SelectiveToolCall(trigger=tokens_exceed(100), keep=tools("browser_*") | last(groups=2)),
+    "reasoning": ClearReasoning(),
+    "all reasoning": ClearReasoning(trigger=tokens_exceed(60), keep=nothing),
+    "media": ClearMedia(),
+    "all media": ClearMedia(placeholder="", keep=nothing),
+    "digest": Summarization(keep=last(groups=2)),
+    "summary": Summarization(Terse(), text=BARE, trigger=tokens_exceed(150), keep=last(groups=1) | first(groups=1)),
+    "awaited summary": Summarization(AwaitedTerse(), text=BARE, keep=last(turns=1), system_note="Some of it was summarized."),
+    "no summary, dropped": Summarization(Mute(), keep=last(groups=3), on_failure="drop"),
+    "pipeline": ClearReasoning() >> ToolResult(Clear(), keep=last(groups=2)) >> Truncation(trigger=messages_exceed(5)),
+    "nested pipeline": Pipeline(
+        ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)
+    ),
+    "empty pipeline": Pipeline(),
+    "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
+    "budget, each to its end": TokenBudgetComposed(
+        [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
+    ),
+    "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
+    "budget alone": TokenBudgetComposed([], budget=60, keep=last(groups=2)),
+    "token budget": presets.token_budget(120),
+    "hermes": presets.hermes(400, Terse(), protect_last_n=2),
+    "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
+    "clip": Clip(tokens=40),
+    "clip at once": Clip(tokens=25, slack=1.0, trigger=tokens_exceed(100), keep=USERS),
+    "growing summary": GrowingSummary(
+        tokens=150, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200)
+    ),
+    "growing summary, terse": GrowingSummary(Terse(), tokens=1, initial_tokens=40, added_tokens=40, max_tokens=50, text=BARE),
+    "growing summary, awaited": GrowingSummary(
+        AwaitedTerse(), tokens=120, initial_tokens=9, added_tokens=9, max_tokens=30, keep_tokens=40
+    ),
+    "growing summary, mute": GrowingSummary(
+        Mute(), tokens=100, initial_tokens=30, added_tokens=20, max_tokens=60, trigger=turns_exceed(2)
+    ),
+    "worth it": Truncation(trigger=worth_it(Truncation(keep=last(groups=2)), calls=20), keep=last(groups=2)),
+    "adaptive": presets.adaptive(300, reserve_output=50),
+    "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),
+}
+
+each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+
+
+# ------------------------------------------------------------------------ laws 1 to 5, 7 and 9
+
+
+@each_configuration
+@given(messages=conversations(pending=True))
+def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
+    """What a provider takes, it takes after compaction; and the other laws."""
+    check_strategy(strategy, messages=messages)
+
+
+@each_configuration
+@given(messages=conversations(valid=False, pending=True))
+def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
+    """What a provider refuses is not made worse; and the other laws."""
+    check_strategy(strategy, messages=messages)
+
+
+@each_configuration
+def test_laws_hold_on_samples(strategy: Strategy) -> None:
+    """The laws hold on longer conversations too, on the other event loop."""
+    check_strategy(strategy, backend="trio")
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGURATIONS.keys() - {"empty pipeline"}))
+async def test_every_configuration_does_something(name: str) -> None:
+    """No configuration keeps the laws by doing nothing on all samples."""
+    results = [await compact(messages, CONFIGURATIONS[name], counter="chars/4") for messages in sample_conversations()]
+    assert any(result.edits for result in results)
+
+
+@given(messages=conversations(pending=True))
+def test_laws_hold_with_pins(messages: Chat) -> None:
+    """A pinned message is never touched, and the laws hold around it."""
+    pipeline = ToolResult(keep=nothing) >> ClearReasoning(keep=nothing) >> Truncation(keep=nothing)
+
+    def pin(message: Any) -> bool:
+        return message.role == "tool" or message.text == "Fine."
+
+    wanted = [group.messages for group in MessageIndex(messages, counter="chars/4", pin=pin).included_groups if group.pinned]
+    left = {id(raw) for raw in compact_sync(messages, pipeline, counter="chars/4", pin=pin).messages}
+    check_strategy(pipeline, messages=messages, pin=pin)
+    assert all(id(message.raw) in left for group in wanted for message in group)
+
+
+@given(single_strategies(), conversations(pending=True))
+def test_laws_hold_for_any_options(strategy: Strategy, messages: Chat) -> None:
+    """The laws do not depend on options being sensible."""
+    check_strategy(strategy, messages=messages)
+
+
+@given(compositions(), conversations(pending=True))
+def test_laws_hold_for_any_composition(strategy: Strategy, messages: Chat) -> None:
+    """Nor on parts that fit each other; those may take a few runs to settle."""
+    check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
+
+
+@given(compositions(), conversations(valid=False, pending=True))
+def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
+    """Nor when the conversation is broken as well."""
+    check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
+
+
+# ------------------------------------------------------------------------ law 8
+
+
+def indexed(messages: Chat) -> MessageIndex:
+    """An index with a counter that needs nothing."""
+    return MessageIndex(messages, counter="chars/4")
+
+
+def portrait(index: MessageIndex) -> dict[str, Any]:
+    """All that an index says of itself, in values that can be compared with another's."""
+    return {
+        "groups": [group_portrait(group) for group in index.included_groups],
+        "included": index.included,
+        "total": index.total,
+        "view": index.messages(),
+        "state": index.to_dict(),
+        "edits": index.edit_count,
+    }
+
+
+def group_portrait(group: MessageGroup) -> dict[str, Any]:
+    """A group's fields, its messages as they read."""
+    messages = [(message.role, message.name, message.parts, message.raw) for message in group.messages]
+    return {**attrs.asdict(group, recurse=False), "messages": messages}
+
+
+@st.composite
+def sliced(draw: st.DrawFn) -> tuple[Chat, list[Chat]]:
+    """A conversation, and the same cut into slices, some of them empty."""
+    messages = draw(conversations(valid=draw(st.booleans()), pending=True))
+    cuts = sorted(draw(st.lists(st.integers(0, len(messages)), max_size=5)))
+    return messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
+
+
+@given(sliced())
+def test_append_in_slices_equals_at_once(conversation: tuple[Chat, list[Chat]]) -> None:
+    """Law 8 for append, also if the index is looked at in between."""
+    messages, slices = conversation
+    index = indexed([])
+    for part in slices:
+        index.append(part)
+        assert len(index.messages()) == sum(len(group.messages) for group in index.included_groups)
+    assert portrait(index) == portrait(indexed(messages))
+
+
+@given(sliced(), st.booleans())
+def test_sync_with_growing_lists_equals_at_once(conversation: tuple[Chat, list[Chat]], rebuilt: bool) -> None:
+    """Law 8 for sync, whether the framework passes its own objects each time or reads them from its store."""
+    messages, slices = conversation
+    index, so_far = indexed([]), Chat()
+    for part in slices:
+        so_far = so_far + part
+        index.sync(json.loads(json.dumps(so_far)) if rebuilt else so_far)
+    assert portrait(index) == portrait(indexed(messages))
+
+
+@given(sliced())
+def test_late_messages_join_their_groups_after_edits(conversation: tuple[Chat, list[Chat]]) -> None:
+    """What is appended after edits is grouped as if there had been none."""
+    messages, slices = conversation
+    index = indexed([])
+    for part in slices:
+        index.append(part)
+        for group in index.included_groups[::2]:
+            if index.is_removable(group):
+                index.apply(Drop(group, "a test"))
+    index.rollback(0)
+    assert portrait(index) == portrait(indexed(messages))
+
+
+# ------------------------------------------------------------------------ law 10
+
+
+def odd_messages(index: MessageIndex) -> bool:
+    """A plain function as a trigger."""
+    return index.included.messages % 2 == 1
+
+
+def every_second(index: MessageIndex) -> list[MessageGroup]:
+    """A plain function as a selector."""
+    return list(index.included_groups[::2])
+
+
+ATOMS: list[Trigger] = [
+    always,
+    never,
+    has_tool_calls,
+    tokens_exceed(90),
+    tokens_below(60),
+    messages_exceed(4),
+    turns_exceed(1),
+    groups_exceed(4),
+    bytes_exceed(150),
+    context_exceeds(0.5),
+    every(2),
+    idle_for(60),
+    as_trigger(odd_messages),
+]
+CHOICES: list[Selector] = [
+    everything,
+    nothing,
+    system,
+    pinned,
+    CALLS,
+    USERS,
+    tools("f", "browser_*"),
+    first(messages=2),
+    first(groups=1, of=USERS),
+    first(turns=1),
+    last(messages=3),
+    last(groups=2),
+    last(turns=1),
+    last(tokens=50, of=~USERS),
+    as_selector(every_second),
+]
+
+
+def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
+    """The atoms and what ``& | ~`` make of them."""
+    return st.recursive(
+        st.sampled_from(atoms),
+        lambda inner: st.one_of(
+            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+            inner.map(lambda one: ~one),
+        ),
+        max_leaves=4,
+    )
+
+
+@st.composite
+def edited_indexes(draw: st.DrawFn) -> MessageIndex:
+    """An index of any conversation, after a few edits and pins."""
+    context = RunContext(window=200, overhead_tokens=draw(st.sampled_from([0, 40])), now=draw(st.sampled_from([None, 0.0])))
+    index = MessageIndex(draw(conversations(valid=draw(st.booleans()), pending=True)), counter="chars/4", context=context)
+    for group in draw(st.lists(st.sampled_from(index.included_groups), max_size=3, unique_by=lambda group: group.id)):
+        if index.is_removable(group):
+            index.apply(Drop(group, "a test"))
+    index.pin([draw(st.sampled_from(index.included_groups)).id])
+    index.context = attrs.evolve(context, now=90.0)
+    return index
+
+
+def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask: Callable[[Any], Any]) -> None:
+    """The laws of a Boolean algebra, for what ``ask`` says of each expression."""
+    assert ask(~(one & two)) == ask(~one | ~two)
+    assert ask(~(one | two)) == ask(~one & ~two)
+    assert ask(~~one) == ask(one)
+    assert ask(one & two) == ask(two & one)
+    assert ask(one | two) == ask(two | one)
+    assert ask(one & (two | three)) == ask((one & two) | (one & three))
+    assert ask(one | (two & three)) == ask((one | two) & (one | three))
+    assert ask(one | (one & two)) == ask(one & (one | two)) == ask(one)
+    assert ask(one & top) == ask(one | bottom) == ask(one)
+    assert ask(one & ~one) == ask(bottom)
+    assert ask(one | ~one) == ask(top)
+
+
+@given(edited_indexes(), combined(ATOMS), combined(ATOMS), combined(ATOMS))
+def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: Trigger, three: Trigger) -> None:
+    """Law 10 for triggers; ``&`` and ``|`` mean what ``and`` and ``or`` mean, and do not care for parentheses."""
+    assert_boolean(one, two, three, top=always, bottom=never, ask=lambda trigger: trigger(index))
+    assert (one & two)(index) == (one(index) and two(index))
+    assert (one | two)(index) == (one(index) or two(index))
+    assert (~one)(index) == (not one(index))
+    assert (one & two) & three == one & (two & three)
+    assert (one | two) | three == one | (two | three)
+    assert ~~one == one
+
+
+@given(conversations(), combined(ATOMS))
+def test_combined_triggers_keep_the_contract(messages: Chat, trigger: Trigger) -> None:
+    """What triggers are combined to is a trigger: pure, picklable, and explains itself."""
+    check_trigger(trigger, messages=messages)
+
+
+@given(edited_indexes(), combined(CHOICES), combined(CHOICES), combined(CHOICES))
+def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two: Selector, three: Selector) -> None:
+    """Law 10 for selectors; they choose among the groups of the view, as sets do."""
+    assert_boolean(one, two, three, top=everything, bottom=nothing, ask=lambda selector: selector(index))
+    shown = {group.id for group in index.included_groups}
+    assert (one & two)(index) == one(index) & two(index)
+    assert (one | two)(index) == one(index) | two(index)
+    assert (~one)(index) == shown - one(index)
+    assert (one & two) & three == one & (two & three)
+    assert (one | two) | three == one | (two | three)
+    assert ~~one == one
+
+
+@given(edited_indexes(), combined(CHOICES))
+def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
+    """A selector looks and says the same again."""
+    before = copy.deepcopy(portrait(index))
+    assert selector(index) == selector(index)
+    assert portrait(index) == before

@@ -1,0 +1,328 @@
+"""An index under any sequence of what can be done to it, against a model that works everything out from scratch each time.
+
+The test holds the source, the journal and the pins, and nothing else. After every step the model groups the source by its own
+slow reading of the rules, does the journal over, measures what is left, and says what the index should answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Replace, Rewrite, Together
+from compaction.errors import InvalidMessage, NoProgress
+from compaction.formats import openai_chat
+from compaction.index.edits import Restore, renamed
+from compaction.index.marks import marked
+from compaction.messages import ReasoningPart
+from compaction.testing import conversations
+from tests.support.index_model import Model, flat, named
+
+Chat = list[dict[str, Any]]
+
+
+def rewordings(message: Message) -> list[Message | None]:
+    """What a strategy might put in a message's place, allowed or not."""
+    spoken = [part for part in message.parts if not isinstance(part, ReasoningPart)]
+    return [
+        *(message, message, None, openai_chat.new("user", "other")),
+        *(
+            message.evolve(text=""),
+            message.evolve(text="short"),
+            message.evolve(text="long " * 90),
+            message.evolve(parts=spoken),
+        ),
+    ]
+
+
+def rebuilt(messages: Sequence[Any]) -> Chat:
+    """The same messages as new objects, as from a store."""
+    return list(json.loads(json.dumps(list(messages))))
+
+
+batches = conversations(valid=False, pending=True, max_size=3)
+
+
+class Index(RuleBasedStateMachine):
+    """What can be done to an index, and what must hold after each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = MessageIndex(counter="chars/4")
+        self.source: Chat = []
+        self.journal: list[tuple[Edit, str]] = []
+        self.pins: set[int] = set()
+        self.asked = 0
+
+    @property
+    def model(self) -> Model:
+        return Model(self.source, self.journal, self.pins)
+
+    def grow(self, messages: Sequence[Any]) -> None:
+        """Add messages to the model; a late result brings its group back."""
+        for message in messages:
+            self.source.append(message)
+            model = self.model
+            back = [group.id for group in model.groups.values() if group.excluded and len(self.source) - 1 in group.ordinals]
+            self.journal += [(Restore((id,), reason="a late result came for its call"), "") for id in back]
+
+    def adopt(self) -> None:
+        """Believe the index about what its source and journal are; all else is still worked out."""
+        self.source = list(self.index.source)
+        self.journal = [(applied.edit, applied.by) for applied in self.index.journal]
+
+    # ---------------------------------------------------------------- growing
+
+    @initialize(messages=conversations(pending=True, max_size=6))
+    def begin(self, messages: Chat) -> None:
+        self.append(messages)
+
+    @rule(messages=batches)
+    def append(self, messages: Chat) -> None:
+        self.index.append(messages)
+        self.grow(messages)
+
+    @rule(data=st.data())
+    def append_result(self, data: st.DataObject) -> None:
+        """A result for a call made at some time, answered already or not, in the view or not."""
+        ids = [id for group in self.model.groups.values() for id in group.open or group.calls]
+        self.append([{"role": "tool", "tool_call_id": data.draw(st.sampled_from(ids or ["gone"])), "content": "late"}])
+
+    @rule(
+        messages=batches, bad=st.sampled_from([5, {"role": ""}, {"content": "who?"}, None]), cut=st.none() | st.integers(0, 20)
+    )
+    def add_unreadable(self, messages: Chat, bad: Any, cut: int | None) -> None:
+        """If one message cannot be read, none is added; nor is anything cut."""
+        add = self.index.append if cut is None else self.index.sync
+        with pytest.raises(InvalidMessage):
+            add([*self.source[: cut or 0], *messages, bad])
+
+    # ---------------------------------------------------------------- following
+
+    @rule(messages=batches | st.just([]), again=st.booleans())
+    def sync_source(self, messages: Chat, again: bool) -> None:
+        """The framework kept all it ever had."""
+        self.index.sync([*(rebuilt(self.source) if again else self.source), *messages])
+        self.grow(messages)
+
+    @rule(messages=batches | st.just([]), again=st.booleans())
+    def sync_view(self, messages: Chat, again: bool) -> None:
+        """The framework went on from what it was given."""
+        view = self.index.messages()
+        given = [*(rebuilt(view) if again else view), *messages]
+        self.index.sync(given)
+        is_source = given[: len(self.source)] == self.source
+        self.grow(given[len(self.source) if is_source else len(view) :])
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data(), messages=batches | st.just([]))
+    def sync_departed(self, data: st.DataObject, messages: Chat) -> None:
+        """The framework took back or changed the end of the source or of the view: that is what is left, and edits of it."""
+        known = data.draw(st.sampled_from([self.source, self.index.messages()]))
+        given = [*known[: len(known) - data.draw(st.integers(0, 5))], *messages]
+        before = self.journal
+        self.index.sync(given)
+        self.adopt()
+        start = len(self.source) - len(messages)
+        late = any(group.ordinals[0] < start <= group.ordinals[-1] for group in self.model.groups.values() if group.ordinals)
+        assert late or given in (self.source, self.index.messages())
+        ours = [edit.reason for edit, _ in before if not isinstance(edit, Restore)]
+        left = iter(ours)
+        assert all(edit.reason in left for edit, _ in self.journal if not isinstance(edit, Restore))
+        self.pins = {id for id in self.model.groups if self.index.group(id).pinned}
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def sync_cut(self, data: st.DataObject) -> None:
+        """The end of the source was taken back: edits of what is left stay, unless a law now forbids them."""
+        length = max(0, len(self.source) - data.draw(st.integers(1, 5)))
+        model, given = self.model, self.source[:length]
+        if given[: len(model.view)] == model.view:
+            return  # it goes on from the view just as well
+        touched = {id for id in model.groups if any(at >= length for at in model.stands_for(id))}
+        expected: list[tuple[Edit, str]] = []
+        ids: dict[int, int] = {}
+        for edit, by in self.journal:
+            state, trial = Model(given, expected, set()), Model(given, expected, set())
+            again = renamed(edit, ids) if touched.isdisjoint(named(edit)) else None
+            back = isinstance(again, Restore) and all(state.groups[id].excluded for id in again.groups)
+            if again is None or not (back or trial.attempt(again)):
+                continue
+            expected.append((again, by))
+            after = Model(given, expected, set()).groups
+            ids |= dict(zip(self.made_by(edit), [id for id in after if id not in state.groups], strict=False))
+        self.index.sync(given)
+        self.adopt()
+        assert [edit.reason for edit, _ in self.journal] == [edit.reason for edit, _ in expected]
+        self.pins = {ids.get(id, id) for id in self.pins if id in ids or id >= 0} & Model(given, expected, set()).groups.keys()
+
+    def made_by(self, edit: Edit) -> list[int]:
+        """The ids of the groups an edit of the journal inserted."""
+        place = next(at for at, (each, _) in enumerate(self.journal) if each is edit)
+        before, after = (Model(self.source, self.journal[:end], set()).groups for end in (place, place + 1))
+        return [id for id in after if id not in before]
+
+    # ---------------------------------------------------------------- editing
+
+    def some_edit(self, data: st.DataObject, kinds: Sequence[type[Any]]) -> Any:
+        """An edit of one of these kinds, mostly of groups that may go, now and then of any there ever was."""
+        self.asked += 1
+        reason, kind = f"edit {self.asked}", data.draw(st.sampled_from(kinds))
+        if kind is Together:
+            parts = [self.some_edit(data, (Drop, Replace, Rewrite)) for _ in range(data.draw(st.integers(0, 3)))]
+            return Together(*parts, reason=reason)
+        free = [group for group in self.index.included_groups if self.index.is_removable(group) or kind is Rewrite]
+        every = [self.index.group(id) for id in sorted(self.model.groups)]
+        groups = st.sampled_from(free if free and data.draw(st.integers(0, 3)) else every)
+        if kind is Rewrite:
+            group = data.draw(groups)
+            return Rewrite(group, [data.draw(st.sampled_from(rewordings(message))) for message in group.messages], reason)
+        ids = [group.id for group in data.draw(st.lists(groups, min_size=data.draw(st.integers(0, 1)), max_size=4))]
+        if kind is Drop:
+            return Drop(ids, reason, allow_system=data.draw(st.booleans()))
+        texts = data.draw(st.sampled_from([[""], [""], ["", ""], [marked("short", by="Tests")], ["words " * 90], [""] * 3]))
+        return Replace(ids, [openai_chat.new("user", text) for text in texts], reason)
+
+    def apply(self, edit: Any, by: str = "") -> None:
+        """An edit happens if no law forbids it, whoever asks."""
+        expected = self.model.may(edit)
+        try:
+            done = self.index.apply(edit, by=by)
+        except NoProgress:
+            done = False
+        assert done == expected
+        if done:
+            self.journal.append((edit, by))
+        else:
+            assert self.index.refused[-1].edit is edit
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Drop]))
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Replace]), by="Tests")
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def rewrite(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Rewrite]))
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def together(self, data: st.DataObject) -> None:
+        self.apply(self.some_edit(data, [Together]), by="Tests")
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def several(self, data: st.DataObject) -> None:
+        for _ in range(3):
+            self.apply(self.some_edit(data, [Drop, Replace, Rewrite, Together]))
+
+    @rule(data=st.data())
+    def rollback(self, data: st.DataObject) -> None:
+        """Back to any place in the journal."""
+        mark = data.draw(st.integers(0, len(self.journal)))
+        self.index.rollback(mark)
+        del self.journal[mark:]
+        self.pins &= self.model.groups.keys()
+
+    @rule()
+    def mark(self) -> None:
+        """The number of edits so far, after which what was refused may be asked for again."""
+        assert self.index.mark() == len(self.journal)
+
+    @precondition(lambda self: self.source)
+    @rule(data=st.data())
+    def pin(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(sorted(self.model.groups)))  # an inserted one, if there is one, comes first
+        self.index.pin([id])
+        self.pins.add(id)
+
+    # ---------------------------------------------------------------- storing
+
+    @rule(with_messages=st.booleans())
+    def store(self, with_messages: bool) -> None:
+        """What was stored as JSON and read again is the same index, once it has its messages."""
+        data = json.loads(json.dumps(self.index.to_dict(messages=with_messages)))
+        view, edits = self.index.messages(), [edit.reason for edit in self.index.edits]
+        self.index = MessageIndex.from_dict(data, counter="chars/4")
+        if not with_messages:
+            self.index.sync(rebuilt(self.source))
+        assert list(self.index.source) == self.source
+        assert [edit.reason for edit in self.index.edits] == edits
+        assert self.index.messages() == view
+        self.adopt()
+
+    # ---------------------------------------------------------------- what must hold
+
+    @invariant()
+    def answers_are_those_of_the_model(self) -> None:
+        """Metrics, groups, projection and originals are what they are when worked out from scratch."""
+        index, model = self.index, self.model
+        assert index.total == Model(self.source, [], set()).included
+        assert index.included == model.included
+        assert [id(raw) for raw in index.messages()] == [id(raw) for raw in model.view]
+        shown = [
+            {**attrs.asdict(group, recurse=False), "messages": tuple(message.raw for message in group.messages)}
+            for group in index.included_groups
+        ]
+        assert shown == model.portrait()
+        assert list(index.edits) == [edit for edit, _ in self.journal]
+        assert index.edit_count == len(self.journal)
+        for group in index.included_groups:
+            assert index.originals(group) == [self.source[at] for at in sorted(model.stands_for(group.id))]
+            assert index.is_removable(group) == model.may_remove(Drop(group))
+
+    @invariant()
+    def what_is_protected_is_there(self) -> None:
+        """Instructions, the newest group, the last user message and calls that wait are in the view, whatever was asked for."""
+        model = self.model
+        allowed = {
+            id
+            for edit, _ in self.journal
+            for each in flat(edit)
+            if isinstance(each, Drop) and each.allow_system
+            for id in each.groups
+        }
+        system = {group.id for group in model.groups.values() if group.kind is GroupKind.SYSTEM} - allowed
+        kept = {*system, *model.protected, *([] if model.pending is None else [model.pending])}
+        assert [id for id in kept if not self.index.is_included(id)] == []
+
+    @invariant()
+    def turns_are_counted_forward(self) -> None:
+        """No edit is later than the conversation."""
+        assert 0 <= self.index.turns_since_edit <= Model(self.source, [], set()).included.turns
+
+
+TestIndex = Index.TestCase
+
+
+def test_a_pin_goes_with_the_summary_it_was_on() -> None:
+    """What the rollback took away is pinned no more: not the next summary, which gets its id, and not in what is stored."""
+    index = MessageIndex([{"role": "user", "content": "words " * 50} for _ in range(4)], counter="chars/4")
+    assert index.apply(Replace(0, [openai_chat.new("user", "one")]))
+    index.pin([-1])
+    index.rollback()
+    assert MessageIndex.from_dict(index.to_dict(), counter="chars/4").included == index.included
+    assert index.apply(Replace(1, [openai_chat.new("user", "two")]))
+    assert not MessageIndex.from_dict(index.to_dict(), counter="chars/4").group(-1).pinned
+
+
+def test_an_edit_is_never_later_than_what_is_left() -> None:
+    """An edit that outlives a cut was made at the latest in the last turn there still is."""
+    messages = [{"role": "user", "content": str(turn)} for turn in range(6)]
+    index = MessageIndex(messages, counter="chars/4")
+    assert index.apply(Drop(0))
+    index.sync(messages[:2])
+    assert index.edit_count == 1
+    assert index.turns_since_edit == 0

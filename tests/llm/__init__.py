@@ -1,0 +1,1 @@
+"""Tests with a small model on a llama.cpp server."""

@@ -1,0 +1,260 @@
+"""Summaries from a real server and a small model: the wire and the outcomes, never how well a text reads.
+
+The model is far too small to summarize. Where a test needs an answer that can be accepted, a grammar gives it the shape and
+the model only fills in words; where it needs one that cannot, a grammar or an option forces that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import attrs
+import openai
+import pytest
+
+from compaction import CompactionResult, GroupKind, MessageIndex, last, presets, run, run_sync, validate
+from compaction.index.marks import read_mark
+from compaction.session import CompactionSession
+from compaction.strategies import OnFailure, Summarization
+from compaction.summarizers import CachedSummarizer, OpenAISummarizer, SummaryBudget, default_template
+from compaction.tokens import Usage
+from compaction.triggers import always
+from tests.llm.llama_server import CONTEXT_TOKENS
+
+pytestmark = pytest.mark.timeout(900)
+
+Chat = list[dict[str, Any]]
+
+WINDOW = CONTEXT_TOKENS * 3 // 4  # by our count; the model's own tokens are smaller
+BUDGET = SummaryBudget(ratio=1.0, floor=1, ceiling=320)
+POINT = '"- " [A-Za-z] [A-Za-z ,.\'-]{20,60} "\\n"'
+HEADINGS = [line for line in default_template().sections.splitlines() if line.startswith("#")]
+SHAPED = {"grammar": "root ::= " + " ".join(f'"{heading}\\n" {POINT}' for heading in HEADINGS)}
+APOLOGY = {"grammar": 'root ::= "I am sorry, I cannot help with that."'}
+ENDLESS = {"ignore_eos": True}
+
+
+@attrs.define
+class Wire:
+    """Everything a test sent and got back. Holds state: it grows with each request."""
+
+    base_url: str
+    record: Callable[[str, object], None]
+    sent: int = 0
+    statuses: list[int] = attrs.field(factory=list)
+    usages: list[Usage] = attrs.field(factory=list)
+    started: float = attrs.field(factory=time.monotonic)
+
+    def summarizer(self, client: openai.AsyncOpenAI | openai.OpenAI, body: dict[str, Any], **options: Any) -> OpenAISummarizer:
+        """A summarizer on this wire; ``body`` goes into each request as it is."""
+        steady: dict[str, Any] = {"temperature": 0, "extra_body": body}
+        return OpenAISummarizer("small", client=client, options=steady, on_usage=self.usages.append, **options)
+
+    def awaiting(self) -> openai.AsyncOpenAI:
+        async def request(_: object) -> None:
+            self.sent += 1
+
+        async def response(received: Any) -> None:
+            self.statuses.append(received.status_code)
+
+        hooks: dict[str, list[Callable[..., Any]]] = {"request": [request], "response": [response]}
+        http = openai.DefaultAsyncHttpxClient(event_hooks=hooks)
+        return openai.AsyncOpenAI(base_url=self.base_url, api_key="none", http_client=http)
+
+    def blocking(self) -> openai.OpenAI:
+        def request(_: object) -> None:
+            self.sent += 1
+
+        def response(received: Any) -> None:
+            self.statuses.append(received.status_code)
+
+        http = openai.DefaultHttpxClient(event_hooks={"request": [request], "response": [response]})
+        return openai.OpenAI(base_url=self.base_url, api_key="none", http_client=http)
+
+    def note(self, name: str, *results: CompactionResult) -> None:
+        """Keep for the report at the end what was sent, what came back, and what came of it."""
+        prompts = [usage.prompt_tokens for usage in self.usages]
+        replies = [usage.completion_tokens for usage in self.usages]
+        told = [f"{len(each.failures)} failures" for each in results if each.failures]
+        self.record(
+            name,
+            f"{self.sent} requests, HTTP {self.statuses}, prompt tokens {prompts}, reply tokens {replies}, "
+            f"{time.monotonic() - self.started:.1f} s, {[each.outcome for each in results]} {told or ''}",
+        )
+
+
+@pytest.fixture
+def wire(base_url: str, record_property: Callable[[str, object], None]) -> Wire:
+    """Nothing sent so far."""
+    return Wire(base_url, record_property)
+
+
+def beginning(messages: Chat, tokens: int) -> Chat:
+    """The shortest part from the start that ends where a user speaks next and has so many tokens."""
+    index = MessageIndex()
+    for message, after in pairwise(messages):
+        index.append([message])
+        if after["role"] == "user" and index.included.tokens >= tokens:
+            break
+    return list(index.source)
+
+
+def check_nothing_lost(index: MessageIndex, source: Sequence[Any]) -> None:
+    """The view is valid, and each message of the source, the same object, is either in it or behind its summary."""
+    assert validate(index.messages()) == []
+    held: list[Any] = []
+    for group in index.included_groups:
+        held += index.originals(group.id) if group.kind is GroupKind.SUMMARY else [message.raw for message in group.messages]
+    assert sorted(map(id, held)) == sorted(map(id, source))
+
+
+def check_usage(wire: Wire) -> None:
+    """Each answer reported what it took, and none took more than the server's window."""
+    assert len(wire.usages) == wire.statuses.count(200) > 0
+    assert [usage for usage in wire.usages if usage.prompt_tokens == 0] == []
+    assert [usage for usage in wire.usages if usage.prompt_tokens + usage.completion_tokens > CONTEXT_TOKENS] == []
+
+
+def summarizing(summarizer: OpenAISummarizer | CachedSummarizer, on_failure: OnFailure = "keep") -> Summarization:
+    """All but the two newest groups and what the laws protect become a summary of at most 320 tokens."""
+    return Summarization(summarizer, trigger=always, keep=last(groups=2), budget=BUDGET, on_failure=on_failure)
+
+
+def rounds(view: Sequence[Any]) -> list[int]:
+    """The round of each summary in a view."""
+    groups = MessageIndex(view).included_groups
+    return [mark.round for group in groups if (mark := read_mark(group.messages[0])) is not None]
+
+
+async def test_a_session_of_first_and_later_rounds(wire: Wire, transcript: Chat) -> None:
+    """An agent with a window of 8,000 tokens: each view fits and is valid, and each round updates the one summary."""
+    conversation = beginning(transcript, 7_000)
+    async with wire.awaiting() as client:
+        summarizer = wire.summarizer(client, SHAPED, window=WINDOW)
+        session = CompactionSession(presets.hermes(8_000, summarizer, protect_last_n=2), window=8_000)
+        seen: list[list[int]] = []
+        for end in [place for place, message in enumerate(conversation) if message["role"] == "user"]:
+            view = await session.view(conversation[: end + 1])
+            assert session.status().tokens <= 8_000
+            assert (validate(view), session.status().failures) == ([], ())
+            seen.append(rounds(view))
+    wire.note(f"rounds {seen[-1]}")
+    assert {round for each in seen for round in each} >= {1, 2}
+    assert max(len(each) for each in seen) == 1
+    assert set(wire.statuses) == {200}
+    check_usage(wire)
+
+
+async def test_longer_than_the_window(wire: Wire, transcript: Chat) -> None:
+    """With ``window=`` given, what does not fit is read in parts, and the server never sees a request that is too long."""
+    source = beginning(transcript, 4_600)
+    index = MessageIndex(source)
+    async with wire.awaiting() as client:
+        result = await run(index, summarizing(wire.summarizer(client, SHAPED, window=WINDOW)))
+    wire.note("window given", result)
+    assert (result.outcome, result.failures) == ("compacted", ())
+    assert wire.sent >= 2
+    assert set(wire.statuses) == {200}
+    check_usage(wire)
+    check_nothing_lost(index, source)
+
+
+async def test_the_server_says_it_is_too_long(wire: Wire, transcript: Chat) -> None:
+    """With no window given the server answers 400; what is left is read in parts of half the size."""
+    source = beginning(transcript, 5_000)
+    index = MessageIndex(source)
+    async with wire.awaiting() as client:
+        result = await run(index, summarizing(wire.summarizer(client, SHAPED)))
+    wire.note("window not given", result)
+    assert (result.outcome, result.failures) == ("compacted", ())
+    assert wire.statuses[0] == 400
+    assert set(wire.statuses) == {200, 400}
+    assert wire.statuses.count(200) >= 2
+    check_usage(wire)
+    check_nothing_lost(index, source)
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "digest"])
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [(APOLOGY, "answered without the sections"), (ENDLESS, "cut off at the length limit")],
+    ids=["apology", "cut off"],
+)
+async def test_an_answer_that_cannot_be_used(
+    wire: Wire, transcript: Chat, body: dict[str, Any], says: str, on_failure: Literal["keep", "digest"]
+) -> None:
+    """It is asked for once more; then the run is degraded, says so, and the policy takes over."""
+    source = beginning(transcript, 2_000)
+    index = MessageIndex(source)
+    async with wire.awaiting() as client:
+        result = await run(index, summarizing(wire.summarizer(client, body), on_failure))
+    wire.note(on_failure, result)
+    assert result.outcome == "degraded"
+    assert [says in str(failed.error) for failed in result.failures] == [True]
+    assert wire.statuses == [200, 200]
+    assert rounds(result.messages) == ([1] if on_failure == "digest" else [])
+    check_usage(wire)
+    check_nothing_lost(index, source)
+
+
+async def test_the_answer_of_a_model_left_to_itself(wire: Wire, transcript: Chat) -> None:
+    """Whatever the default prompts get from so small a model: accepted, or told and nothing summarized."""
+    source = beginning(transcript, 2_000)
+    index = MessageIndex(source)
+    async with wire.awaiting() as client:
+        result = await run(index, summarizing(wire.summarizer(client, {}, window=WINDOW)))
+    wire.note(f"{[str(failed.error) for failed in result.failures]}", result)
+    assert (result.outcome, len(result.failures), rounds(result.messages)) in [("compacted", 0, [1]), ("degraded", 1, [])]
+    check_usage(wire)
+    check_nothing_lost(index, source)
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "digest"])
+async def test_a_server_that_is_too_slow(wire: Wire, transcript: Chat, on_failure: Literal["keep", "digest"]) -> None:
+    """Each request ends after ``timeout``, is sent again ``max_retries`` times, and the failure names the seconds."""
+    source = beginning(transcript, 2_000)
+    index = MessageIndex(source)
+    waits: list[float] = []
+    async with wire.awaiting() as client:
+        hasty = wire.summarizer(client, ENDLESS, timeout=0.2, max_retries=1, sleep=waits.append)
+        result = await run(index, summarizing(hasty, on_failure))
+    wire.note(on_failure, result)
+    assert result.outcome == "degraded"
+    assert ["did not answer within 0.2 s" in str(failed.error) for failed in result.failures] == [True]
+    assert (wire.sent, wire.statuses, wire.usages, len(waits)) == (2, [], [], 1)
+    check_nothing_lost(index, source)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_cancelled_while_the_model_writes(wire: Wire, transcript: Chat) -> None:
+    """The conversation is as it was, and the server answers the next request, on either backend."""
+    source = beginning(transcript, 2_000)
+    index = MessageIndex(source)
+    async with wire.awaiting() as client:
+        with anyio.move_on_after(0.5) as scope:
+            await run(index, summarizing(wire.summarizer(client, ENDLESS)))
+        assert (scope.cancelled_caught, wire.sent, wire.statuses) == (True, 1, [])
+        assert list(index.messages()) == source
+        result = await run(index, summarizing(wire.summarizer(client, SHAPED, window=WINDOW)))
+    wire.note("after it", result)
+    assert result.outcome == "compacted"
+    check_nothing_lost(index, source)
+
+
+def test_without_a_loop_and_paid_once(wire: Wire, transcript: Chat, tmp_path: Path) -> None:
+    """An ``openai.OpenAI`` client serves the sync driver; a summary that was remembered costs no request."""
+    source = beginning(transcript, 2_000)
+    with wire.blocking() as client:
+        strategy = summarizing(CachedSummarizer(wire.summarizer(client, SHAPED, window=WINDOW), tmp_path / "summaries.sqlite"))
+        first = run_sync(MessageIndex(source), strategy)
+        again = run_sync(MessageIndex(source), strategy)
+    wire.note("both", first, again)
+    assert (first.outcome, again.outcome) == ("compacted", "compacted")
+    assert again.messages == first.messages
+    assert wire.sent == 1
+    check_usage(wire)

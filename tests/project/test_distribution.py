@@ -1,0 +1,140 @@
+"""The repository as it is shipped and loaded: wheel, source distribution, links, heavy imports, texts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "compaction"
+LINKS = ("strategies", "triggers")
+
+# Libraries that take long to load, or that only some users have: imported where they are used.
+HEAVY = {
+    "agent_framework",
+    "agents",
+    "cattrs",
+    "daft",
+    "datasets",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "numpy",
+    "openai",
+    "pyarrow",
+    "pydantic",
+    "pydantic_ai",
+    "ray",
+    "rich",
+    "tiktoken",
+    "tomli_w",
+    "toktok",
+    "typer",
+    "yaml",
+}
+
+
+def test_import_loads_nothing_heavy() -> None:
+    """Importing the package and its strategies, triggers and presets loads no library that takes long or may be missing."""
+    program = (
+        "import json, sys; import compaction, compaction.strategies, compaction.triggers, compaction.presets; "
+        "print(json.dumps([name for name in sys.modules]))"
+    )
+    loaded = json.loads(run_python("-c", program))
+    assert HEAVY & set(loaded) == set()
+
+
+def run_python(*arguments: str) -> str:
+    """What a fresh interpreter at the repository's root prints; its complaints are the test's."""
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def version() -> str:
+    """The version that would be released."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the wheel and the source distribution, built from this tree."""
+    folder = tmp_path_factory.mktemp("dist")
+    run_python("-m", "hatchling", "build", "-d", str(folder))
+    return folder
+
+
+def test_wheel_holds_the_package_alone(shipped: Path) -> None:
+    """The wheel holds every file of ``compaction``, its typing marker, its metadata, and nothing else."""
+    [wheel] = shipped.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    package = {name for name in names if name.startswith("compaction/")}
+    source = {path.relative_to(ROOT).as_posix() for path in texts() if PACKAGE in path.parents}
+    assert {name.split("/")[0] for name in names} == {"compaction", f"compaction_toolkit-{version()}.dist-info"}
+    assert package == source
+    assert "compaction/py.typed" in package
+
+
+def test_source_distribution_holds_no_link(shipped: Path) -> None:
+    """Unpacked and installed, a link named ``triggers`` would overwrite another distribution's package."""
+    [archive] = shipped.glob("*.tar.gz")
+    with tarfile.open(archive) as source:
+        members = source.getmembers()
+    top = {member.name.split("/")[1] for member in members}
+    assert [member.name for member in members if not member.isfile()] == []
+    assert top & set(LINKS) == set()
+    assert {"LICENSE", "README.md", "compaction", "pyproject.toml", "tests"} <= top
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_show_the_real_folders(name: str) -> None:
+    """The links at the front door are relative, so they hold in every checkout."""
+    assert (ROOT / name).readlink() == Path("compaction") / name
+    assert (ROOT / name).resolve() == PACKAGE / name
+
+
+def test_changelog_starts_with_this_version() -> None:
+    """The newest heading of the changelog is the version that would be released."""
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
+    assert headings[0].split()[1] == version()
+
+
+def test_no_file_names_the_machine_it_was_written_on() -> None:
+    """No text of the repository holds the path of this checkout, of what stands beside it, or of a home directory."""
+    places = [ROOT, ROOT.parent / "shared", Path.home()]
+    found = [
+        f"{path.relative_to(ROOT)}: {place}"
+        for path in texts()
+        for place in places
+        if f"{place}/" in path.read_text("utf-8", "ignore")
+    ]
+    assert found == []
+
+
+def texts() -> Iterator[Path]:
+    """Every text file that belongs to the repository, found without following the links."""
+    folders = {".ci", "benchmarks", "compaction", "docs", "examples", "tests"}
+    for entry in sorted(ROOT.iterdir()):
+        if entry.is_file() and (entry.name == ".gitignore" or not entry.name.startswith(".")):
+            yield entry
+        elif entry.name in folders:
+            yield from (path for path in entry.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def test_all_tests_are_in_one_tree() -> None:
+    """No folder or file of tests is outside ``tests``."""
+    outside = [
+        path.relative_to(ROOT).as_posix()
+        for path in texts()
+        if ROOT / "tests" not in path.parents and (path.name.startswith("test_") or path.name == "conftest.py")
+    ]
+    trees = [path.name for path in ROOT.glob("test*") if path.is_dir() and path.name != "tests"]
+    assert outside + trees == [], "tests outside tests/: move them to the folder of tests/ that mirrors the package"

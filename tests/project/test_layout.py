@@ -1,0 +1,310 @@
+"""The package's layout: which module may import which, and which names are public."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from functools import cache, cached_property
+from inspect import getdoc, isclass, isfunction
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "compaction"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# The floors, lowest first. A module imports from lower floors, from the units before it on its own floor, and from its own
+# folder. A new module or folder gets its place here. Three units serve the others: `checks` holds the validators of options,
+# which every floor from `tokens` up uses; `files` reads recorded conversations and needs nothing above `formats`;
+# `result` is the part of `run` that reports import without it.
+FLOORS = (
+    ("errors", "messages", "algebra", "checks"),
+    ("tokens", "formats", "files"),
+    ("index",),
+    ("selectors", "triggers"),
+    ("stores", "summarizers"),
+    ("strategies",),
+    ("presets", "result", "run"),
+    ("session",),
+    ("config", "integrations", "batch", "replay", "testing"),
+    ("cli",),
+)
+PLACES = {unit: place for place, unit in enumerate(unit for floor in FLOORS for unit in floor)}
+FRONT_DOOR = {"__init__", "__main__"}  # import whatever they show
+
+# The modules whose ``__all__`` is public; each framework's folder of `compaction.integrations` is public too.
+PUBLIC_MODULES = (
+    "",
+    "strategies",
+    "triggers",
+    "presets",
+    "summarizers",
+    "stores",
+    "session",
+    "formats",
+    "testing",
+    "batch",
+    "replay",
+    "integrations",
+)
+PUBLIC_NAMES = 204
+"""How many names are public. Changing this number is a decision: each of these names must be kept from then on."""
+
+# Names that the folder of every format defines, for the method of the same name; `formats` shows the first two for all formats.
+OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
+
+PUBLIC = [path for path in MODULES if path.name == "__init__.py" or not path.name.startswith("_")]
+
+module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+public_module = pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+
+
+def dotted(path: Path) -> list[str]:
+    """``compaction/tokens/cache.py`` as ``["tokens", "cache"]``; a package by its folder's name."""
+    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> tuple[tuple[int, Path], ...]:
+    """The line of each relative import, and the file it reads, wherever in the text it is; a folder is its ``__init__``."""
+    found: list[tuple[int, Path]] = []
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            shown = names_shown(folder)
+            for alias in node.names:
+                submodule = None if alias.name in shown else file_of(folder / alias.name)
+                found.append((node.lineno, submodule or file_of(folder) or folder))
+    return tuple(found)
+
+
+@cache
+def names_shown(folder: Path) -> frozenset[str]:
+    """The names that a folder's ``__init__`` takes from its modules: they hide a module of the same name."""
+    path = folder / "__init__.py"
+    nodes = ast.walk(parsed(path)) if path.is_file() else ()
+    return frozenset(
+        alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
+    )
+
+
+def file_of(place: Path) -> Path | None:
+    """The file of a module or package; ``None`` if there is none at that place."""
+    candidates = (place.with_name(f"{place.name}.py"), place / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def named(path: Path) -> str:
+    """A file by its path in the package."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def absolute_imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the top-level name of each absolute import."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.lineno, node.module.split(".")[0]
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The public names a module defines itself; what it imports is not among them."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return {name for name in names if not name.startswith("_")}
+
+
+def load(path: Path) -> ModuleType:
+    """The module of the package that stands in this file."""
+    return importlib.import_module(".".join(["compaction", *(part for part in dotted(path) if part != "__init__")]))
+
+
+def methods(kind: type) -> list[str]:
+    """The public methods and properties a class defines itself."""
+    described = (FunctionType, property, cached_property, classmethod, staticmethod)
+    return [name for name, value in vars(kind).items() if name[0] != "_" and isinstance(value, described)]
+
+
+@module
+def test_every_module_stands_on_a_floor(path: Path) -> None:
+    """A module or folder of the package that the floors do not name has no place yet."""
+    unit = dotted(path)[0]
+    assert unit in PLACES or unit in FRONT_DOOR, f"{unit} has no floor: give it a place in FLOORS in this file"
+
+
+@module
+def test_imports_go_down_the_floors(path: Path) -> None:
+    """A module imports only from what stands below it and from its own folder, wherever in its text the import stands."""
+    unit = dotted(path)[0]
+    if unit not in PLACES:
+        return
+    allowed = {unit, *(name for name, place in PLACES.items() if place < PLACES[unit])}
+    above = [f"line {line}: {named(target)}" for line, target in imports(path) if dotted(target)[0] not in allowed]
+    assert above == [], f"{named(path)} imports from a floor above its own: move what it needs down, or the import up"
+
+
+def test_no_files_form_a_circle() -> None:
+    """No file imports itself by way of others, imports inside functions and for type checkers included."""
+    graph = {path: {target for _, target in imports(path) if target != path} for path in MODULES}
+    circles = [sorted(map(named, circle)) for circle in circles_of(graph)]
+    assert circles == [], "these files import each other: move what both need into one of them, or into a file below both"
+
+
+def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
+    """The sets of files that all reach one another; a file that reaches only itself is not one."""
+
+    def reached(start: Path) -> set[Path]:
+        found: set[Path] = set()
+        left = [start]
+        while left:
+            new = graph.get(left.pop(), set()) - found
+            found |= new
+            left += new
+        return found
+
+    reach = {path: reached(path) for path in graph}
+    on_a_circle = [path for path in graph if path in reach[path]]
+    return [set(each) for each in {frozenset(other for other in reach[path] if path in reach[other]) for path in on_a_circle}]
+
+
+@module
+def test_folders_are_imported_through_their_init(path: Path) -> None:
+    """Nobody imports another folder's private files; those of its own folder and of the folders around it are its own."""
+    private = [
+        f"line {line}: {named(target)}"
+        for line, target in imports(path)
+        if target.name != "__init__.py" and target.parent not in path.parents
+    ]
+    assert private == [], f"{named(path)} imports another folder's private file: import the name from the folder instead"
+
+
+def test_the_front_stays_small() -> None:
+    """At most 16 modules stand directly in the package: each is one that programs import, the rest is in folders."""
+    front = sorted(path.name for path in PACKAGE.glob("*.py"))
+    assert len(front) <= 16, f"{len(front)} modules at the package's front: move one into the folder it serves: {front}"
+
+
+def public_names() -> dict[str, list[tuple[str, object]]]:
+    """Each public name, with the modules that export it and what it is there."""
+    frameworks = [f"integrations.{path.parent.name}" for path in sorted(PACKAGE.glob("integrations/*/__init__.py"))]
+    found: dict[str, list[tuple[str, object]]] = {}
+    for name in (*PUBLIC_MODULES, *frameworks):
+        loaded = importlib.import_module(f"compaction.{name}".rstrip("."))
+        for each in loaded.__all__:
+            found.setdefault(each, []).append((loaded.__name__, getattr(loaded, each)))
+    return found
+
+
+def test_public_names_are_counted() -> None:
+    """What is public is a decision, so its number is written down; a name that two modules export counts once."""
+    count = len(public_names())
+    assert count == PUBLIC_NAMES, f"{count} public names, not {PUBLIC_NAMES}: if that is meant, change PUBLIC_NAMES"
+
+
+def test_a_public_name_means_one_thing() -> None:
+    """A name that two public modules export is the same object in both."""
+    alike = {
+        name: [place for place, _ in places]
+        for name, places in public_names().items()
+        if any(thing is not places[0][1] for _, thing in places)
+    }
+    assert alike == {}, "these public names mean different things in different modules: rename all but one"
+
+
+def test_a_name_is_defined_once() -> None:
+    """No two modules define a class, a function or a type of the same name, so that a search finds one thing.
+
+    Two exceptions. The names in ``OF_EVERY_FORMAT`` are defined once in each format's folder, as its answer to a method of
+    `MessageFormat`. Constants (names in capitals) may recur, such as each format's ``RULES``, if no other folder imports them.
+    """
+    places: dict[str, list[Path]] = {}
+    for path in MODULES:
+        for name in defined(parsed(path)) - {"__all__"}:
+            places.setdefault(name, []).append(path)
+    twice = {
+        name: sorted(map(named, paths))
+        for name, paths in places.items()
+        if len(paths) > 1 and not (is_of_every_format(name, paths) or is_private_constant(name, paths))
+    }
+    assert twice == {}, "these names are defined more than once: rename all but one, or make them private"
+
+
+def is_of_every_format(name: str, paths: list[Path]) -> bool:
+    """Whether each definition is the one of a format's folder, or of `formats` for all of them."""
+    folders = [path.parent for path in paths]
+    formats = PACKAGE / "formats"
+    once_each = len(set(folders)) == len(folders) and all(formats in (folder, folder.parent) for folder in folders)
+    return name in OF_EVERY_FORMAT and once_each
+
+
+def is_private_constant(name: str, paths: list[Path]) -> bool:
+    """Whether it is a constant that no module outside the folder of a definition imports."""
+    folders = {path.parent for path in paths}
+    outside = [
+        path
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names) and path.parent not in folders
+    ]
+    return name.isupper() and len(folders) == len(paths) and outside == []
+
+
+@module
+def test_imports_within_the_package_are_relative(path: Path) -> None:
+    """Inside the package an import of the package starts with a dot, so that a copy or a link cannot mix two packages."""
+    assert [line for line, name in absolute_imports(path) if name == "compaction"] == []
+
+
+@module
+def test_awaiting_is_anyios_alone(path: Path) -> None:
+    """No module imports asyncio or trio: whatever awaits must run on both."""
+    assert [f"line {line}: {name}" for line, name in absolute_imports(path) if name in {"asyncio", "trio"}] == []
+
+
+@public_module
+def test_all_names_what_a_module_defines(path: Path) -> None:
+    """``__all__`` holds each public name a module defines; a folder's or the package's may show others, which must exist."""
+    loaded = load(path)
+    exported: list[str] = loaded.__all__
+    public = defined(parsed(path))
+    if path.name == "__init__.py":
+        assert public - set(exported) == set()
+        assert [name for name in exported if not hasattr(loaded, name)] == []
+    else:
+        assert set(exported) == public
+    assert len(exported) == len(set(exported))
+
+
+@public_module
+def test_what_is_public_is_documented(path: Path) -> None:
+    """Every public class and function has a docstring, and every public method or property has one or inherits it."""
+    loaded = load(path)
+    public = {name: getattr(loaded, name) for name in loaded.__all__}
+    bare = [name for name, thing in public.items() if (isclass(thing) or isfunction(thing)) and not thing.__doc__]
+    for name, thing in public.items():
+        if isclass(thing):
+            bare += [f"{name}.{member}" for member in methods(thing) if not getdoc(getattr(thing, member))]
+    assert bare == []
+
+
+@module
+def test_files_stay_short(path: Path) -> None:
+    """No file of the package is longer than 400 lines: past that it holds more than one concept."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400

@@ -1,0 +1,180 @@
+"""The mutation run: what it breaks, that it tells what the tests notice from what they do not, and what it writes."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutant_runs import Verdict
+from benchmarks.mutants import mutants, mutated
+from benchmarks.mutation import EXPLAINED, lines_of, read_explained
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = "import sys; from benchmarks.mutation import main; sys.exit(main())"
+
+
+def changes(source: str) -> list[str]:
+    return [mutant.change for mutant in mutants(source)]
+
+
+@pytest.mark.parametrize(
+    ("source", "change"),
+    [
+        ("a < b", "a < b -> a <= b"),
+        ("a is not b", "a is not b -> a is b"),
+        ("a in b", "a in b -> a not in b"),
+        ("a and b", "a and b -> a or b"),
+        ("not a", "not a -> a"),
+        ("a + b", "a + b -> a - b"),
+        ("n -= a", "n -= a -> n += a"),
+        ("4", "4 -> 5"),
+        ("True", "True -> False"),
+        ("call()", "call() -> pass"),
+        ("del a", "del a -> pass"),
+        ("raise a", "raise a -> pass"),
+        ("a.b = c", "a.b = c -> pass"),
+        ("a[b] = c", "a[b] = c -> pass"),
+    ],
+)
+def test_what_is_changed(source: str, change: str) -> None:
+    """Each slip has its own change, and a line that allows one slip has one mutant."""
+    assert changes(source) == [change]
+
+
+def test_conditions_are_decided_both_ways() -> None:
+    """A condition is taken to hold always, and never, wherever it stands; what is under it is changed as well."""
+    assert changes("if a: break") == ["if a -> if True", "if a -> if False", "break -> continue"]
+    assert changes("while a: continue") == ["while a -> while True", "while a -> while False", "continue -> break"]
+    assert changes("b if a else c") == ["b if a else c -> b if True else c", "b if a else c -> b if False else c"]
+
+
+def test_changes_that_look_alike_are_numbered() -> None:
+    """Lines of one text and one change are told apart by their order, so that an explanation is of one of them."""
+    assert changes("a = 1\nb = (1, 1)\na = 1") == ["1 -> 2", "1 -> 2", "1 -> 2 #2", "1 -> 2 #2"]
+
+
+def test_what_never_runs_is_left_alone() -> None:
+    """Texts, types, decorators and imports for type checkers are no code that a test could notice."""
+    source = '''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    call()
+@attrs.frozen(slots=True)
+class A:
+    """Says nothing."""
+    field: Literal[1]
+def f(a: Literal[2]) -> Literal[3]: ...
+'''
+    assert changes(source) == []
+
+
+def test_a_mutant_differs_in_one_place() -> None:
+    """The changed module is the module but for the change, and keeps its lines."""
+    source = "def f(a):\n    if a > 1:\n        return 2\n    return 3\n"
+    for mutant in mutants(source):
+        tree = mutated(source, mutant)
+        differing = [
+            (before, after)
+            for before, after in zip(ast.unparse(ast.parse(source)).splitlines(), ast.unparse(tree).splitlines(), strict=True)
+            if before != after
+        ]
+        assert len(differing) == 1
+        assert {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)} == {3, 4}
+
+
+def test_a_condition_knows_the_lines_of_its_statement() -> None:
+    """A part of a statement over several lines names all of them; of an ``if`` the body does not count."""
+    source = "def f(a):\n    if (\n        a > 1\n        and a < 4\n    ):\n        return 2\n"
+    assert {mutant.lines for mutant in mutants(source) if mutant.line < 6} == {(2, 5)}
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", RUN, "compaction/counting.py", "--tests", "tests", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A tree with a module and tests that notice some of what can go wrong with it."""
+    (tmp_path / "compaction").mkdir()
+    (tmp_path / "compaction" / "__init__.py").touch()
+    (tmp_path / "compaction" / "counting.py").write_text(COUNTING)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_counting.py").write_text(
+        "from compaction.counting import down, few\n"
+        "def test_few(): assert few(2) is True and few(5) is False\n"
+        "def test_down(): assert down(2) == 0\n"
+    )
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    (tmp_path / "page.md").write_text(PAGE)
+    return tmp_path
+
+
+COUNTING = """\
+LIMIT = 3
+def few(n):
+    return n < LIMIT
+def down(n):
+    while n > 0:
+        n -= 1
+    return n
+def unused(n):
+    return not n
+"""
+PAGE = """\
+Before.
+<!-- mutation -->
+| `counting.py` | old |
+| `others.py` | kept |
+- `others.py`: kept
+<!-- /mutation -->
+After.
+"""
+
+
+def test_what_tests_notice_and_what_they_do_not(project: Path) -> None:
+    """Noticed, noticed by a time limit, not noticed, never executed: each is told apart, and the tree stays as it was."""
+    done = run(project, "--write", "page.md", "--date", "today")
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (project / "page.md").read_text().splitlines()
+    assert (page[0], page[-1]) == ("Before.", "After.")
+    left = ["line 1 `3 -> 4`", "line 3 `n < LIMIT -> n <= LIMIT`", "line 6 `1 -> 2`"]
+    left += ["line 9 `return not n -> return None`", "line 9 `not n -> n`"]
+    assert [line for line in page if line.startswith(("| `", "- `"))] == [
+        "| `counting.py` | 12 | 5 | 2 | 0 | 5 | today |",
+        "| `others.py` | kept |",
+        f"- `counting.py`: {', '.join(left)}: **unexplained**",
+        "- `others.py`: kept",
+    ]
+    assert (project / "compaction" / "counting.py").read_text() == COUNTING
+
+
+def test_tests_that_fail_anyway_are_no_judges(project: Path) -> None:
+    """Where a test fails as the code stands, no mutant runs, and the test is named."""
+    (project / "tests" / "test_broken.py").write_text("def test_broken(): assert False\n")
+    done = run(project)
+    assert done.returncode != 0
+    assert "tests/test_broken.py::test_broken" in done.stdout + done.stderr
+
+
+def test_an_explanation_goes_by_the_text_of_the_line() -> None:
+    """A survivor has its sentence wherever its line moved to; one that differs in anything has none."""
+    known, other = mutants("a = 1\nb = 1")
+    verdicts = [Verdict(mutant, "survived", "", 3) for mutant in (known, other)]
+    row, *reasons = lines_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."}, "today")
+    assert row == "| `m.py` | 2 | 0 | 0 | 1 | 1 | today |"
+    assert reasons == ["- `m.py`: line 2 `1 -> 2`: **unexplained**", "- `m.py`: line 1 `1 -> 2`: Nobody reads it."]
+
+
+def test_explanations_are_of_what_can_be_changed() -> None:
+    """Each entry of ``survivors.toml`` names a mutant that exists, and says why in a sentence."""
+    for (module, text, change), why in read_explained(EXPLAINED).items():
+        source = (ROOT / "compaction" / module).read_text(encoding="utf-8")
+        assert (text, change) in {(mutant.text, mutant.change) for mutant in mutants(source)}, module
+        assert why.endswith("."), why

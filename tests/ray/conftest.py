@@ -1,0 +1,28 @@
+"""A Ray cluster on this machine, of four processors by its own count, for all tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cluster() -> Iterator[None]:
+    """Started once; actors find the package and the tests' own modules."""
+    places = str(ROOT)
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        object_store_memory=200_000_000,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": places}},
+    )
+    yield
+    ray.shutdown()

@@ -1,0 +1,52 @@
+"""Strategies and summarizers that actors import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from compaction import Edit
+from compaction.strategies import Strategy
+from compaction.summarizers import SummaryRequest
+from tests.support.corpora import STRATEGY
+
+__all__ = ["Asked", "Deadly"]
+
+
+@attrs.frozen
+class Deadly(Strategy):
+    """Does what the tests' strategy does, but kills its process so many times first.
+
+    Args:
+        folder: Where it notes each death.
+        deaths: How many.
+    """
+
+    folder: str
+    deaths: int
+
+    def __call__(self, index: Any) -> Iterator[Edit]:
+        died = len(list(Path(self.folder).iterdir()))
+        if died < self.deaths:
+            Path(self.folder, str(died)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from STRATEGY(index)
+
+
+@attrs.frozen
+class Asked:
+    """A summarizer that notes each request in a file of its own."""
+
+    folder: str
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        first = request.groups[0].messages[0].text
+        with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False) as note:
+            note.write(first)
+        return f"## Goal\n{first[:40]}"

@@ -1,0 +1,118 @@
+"""Batches on a Ray cluster: the same as on one machine, row for row, also when a worker dies."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ray
+from typer.testing import CliRunner
+
+from compaction import last, presets
+from compaction.batch import compact_dataset, compact_table, ray_workers
+from compaction.cli.app import app
+from compaction.errors import ConfigurationError
+from compaction.strategies import Summarization
+from compaction.triggers import messages_exceed
+from tests.ray.strategies_for_ray import Asked, Deadly
+from tests.support.chats import turns, user
+from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, read_rows, run, store
+
+ROOT = Path(__file__).resolve().parents[2]
+OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
+def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
+    """Actors write the same bytes as one process."""
+    source = store(tmp_path / f"in.{kind}", kind, CHATS * 3)
+    here = run(source, tmp_path / f"here.{kind}")
+    there = run(source, tmp_path / f"there.{kind}", workers=ray_workers(2))
+    assert (tmp_path / f"here.{kind}").read_bytes() == (tmp_path / f"there.{kind}").read_bytes()
+    assert (there.workers, there.tally.tokens_after) == (2, here.tally.tokens_after)
+
+
+def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
+    """Processes that are killed in the middle of a slice are started again, and no conversation is lost or doubled."""
+    (tmp_path / "deaths").mkdir()
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS * 3)
+    report = run(source, tmp_path / "out.jsonl", strategy=Deadly(str(tmp_path / "deaths"), 3), workers=ray_workers(2))
+    assert len(list((tmp_path / "deaths").iterdir())) == 3
+    assert (report.outcome, report.tally.bad) == ("finished", 0)
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 3
+
+
+def test_a_worker_that_dies_every_time_ends_it(tmp_path: Path) -> None:
+    """A slice that kills whoever does it ends the batch and says so."""
+    (tmp_path / "deaths").mkdir()
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
+    with pytest.raises(ConfigurationError, match="an actor was lost 6 times"):
+        run(source, tmp_path / "out.jsonl", strategy=Deadly(str(tmp_path / "deaths"), 100), workers=ray_workers(1))
+
+
+def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
+    """Stopped and run again on Ray, each conversation was asked about once."""
+    (tmp_path / "asked").mkdir()
+    chats = [{"messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(24)]
+    source = store(tmp_path / "in.jsonl", "jsonl", chats)
+    strategy = Summarization(Asked(str(tmp_path / "asked")), trigger=messages_exceed(6), keep=last(messages=2))
+    manifest = tmp_path / "out.jsonl.manifest.jsonl"
+    options: dict[str, Any] = {"strategy": strategy, "workers": ray_workers(2), "slice_bytes": 15_000}
+    first = run(source, tmp_path / "out.jsonl", stop=lambda: manifest.read_bytes().count(b"key") >= 2, **options)
+    second = run(source, tmp_path / "out.jsonl", **options)
+    asked = sorted(path.read_text() for path in (tmp_path / "asked").iterdir())
+    assert (first.outcome, second.outcome) == ("interrupted", "finished")
+    assert asked == sorted(f"shelf {number}" for number in range(24))
+    assert second.tally.requests == 24
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["text", "nested"])
+def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None:
+    """A compacted dataset has the same rows as the table that `compact_table` returns, other columns included."""
+    table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 3, nested=nested))
+    here = compact_table(table, STRATEGY, **OPTIONS)
+    made = compact_dataset(ray.data.from_arrow(table).repartition(5), STRATEGY, actors=2, batch_rows=16, **OPTIONS)
+    rows = sorted(made.take_all(), key=lambda row: (row["id"], json.dumps(row["messages"], sort_keys=True)))
+    mine = sorted(here.to_pylist(), key=lambda row: (row["id"], json.dumps(row["messages"], sort_keys=True)))
+    assert rows == mine
+
+
+def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
+    """An actor of Ray Data that is killed is started again, and every row is there once."""
+    (tmp_path / "deaths").mkdir()
+    table = pq.read_table(store(tmp_path / "in.parquet", "parquet"))
+    made = compact_dataset(ray.data.from_arrow(table), Deadly(str(tmp_path / "deaths"), 1), actors=2, batch_rows=8, **OPTIONS)
+    rows = {row["id"]: json.loads(row["messages"]) for row in made.take_all()}
+    assert rows == {chat["id"]: messages for chat, messages in zip(CHATS, expected(), strict=True)}
+    assert len(list((tmp_path / "deaths").iterdir())) == 1
+
+
+def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:
+    """``--engine ray`` writes what the local engine writes."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    shared = ["--budget", str(BUDGET), "--counter", "chars/4"]
+    for name, more in (("a.jsonl", ["--workers", "1"]), ("b.jsonl", ["--engine", "ray", "--workers", "2"])):
+        done = CliRunner().invoke(app, ["batch", str(source), "-o", str(tmp_path / name), *shared, *more])
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("recipe", ["batch_datasets", "batch_daft"])
+def test_the_recipes_run(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples for other engines make of a file what the function makes of its table."""
+    pytest.importorskip(recipe.partition("_")[2])
+    source, target = ROOT / "examples" / "service_chats.jsonl", tmp_path / "out.parquet"
+    monkeypatch.setattr(sys, "argv", [recipe, str(source), str(target)])
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    runpy.run_path(str(ROOT / "examples" / f"{recipe}.py"), run_name="__main__")
+    rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    table = pa.table({"id": [row["id"] for row in rows], "messages": [json.dumps(row["messages"]) for row in rows]})
+    wanted = compact_table(table, presets.token_budget(600), counter="chars/4")
+    assert pq.read_table(target).select(["id", "messages"]).to_pylist() == wanted.to_pylist()
+    assert wanted.to_pylist() != table.to_pylist()

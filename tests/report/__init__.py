@@ -1,0 +1,1 @@
+"""Tests of the replay report in a browser."""

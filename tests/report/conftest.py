@@ -1,0 +1,69 @@
+"""Fixtures for the tests of the report: a headless browser, and a page that must not log errors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: run make test-report")
+
+from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402  # after the skip
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run without async tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Start the system's Chromium."""
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("Chromium is not installed: run make test-report as root on Debian, or set CHROMIUM to the program")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Open a page; any console message or network request fails the test."""
+    opened = browser.new_page(viewport={"width": 1200, "height": 900})
+    opened.set_default_timeout(20_000)
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(f"console: {message.text}"))
+    opened.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    opened.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
+    yield opened
+    opened.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def show(page: Page, tmp_path: Path) -> Callable[[str], None]:
+    """Return a function that opens a report and waits for its transcript."""
+
+    def shown(html: str) -> None:
+        path = tmp_path / "report.html"
+        path.write_text(html, encoding="utf-8")
+        page.goto(path.as_uri())
+        page.wait_for_selector(".row")
+
+    return shown

@@ -1,0 +1,121 @@
+"""The report in Chromium: it opens, switches strategies, shows originals and missing facts, and treats transcripts as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+from playwright.sync_api import Page
+
+from compaction.replay import replay, report_html
+
+Show: TypeAlias = Callable[[str], None]
+
+HOSTILE = "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 2'>&lt;b&gt; \u202e\ud800"
+
+
+def chat(orders: int) -> list[dict[str, Any]]:
+    """Return a conversation about orders in which every answer names a much older one."""
+    messages = [{"role": "system", "content": "You keep the orders."}]
+    for number in range(orders):
+        messages += [
+            {"role": "user", "content": f"Order BX-{1000 + number} came for shelf {number}. {HOSTILE if number == 2 else ''}"},
+            {"role": "assistant", "content": f"Noted BX-{1000 + number}; before it came BX-{1000 + number // 3}."},
+        ]
+    return messages
+
+
+@pytest.fixture(scope="module")
+def small() -> str:
+    """Return the report of two conversations, one of them within the window."""
+    chats = [{"id": HOSTILE, "messages": chat(120)}, chat(3)]
+    return report_html(replay(chats, ["adaptive", "context_window"], window=1_000, counter="chars/4"))
+
+
+def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
+    """All charts and tables are shown, and the transcript is treated as text."""
+    show(small)
+    assert page.locator("#figures tbody tr").count() == 5
+    assert page.locator("svg").count() == 4
+    assert page.locator("#sizes path.edited").count() == 5
+    assert page.locator("#causes tbody tr").count() >= 3
+    assert page.evaluate("window.broken") is None
+    assert page.locator("main script, main img").count() == 0
+
+
+def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show) -> None:
+    """The fates and figures are those of the selected strategy."""
+    show(small)
+    before = page.locator("#status").inner_text()
+    page.select_option("#strategy", "none")
+    page.wait_for_function("document.querySelector('#status').textContent.includes('none:')")
+    assert page.locator("#status").inner_text() != before
+    assert page.locator(".row.kept").count() == page.locator(".row").count()
+
+
+def test_an_original_is_one_click_away(page: Page, small: str, show: Show) -> None:
+    """A removed message shows its whole original, its fate and the reason."""
+    show(small)
+    page.select_option("#strategy", "adaptive")
+    page.locator("#message-5").click()
+    assert HOSTILE[:60] in page.locator("#detail .original").inner_text()
+    assert "summarized" in page.locator("#detail h3").first.inner_text()
+    assert "GrowingSummary" in page.locator("#detail").inner_text()
+
+
+def test_missing_facts_are_marked_at_their_call(page: Page, small: str, show: Show) -> None:
+    """The keyboard alone leads to the next call with a missing fact, to the fact, to its message, and back."""
+    show(small)
+    page.select_option("#strategy", "hysteresis")
+    page.locator("#list").focus()
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    fact = page.locator("#detail .facts li").first
+    assert "BX-1" in fact.inner_text()
+    fact.locator("button").click()
+    assert "dropped" in page.locator("#detail h3").first.inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("#detail").is_hidden()
+
+
+def test_an_earlier_request_can_be_opened(page: Page, small: str, show: Show) -> None:
+    """At the first call everything before it is kept, and everything after it comes later."""
+    show(small)
+    page.locator("#call").fill("0")
+    page.wait_for_selector(".row.later")
+    assert page.locator(".row.kept").count() == 2
+
+
+@pytest.mark.parametrize("width", [360, 760])
+def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, small: str, show: Show, width: int) -> None:
+    """The page is as wide as the screen; wider parts scroll on their own."""
+    page.set_viewport_size({"width": width, "height": 700})
+    show(small)
+    page.locator(".row").nth(3).click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
+    """With nothing to average there are no charts, but the transcript is shown."""
+    show(report_html(replay([chat(3)], window=8_000, counter="chars/4")))
+    assert page.locator("#figures tr").count() == 0
+    assert page.locator(".row").count() == 7
+
+
+def test_twenty_thousand_messages(page: Page, show: Show) -> None:
+    """For any length of conversation the page has at most 3,000 nodes, and switching takes under half a second."""
+    result = replay([chat(10_000)], ["truncate"], window=6_000, counter="chars/4", baselines=False)
+    show(report_html(result))
+    for place in (0, 280_000, 559_000):
+        page.evaluate(f"document.querySelector('#list').scrollTop = {place}")
+        page.wait_for_timeout(50)
+        assert page.evaluate("document.getElementsByTagName('*').length") <= 3_000
+    seconds = page.evaluate(
+        """async () => {
+            const began = performance.now();
+            await select({ strategy: "none" });
+            return (performance.now() - began) / 1000;
+        }"""
+    )
+    assert seconds < 0.5

@@ -1,0 +1,1 @@
+"""What tests share: conversations, servers, strategies with any options."""

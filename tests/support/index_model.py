@@ -1,0 +1,291 @@
+"""A model of an index that works everything out from scratch: slow, and independent of how the index does it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from compaction import Drop, Edit, GroupKind, Message, Metrics, Replace, Rewrite, Together
+from compaction.formats import openai_chat
+from compaction.formats.openai_chat.rules import RULES
+from compaction.index.edits import Restore
+from compaction.index.marks import read_mark
+from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from compaction.tokens import MessageMeter
+
+__all__ = ["Group", "Model", "flat", "named", "thoughts_alone"]
+
+MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
+
+
+def thoughts_alone(message: Message) -> bool:
+    """Whether an assistant message has reasoning, and besides it at most empty texts."""
+    rest = [
+        part
+        for part in message.parts
+        if not isinstance(part, ReasoningPart) and not (isinstance(part, TextPart) and not part.text)
+    ]
+    return message.role == "assistant" and any(isinstance(part, ReasoningPart) for part in message.parts) and not rest
+
+
+def links(message: Message) -> list[tuple[str, ...]]:
+    """The calls a message makes and the results it carries."""
+    calls = [("call", part.id, part.name) for part in message.parts if isinstance(part, ToolCallPart)]
+    return calls + [("result", part.call_id) for part in message.parts if isinstance(part, ToolResultPart)]
+
+
+def breaks_more(old: Message, new: Message) -> bool:
+    """Whether a changed message breaks a rule of its format more often than the message it was."""
+    before, after = ([problem.rule for problem in openai_chat.validate([each.raw])] for each in (old, new))
+    alone = {rule for rule, known in RULES.items() if known.kind == "message"}
+    return any(after.count(rule) > before.count(rule) for rule in alone & set(after))
+
+
+def call_ids(message: Message) -> list[str]:
+    """The ids of the calls a message makes."""
+    return [part.id for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+@attrs.define
+class Group:
+    """A group as the model knows it; ``inserted`` holds the messages of one that an edit made."""
+
+    id: int
+    kind: GroupKind
+    turn: int | None
+    ordinals: list[int]
+    calls: list[str] = attrs.Factory(list)
+    open: list[str] = attrs.Factory(list)
+    orphan: bool = False
+    made_by: str | None = None
+    inserted: tuple[Message, ...] = ()
+    replaces: tuple[int, ...] = ()
+    anchor: int = 0
+    excluded: bool = False
+
+
+RESULT = ("tool", "function")
+
+
+def grouped(messages: Sequence[Message]) -> list[Group]:
+    """The groups of a conversation by the rules as the design states them, each message looking back over all before it."""
+    groups: list[Group] = []
+    owners: list[Group] = []
+    for ordinal, message in enumerate(messages):
+        kind = kind_of(message)
+        group = joined(messages[:ordinal], owners, message, kind)
+        if group is None:
+            turn = sum(each.kind is GroupKind.USER for each in groups) + (kind is GroupKind.USER)
+            mark = read_mark(message) if kind is GroupKind.SUMMARY else None
+            group = Group(ordinal, kind, None if kind in (GroupKind.SYSTEM, GroupKind.SUMMARY) else turn, [], anchor=ordinal)
+            group.orphan, group.made_by = message.role in RESULT, mark and mark.by
+            groups.append(group)
+        if kind is GroupKind.TOOL_CALL and message.role not in RESULT:
+            group.kind, group.calls, group.open = kind, call_ids(message), call_ids(message)
+        group.ordinals.append(ordinal)
+        owners.append(group)
+    return groups
+
+
+def kind_of(message: Message) -> GroupKind:
+    """The kind of the group a message would begin."""
+    if message.role in RESULT:
+        return GroupKind.TOOL_CALL
+    if read_mark(message) is not None and not call_ids(message):
+        return GroupKind.SUMMARY
+    if message.role in ("system", "developer", "user"):
+        return GroupKind.USER if message.role == "user" else GroupKind.SYSTEM
+    return GroupKind.TOOL_CALL if call_ids(message) else GroupKind.ASSISTANT
+
+
+def joined(before: Sequence[Message], owners: Sequence[Group], message: Message, kind: GroupKind) -> Group | None:
+    """The earlier group a message belongs to; a result closes the call it answers."""
+    previous = owners[-1] if owners else None
+    if message.role in RESULT:
+        answered = links(message)[0][1]
+        waiting = next((group for group in sorted(owners, key=lambda group: -group.id) if answered in group.open), None)
+        if waiting is not None:
+            waiting.open.remove(answered)
+            return waiting
+        return previous if previous is not None and answered in previous.calls else None
+    if previous is None or kind not in (GroupKind.TOOL_CALL, GroupKind.ASSISTANT):
+        return None
+    thinking = previous.kind is GroupKind.ASSISTANT and thoughts_alone(before[-1])
+    if kind is GroupKind.TOOL_CALL:
+        return previous if thinking else None
+    return previous if thoughts_alone(message) and (thinking or previous.calls) else None
+
+
+class Model:
+    """A conversation with its journal done over from scratch."""
+
+    def __init__(self, source: Sequence[Any], journal: Sequence[tuple[Edit, str]], pins: set[int]) -> None:
+        self.read = [openai_chat.read(raw, place) for place, raw in enumerate(source)]
+        self.shown: list[Message | None] = list(self.read)
+        self.groups = {group.id: group for group in grouped(self.read)}
+        self.pins = pins
+        talk = [group for group in self.groups.values() if group.kind is not GroupKind.SYSTEM]
+        users = [group.id for group in talk if group.kind is GroupKind.USER]
+        began = [group for group in self.groups.values() if not group.orphan]
+        self.pending = began[-1].id if began and began[-1].open else None
+        after_pending = [] if self.pending is None else [id for id in self.groups if id > self.pending]
+        self.protected = {*users[-1:], *(group.id for group in talk[-1:]), *after_pending}
+        for edit, by in journal:
+            self.do(edit, by)
+
+    # ---------------------------------------------------------------- edits
+
+    def do(self, edit: Edit, by: str = "") -> None:
+        """Change the view as the edit says."""
+        if isinstance(edit, Together):
+            for part in edit.edits:
+                self.do(part, by)
+        elif isinstance(edit, Rewrite):
+            for ordinal, message in zip(self.visible(self.groups[edit.group]), edit.messages, strict=False):
+                self.shown[ordinal] = message
+        else:
+            for id in edit.groups:
+                self.groups[id].excluded = not isinstance(edit, Restore)
+        if isinstance(edit, Replace):
+            id = min(0, *self.groups) - 1
+            anchor = max(self.groups[each].anchor for each in edit.groups)
+            mark = read_mark(edit.messages[0])
+            self.groups[id] = Group(
+                *(id, GroupKind.SUMMARY, None, []),
+                made_by=mark.by if mark else by or None,
+                inserted=edit.messages,
+                replaces=edit.groups,
+                anchor=anchor,
+            )
+
+    def may(self, edit: Edit) -> bool:
+        """Whether no law forbids the edit, and it does not make the view larger."""
+        after = copy.copy(self)
+        after.shown, after.groups = self.shown.copy(), {id: attrs.evolve(group) for id, group in self.groups.items()}
+        return after.attempt(edit) and after.included.tokens <= self.included.tokens
+
+    def attempt(self, edit: Edit) -> bool:
+        """Do the edit unless a law forbids it; says whether it did, wholly."""
+        if isinstance(edit, Together):
+            return bool(edit.edits) and all(self.attempt(part) for part in edit.edits)
+        if isinstance(edit, Restore) or not (self.may_rewrite(edit) if isinstance(edit, Rewrite) else self.may_remove(edit)):
+            return False
+        self.do(edit)
+        return True
+
+    def may_remove(self, edit: Drop | Replace) -> bool:
+        if isinstance(edit, Replace) and (
+            not 1 <= len(edit.messages) <= 2 or any(links(message) or not message.text.strip() for message in edit.messages)
+        ):
+            return False
+        here = [group for group in self.groups.values() if not group.excluded]
+        named = [group for group in here if group.id in edit.groups]
+        allow_system = isinstance(edit, Drop) and edit.allow_system
+        return (
+            0 < len(edit.groups) == len(named) < len(here)
+            and all(group.id not in {*self.pins, *self.protected, self.pending} for group in named)
+            and (allow_system or all(group.kind is not GroupKind.SYSTEM for group in named))
+        )
+
+    def may_rewrite(self, edit: Rewrite) -> bool:
+        group = self.groups.get(edit.group)
+        if group is None or group.excluded or group.kind is GroupKind.SUMMARY or group.id in {*self.pins, self.pending}:
+            return False
+        before = self.messages_of(group)
+        pairs = list(zip(before, edit.messages, strict=False))
+        return (
+            len(edit.messages) <= len(before)
+            and any(new is None or old.raw is not new.raw for old, new in pairs)
+            and any(new is not None for new in [*edit.messages, *before[len(pairs) :]])
+            and all(
+                thoughts_alone(old) if new is None else (old.role, links(old)) == (new.role, links(new)) for old, new in pairs
+            )
+            and not any(new is not None and new is not old and breaks_more(old, new) for old, new in pairs)
+        )
+
+    # ---------------------------------------------------------------- answers
+
+    def visible(self, group: Group) -> list[int]:
+        return [ordinal for ordinal in group.ordinals if self.shown[ordinal] is not None]
+
+    def messages_of(self, group: Group) -> list[Message]:
+        return list(group.inserted) or [message for at in group.ordinals if (message := self.shown[at]) is not None]
+
+    def in_order(self) -> Iterator[Group]:
+        """The groups of the view; what was inserted stands before the group that begins where it hangs."""
+        for place in range(len(self.read)):
+            yield from (
+                group for id in sorted(self.groups, reverse=True) if (group := self.groups[id]).anchor == place and id < 0
+            )
+            if place in self.groups:
+                yield self.groups[place]
+
+    @property
+    def view(self) -> list[Any]:
+        """The messages of the view, by ordinal."""
+        placed = [
+            (group.anchor, 0, -group.id, message)
+            for group in self.groups.values()
+            if group.inserted and not group.excluded
+            for message in group.inserted
+        ]
+        for group in self.groups.values():
+            if not group.excluded and not group.inserted:
+                placed += [(at, 1, 0, message) for at in group.ordinals if (message := self.shown[at]) is not None]
+        return [message.raw for *_, message in sorted(placed, key=lambda place: place[:3])]
+
+    @property
+    def included(self) -> Metrics:
+        return self.metrics([group for group in self.groups.values() if not group.excluded])
+
+    def metrics(self, groups: Sequence[Group]) -> Metrics:
+        messages = [message for group in groups for message in self.messages_of(group)]
+        return Metrics(
+            tokens=sum(MEASURE(message)[0] for message in messages),
+            bytes=sum(MEASURE(message)[1] for message in messages),
+            messages=len(messages),
+            groups=len(groups),
+            turns=len({group.turn for group in groups if group.turn}),
+            tool_calls=sum(len(group.calls) for group in groups),
+        )
+
+    def portrait(self) -> list[dict[str, Any]]:
+        """The groups of the view, as the index should show them."""
+        return [
+            {
+                "id": group.id,
+                "kind": group.kind,
+                "messages": tuple(message.raw for message in self.messages_of(group)),
+                "turn": group.turn,
+                "tokens": self.metrics([group]).tokens,
+                "bytes": self.metrics([group]).bytes,
+                "tool_calls": len(group.calls),
+                "open": bool(group.open),
+                "pending": group.id == self.pending,
+                "orphan": group.orphan,
+                "pinned": group.id in self.pins,
+                "made_by": group.made_by,
+                "replaces": group.replaces,
+            }
+            for group in self.in_order()
+            if not group.excluded
+        ]
+
+    def stands_for(self, id: int) -> set[int]:
+        group = self.groups[id]
+        return set(group.ordinals).union(*(self.stands_for(each) for each in group.replaces))
+
+
+def named(edit: Edit) -> tuple[int, ...]:
+    """The groups an edit names."""
+    if isinstance(edit, Together):
+        return tuple(id for part in edit.edits for id in named(part))
+    return (edit.group,) if isinstance(edit, Rewrite) else edit.groups
+
+
+def flat(edit: Edit) -> list[Edit]:
+    """An edit's parts, or itself."""
+    return [each for part in edit.edits for each in flat(part)] if isinstance(edit, Together) else [edit]

@@ -1,0 +1,109 @@
+"""Strategies with any options, sensible or not, and compositions of them: the laws depend on neither."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from compaction.index.groups import GroupKind
+from compaction.selectors import first, kinds, last, nothing, pinned, system, tools
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Collapse,
+    Dedupe,
+    HeadTail,
+    Pipeline,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    TokenBudgetComposed,
+    ToolResult,
+    ToolStyle,
+    Truncation,
+)
+from compaction.triggers import (
+    always,
+    bytes_exceed,
+    groups_exceed,
+    has_tool_calls,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+)
+
+__all__ = ["SETTLES_IN", "compositions", "single_strategies"]
+
+SETTLES_IN: Final = 4
+"""Runs a composition is granted in which its parts may give each other more to do."""
+
+CALLS: Final = kinds(GroupKind.TOOL_CALL)
+USERS: Final = kinds(GroupKind.USER)
+
+# Only choices that a cut does not turn around: with keep=~last(groups=2) each run makes other groups the last two.
+KEEPS = st.recursive(
+    st.sampled_from(
+        [
+            *(nothing, system, pinned, USERS, first(messages=2), first(groups=2), first(turns=1), tools("f", "browser_*")),
+            *(last(groups=1), last(groups=2), last(turns=1), last(turns=2), last(tokens=60), last(messages=3)),
+            *(last(groups=1, of=CALLS), CALLS, kinds(GroupKind.ASSISTANT), tools("look")),
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+    ),
+    max_leaves=3,
+)
+TRIGGERS = st.sampled_from(
+    [
+        *(
+            always,
+            has_tool_calls,
+            tokens_exceed(50),
+            tokens_exceed(120),
+            messages_exceed(3),
+            groups_exceed(3),
+            bytes_exceed(200),
+        ),
+        *(turns_exceed(1), turns_exceed(2), tokens_exceed(80) & messages_exceed(3), tokens_exceed(200) | turns_exceed(2)),
+    ]
+)
+TARGETS = st.sampled_from([never, tokens_below(60), tokens_below(150), ~messages_exceed(2)])
+STYLES: list[ToolStyle] = [
+    Collapse(),
+    Collapse(outcome_chars=9, argument_chars=9),
+    Clear(),
+    Clear(min_chars=1),
+    HeadTail(chars=1),
+]
+
+
+@st.composite
+def single_strategies(draw: st.DrawFn) -> Strategy:
+    """A built-in strategy with any trigger, target and keep."""
+    options: dict[str, Any] = {"trigger": draw(TRIGGERS), "keep": draw(KEEPS)}
+    if draw(st.booleans()):
+        options["target"] = draw(TARGETS)
+    kind = draw(st.sampled_from([Truncation, SlidingWindow, ToolResult, SelectiveToolCall, ClearReasoning, ClearMedia]))
+    if kind is Truncation:
+        options["drop_system"] = draw(st.booleans())
+    if kind is ToolResult:
+        options |= {
+            "style": draw(st.sampled_from([*STYLES, Dedupe(min_chars=9)])),
+            "at_least": draw(st.sampled_from([0, 30, 100])),
+        }
+    return kind(**options)
+
+
+@st.composite
+def compositions(draw: st.DrawFn) -> Strategy:
+    """A pipeline of up to three, or a budget over them."""
+    parts = draw(st.lists(single_strategies(), min_size=1, max_size=3))
+    if draw(st.booleans()):
+        return Pipeline(*parts)
+    return TokenBudgetComposed(parts, budget=draw(st.integers(20, 200)), early_stop=draw(st.booleans()), keep=draw(KEEPS))

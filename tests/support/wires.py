@@ -1,0 +1,404 @@
+"""Conversations in the wire formats besides chat completions, and every built-in strategy, to hold these to the laws."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+import attrs
+from hypothesis import strategies as st
+
+from compaction import MessageIndex, presets
+from compaction.formats import MessageFormat
+from compaction.index.marks import marked
+from compaction.messages import Message
+from compaction.selectors import first, last
+from compaction.stores import SearchResult, StoreDescription, StoredRecord
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Dedupe,
+    HeadTail,
+    Lossless,
+    Offload,
+    Pipeline,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    StubGroups,
+    StubResults,
+    Summarization,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import always, tokens_below, tokens_exceed
+
+__all__ = [
+    "PINS",
+    "STRATEGIES",
+    "Brief",
+    "Pin",
+    "Shelf",
+    "anthropic_conversations",
+    "damaged",
+    "gemini_conversations",
+    "indexed",
+    "junk",
+    "responses_conversations",
+    "wrecked",
+]
+
+Raw: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class Shelf:
+    """A store that takes whatever comes; what is on it is not asked for here."""
+
+    def put(self, session: str, records: Sequence[StoredRecord]) -> None:
+        for record in records:
+            json.loads(record.data or "null")
+
+    def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
+        raise AssertionError("nothing is read here")
+
+    def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
+        raise AssertionError("nothing is read here")
+
+    def search(self, session: str, query: str, *, limit: int) -> SearchResult:
+        raise AssertionError("nothing is searched here")
+
+    def describe(self, session: str) -> StoreDescription:
+        raise AssertionError("nothing is described here")
+
+
+@attrs.frozen
+class Brief:
+    """A summarizer that always answers the same few words."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        return "What was said before."
+
+
+STRATEGIES: Final[tuple[Strategy, ...]] = (
+    ToolResult(keep=last(groups=1)),
+    ToolResult(Clear(min_chars=10), keep=last(groups=1)),
+    ToolResult(HeadTail(chars=60), keep=last(groups=1)),
+    ToolResult(Dedupe(min_chars=10), keep=last(groups=1)),
+    ClearReasoning(keep=last(groups=1)),
+    ClearMedia(keep=last(groups=1)),
+    SelectiveToolCall(),
+    SlidingWindow(),
+    SlidingWindow(keep=last(groups=3)),
+    Truncation(keep=last(groups=1)),
+    Truncation(keep=last(groups=4)),
+    Truncation(trigger=tokens_exceed(300), target=tokens_below(150), keep=last(groups=1)),
+    Summarization(keep=last(groups=2), on_failure="drop"),
+    Summarization(Brief(), keep=last(groups=2)),
+    Summarization(Brief(), keep=first(messages=2) | last(groups=1), system_note="[some of it is a summary]"),
+    Pipeline(ClearReasoning(), ToolResult(Clear(min_chars=10)), Truncation(trigger=tokens_exceed(200), keep=last(groups=2))),
+    TokenBudgetComposed([ToolResult(), SelectiveToolCall()], budget=200),
+    Offload(Shelf(), style=StubResults(min_chars=200), keep=last(groups=1)),
+    Offload(Shelf(), style=StubGroups(), keep=last(groups=1)),
+    Lossless(Truncation(trigger=tokens_exceed(200), keep=last(groups=1)), Shelf()),
+    presets.context_window(600),
+    presets.token_budget(200),
+    presets.hermes(2_000, Brief(), protect_first_n=1, protect_last_n=1, trigger=always),
+    presets.hermes(400, Brief(), protect_last_n=2),
+    presets.hermes(4_000, protect_first_n=0, protect_last_n=1, trigger=always, on_failure="drop"),
+    presets.langgraph_summary(Brief(), max_tokens_before_summary=100, max_summary_tokens=50, keep_recent_messages=1),
+)
+"""Every built-in strategy, set so that it finds something to do in a short conversation."""
+
+Pin: TypeAlias = Callable[[Message], bool] | None
+
+PINS: Final[tuple[Pin, ...]] = (None, None, lambda message: message.role == "assistant" and message.text == "x")
+"""Nothing is pinned, or some answers in the middle are."""
+
+WORDS = st.sampled_from(["hi", "x", "naïve 🌍 ́", "日本語のテキスト", "\u2028line", "a longer sentence about things"])
+LONG = st.sampled_from(["ok", "word " * 80 + "end", "ligne é\n" * 60 + "fin", "same output " * 20])
+PENDING = st.sampled_from(["whole", "whole", "no results", "one result"])
+
+Ids: TypeAlias = Callable[[], str]
+
+
+def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
+    """The conversation as an index that counts a token for every four characters."""
+    return MessageIndex(messages, counter="chars/4", format=format)
+
+
+def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Values of any shape, with fields that formats look for and what they may hold."""
+    names = ("type", "role", "content", "parts", "text", "id", "call_id", "name", "input", "functionCall", "functionResponse")
+    return st.recursive(
+        st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", "a", b"a", (1,), float("nan")]) | inner,
+        lambda deeper: st.lists(deeper, max_size=3) | st.dictionaries(st.sampled_from(names), deeper, max_size=4),
+        max_leaves=8,
+    )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
+    """A conversation as logs hold them: messages are missing, come twice, stand elsewhere, or say nothing."""
+    messages = copy.deepcopy(draw(whole))
+    for harm in draw(st.lists(st.sampled_from(["leave out", "move", "repeat", "hollow", "swap"]), max_size=4)):
+        place, other = draw(st.integers(0, 63)) % len(messages), draw(st.integers(0, 63)) % len(messages)
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "hollow":
+            name = next((name for name in ("content", "parts", "output") if name in messages[place]), "hollow")
+            messages[place][name] = draw(st.sampled_from([None, "", [], 5]))
+        else:
+            messages[place], messages[other] = messages[other], messages[place]
+    return messages
+
+
+@st.composite
+def wrecked(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Any]:
+    """A conversation in which anything may stand at the place of a message, besides what `damaged` does to places."""
+    messages: list[Any] = copy.deepcopy(draw(whole))
+    for _ in range(draw(st.integers(0, 4))):
+        place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        if harm == "leave out" and len(messages) > 1:
+            del messages[place]
+        elif harm == "move":
+            messages.insert(other, messages.pop(place))
+        elif harm == "repeat":
+            messages.insert(other, copy.deepcopy(messages[place]))
+        elif harm == "junk":
+            messages[place] = draw(junk(st.just(messages[place])))
+    return messages
+
+
+def _marked(draw: st.DrawFn) -> str:
+    return marked(draw(LONG), by=draw(st.sampled_from(["Summarization", "ToolResult"])))
+
+
+@st.composite
+def anthropic_conversations(draw: st.DrawFn) -> list[Raw]:
+    """Valid Anthropic conversations: parallel calls, thoughts, media, words beside results, summaries, calls that wait."""
+    numbers = count()
+    messages: list[Raw] = [{"role": "system", "content": "be brief"}] if draw(st.booleans()) else []
+    for _ in range(draw(st.integers(1, 6))):
+        said = _blocks(draw) if draw(st.booleans()) else draw(WORDS if messages else st.just(_marked(draw)) | WORDS)
+        messages.append({"role": "user", "content": said})
+        thinks = draw(st.booleans())
+        if draw(st.integers(0, 5)) == 5:
+            messages.append({"role": "user", "content": _marked(draw)})
+        if draw(st.integers(0, 9)) == 9 and messages[0]["role"] == "user":
+            messages.append({"role": "system", "content": "now be kind"})
+        for _ in range(draw(st.integers(0, 3))):
+            write = _anthropic_program if draw(st.integers(0, 9)) == 9 else _anthropic_calls
+            messages += write(draw, thinks, lambda: f"toolu_{next(numbers)}")
+        messages.append({"role": "assistant", "content": [*_thoughts(draw, thinks), {"type": "text", "text": draw(WORDS)}]})
+    if draw(st.booleans()):
+        messages.append({"role": "user", "content": draw(WORDS)})
+        left = draw(PENDING)
+        messages += _anthropic_calls(draw, False, lambda: f"toolu_{next(numbers)}", words=False)[
+            : 1 if left == "no results" else 2
+        ]
+        if left == "one result":
+            messages[-1] = {**messages[-1], "content": messages[-1]["content"][:1]}
+    return messages
+
+
+def _blocks(draw: st.DrawFn) -> list[Raw]:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * draw(st.integers(1, 9))}}
+    document = {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}
+    return [{"type": "text", "text": draw(WORDS)}, *draw(st.sampled_from([[], [image], [document, image]]))]
+
+
+def _thoughts(draw: st.DrawFn, thinks: bool) -> list[Raw]:
+    if not thinks:
+        return []
+    signed = {"type": "thinking", "thinking": draw(st.sampled_from(["", "hm", "a long thought " * 20])), "signature": "c2ln"}
+    return [draw(st.sampled_from([signed, {"type": "redacted_thinking", "data": "b3BhcXVl"}]))]
+
+
+def _anthropic_calls(draw: st.DrawFn, thinks: bool, ids: Ids, words: bool = True) -> list[Raw]:
+    names = [ids() for _ in range(draw(st.integers(1, 3)))]
+    said = [{"type": "text", "text": draw(WORDS)}] if draw(st.booleans()) else []
+    server = {"type": "server_tool_use", "id": f"srv{names[0]}", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": f"srv{names[0]}", "content": []}
+    hosted = [server, found] if draw(st.integers(0, 7)) == 7 else []
+    calls = [{"type": "tool_use", "id": name, "name": "look", "input": {"q": draw(WORDS)}} for name in names]
+    results: list[Raw] = [_anthropic_result(draw, name) for name in draw(st.permutations(names))]
+    if words and draw(st.integers(0, 4)) == 4:
+        results.append({"type": "text", "text": draw(WORDS)})
+    answer = [*_thoughts(draw, thinks), *hosted, *said, *calls]
+    return [{"role": "assistant", "content": answer}, {"role": "user", "content": results}]
+
+
+def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
+    """An answer that runs code which calls a tool, and the answer that goes on with what the code returned."""
+    name = ids()
+    run = {"type": "server_tool_use", "id": f"srv{name}", "name": "code_execution", "input": {"code": draw(WORDS)}}
+    made = {"caller": {"type": "code_execution_20250825", "tool_id": f"srv{name}"}}
+    error = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
+    ran = {"type": "code_execution_tool_result", "tool_use_id": f"srv{name}", "content": error}
+    calls: list[Raw] = [
+        {"type": "tool_use", "id": each, "name": "look", "input": {}, **made}
+        for each in (name, *[ids()] * draw(st.integers(0, 1)))
+    ]
+    steps = [([*_thoughts(draw, thinks), run, calls[0]], name), *[([call], str(call["id"])) for call in calls[1:]]]
+    last = ids()
+    steps.append(([ran, {"type": "tool_use", "id": last, "name": "look", "input": {}}], last))
+    return [
+        message
+        for blocks, answered in steps
+        for message in (
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": [_anthropic_result(draw, answered)]},
+        )
+    ]
+
+
+def _anthropic_result(draw: st.DrawFn, name: str) -> Raw:
+    text = {"type": "text", "text": draw(LONG)}
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    content = draw(st.sampled_from([draw(LONG), "", [text], [text, image], [image]]))
+    return {"type": "tool_result", "tool_use_id": name, "content": content}
+
+
+@st.composite
+def responses_conversations(draw: st.DrawFn) -> list[Raw]:
+    """Valid Responses conversations: reasoning, parallel calls of both kinds, hosted tools, ids or none, calls that wait."""
+    numbers = count()
+    items: list[Raw] = [{"role": "system", "content": "be brief"}] if draw(st.booleans()) else []
+    for _ in range(draw(st.integers(1, 6))):
+        picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
+        words = {"type": "input_text", "text": draw(WORDS)}
+        items.append(
+            {"type": "message", "role": "user", "content": draw(st.sampled_from([draw(WORDS), [words], [words, picture]]))}
+        )
+        if draw(st.integers(0, 5)) == 5:
+            items.append({"type": "message", "role": "user", "content": _marked(draw)})
+        if draw(st.integers(0, 9)) == 9:
+            items.append({"type": "compaction", "id": f"cmp_{next(numbers)}", "encrypted_content": "b3BhcXVl"})
+        answer = _Answer(draw, numbers)
+        for _ in range(draw(st.integers(0, 3))):
+            items += answer.calls()
+        items += [*answer.reasoning(), answer.message()]
+    if draw(st.booleans()):
+        items.append({"role": "user", "content": draw(WORDS)})
+        items += answer.calls(results=draw(PENDING))
+    return items
+
+
+class _Answer:
+    """Writes the items of answers, with ids and reasoning or without."""
+
+    def __init__(self, draw: st.DrawFn, numbers: count[int]) -> None:
+        self.draw, self.numbers = draw, numbers
+        self.known, self.thinks = draw(st.booleans()), draw(st.booleans())
+
+    def id(self, prefix: str) -> Raw:
+        return {"id": f"{prefix}_{next(self.numbers)}"} if self.known else {}
+
+    def reasoning(self) -> list[Raw]:
+        if not self.thinks:
+            return []
+        summary = [{"type": "summary_text", "text": self.draw(LONG)}] if self.draw(st.booleans()) else []
+        return [{"type": "reasoning", **self.id("rs"), "summary": summary, "encrypted_content": "b3BhcXVl"}]
+
+    def message(self) -> Raw:
+        text = {"type": "output_text", "text": self.draw(WORDS), "annotations": []}
+        return {"type": "message", "role": "assistant", **self.id("msg"), "content": [text]}
+
+    def calls(self, results: str = "whole") -> list[Raw]:
+        draw, ids = self.draw, [f"call_{next(self.numbers)}" for _ in range(self.draw(st.integers(1, 3)))]
+        before = draw(
+            st.sampled_from([[], [], [self.message()], [{"type": "web_search_call", **self.id("ws"), "status": "completed"}]])
+        )
+        custom = draw(st.booleans())
+        kind, name = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
+        calls = [{"type": kind, "call_id": id, "name": "look", name: "{}", **self.id("fc")} for id in ids]
+        after = [self.message()] if draw(st.integers(0, 5)) == 5 else []
+        order = draw(st.permutations(ids))
+        answered = {"whole": order, "no results": [], "one result": order[:1]}[results]
+        part = {"type": "input_text", "text": draw(LONG)}
+        outputs = [
+            {"type": f"{kind}_output", "call_id": id, "output": draw(st.sampled_from([draw(LONG), "", [part]]))}
+            for id in answered
+        ]
+        if results == "whole" and draw(st.integers(0, 7)) == 7:
+            return [*self.reasoning(), *before, *self.program(calls, outputs)]
+        return [*self.reasoning(), *before, *calls, *after, *outputs]
+
+    def program(self, calls: list[Raw], outputs: list[Raw]) -> list[Raw]:
+        """A program that makes these calls one after the other; or, for a tool of a server, one that was approved of."""
+        number = next(self.numbers)
+        asked = {"type": "mcp_approval_request", "id": f"ask_{number}", "name": "look", "arguments": "{}", "server_label": "s"}
+        if self.draw(st.booleans()):
+            fields = {name: asked[name] for name in ("name", "arguments", "server_label")}
+            ran = {"type": "mcp_call", "id": f"mcp_{number}", "approval_request_id": asked["id"], **fields, "output": "ok"}
+            return [asked, {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}, ran]
+        by = {"caller": {"type": "program", "caller_id": f"p_{number}"}}
+        begun = {
+            "type": "program",
+            "id": f"prog_{number}",
+            "call_id": f"p_{number}",
+            "code": "await look()",
+            "fingerprint": "x",
+        }
+        ended = {
+            "type": "program_output",
+            "id": f"out_{number}",
+            "call_id": f"p_{number}",
+            "result": "ok",
+            "status": "completed",
+        }
+        by_id = {output["call_id"]: {**output, **by} for output in outputs}
+        return [begun, *[item for call in calls for item in ({**call, **by}, by_id[call["call_id"]])], ended]
+
+
+@st.composite
+def gemini_conversations(draw: st.DrawFn, *, summaries: bool = True) -> list[Raw]:
+    """Valid Gemini conversations: parallel calls of one name, signatures, thoughts, media, summaries, calls that wait."""
+    contents: list[Raw] = []
+    signs = draw(st.booleans())
+    for _ in range(draw(st.integers(1, 6))):
+        picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA" * draw(st.integers(1, 9))}}
+        contents.append({"role": "user", "parts": [{"text": draw(WORDS)}, *draw(st.sampled_from([[], [picture]]))]})
+        if summaries and draw(st.integers(0, 5)) == 5:
+            contents.append({"role": "user", "parts": [{"text": _marked(draw)}]})
+        for _ in range(draw(st.integers(0, 3))):
+            contents += _gemini_calls(draw, signs)
+        contents.append({"role": "model", "parts": [*_gemini_thoughts(draw), {"text": draw(WORDS)}]})
+    if draw(st.booleans()):
+        contents.append({"role": "user", "parts": [{"text": draw(WORDS)}]})
+        left = draw(PENDING)
+        contents += _gemini_calls(draw, signs, words=False)[: 1 if left == "no results" else 2]
+        if left == "one result":
+            contents[-1] = {**contents[-1], "parts": contents[-1]["parts"][:1]}
+    return contents
+
+
+def _gemini_thoughts(draw: st.DrawFn) -> list[Raw]:
+    return draw(st.sampled_from([[], [], [{"text": "a long thought " * 9, "thought": True}]]))
+
+
+def _gemini_calls(draw: st.DrawFn, signs: bool, words: bool = True) -> list[Raw]:
+    names = draw(st.lists(st.sampled_from(["look", "now"]), min_size=1, max_size=3))
+    calls: list[Raw] = [{"functionCall": {"name": name, "args": {"q": draw(WORDS)}}} for name in names]
+    if signs:
+        calls[0] = {**calls[0], "thoughtSignature": "c2ln"}
+    said = [{"text": draw(WORDS)}] if draw(st.booleans()) else []
+    responses: list[Raw] = []
+    for name in draw(st.permutations(names)):
+        response = draw(st.sampled_from([{"result": draw(LONG)}, {"output": draw(LONG)}, {"rows": [1, 2], "note": draw(LONG)}]))
+        responses.append({"functionResponse": {"name": name, "response": response}})
+    if words and draw(st.integers(0, 4)) == 4:
+        responses.append({"text": draw(WORDS)})
+    return [{"role": "model", "parts": [*_gemini_thoughts(draw), *said, *calls]}, {"role": "user", "parts": responses}]

@@ -1,0 +1,382 @@
+"""Batches of files: what is read, what is written, what is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compaction import presets
+from compaction.batch import BatchProgress, estimate
+from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
+from compaction.strategies import Summarization
+from compaction.triggers import tokens_exceed
+from tests.support.chats import tool_turns, turns, user
+from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
+
+# -------------------------------------------------------------------- what is read and written
+
+
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> None:
+    """Whatever the input is stored as, the output holds what each conversation compacts to, in order, beside its fields."""
+    source = store(tmp_path / f"in.{kind}", kind)
+    report = run(source, tmp_path / f"out.{to}")
+    rows = read_rows(tmp_path / f"out.{to}", to)
+    assert [row["messages"] for row in rows] == expected()
+    assert [(row["id"], row["score"], row["note"]) for row in rows] == [(c["id"], c["score"], c["note"]) for c in CHATS]
+    assert (report.outcome, report.tally.conversations, report.tally.bad) == ("finished", len(CHATS), 0)
+    assert 0 < report.tally.changed < len(CHATS)
+
+
+def test_untouched_bytes_stay(tmp_path: Path) -> None:
+    """A line in which nothing changed is the same line; in one that changed, all but the messages that went is the same."""
+    odd = b'{ "n": 1.50,"big":123456789012345678901234567890, "messages" :[{"role":"user","content":"caf\\u00e9"}],"x":[ ]}\r\n'
+    changed = json.dumps({"n": 1.0, "messages": tool_turns(6), "t": "\u00e9"}).replace('"n": 1.0', '"n":1.00').encode() + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(odd + b"\n" + changed + b"[]")
+    run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    first, blank, second, last = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
+    assert (first, blank, last) == (odd, b"\n", b"[]")
+    assert second.startswith(b'{"n":1.00, "messages": [')
+    assert second.endswith(b'], "t": "\\u00e9"}\n')
+    assert len(second) < len(changed)
+
+
+def test_what_orjson_does_not_read_is_read(tmp_path: Path) -> None:
+    """Half a surrogate pair and NaN are read as the other commands read them, and written as they stood."""
+    text = b'{"cost": NaN, "messages": [{"role": "user", "content": "\\ud800"}]}\n'
+    (tmp_path / "in.jsonl").write_bytes(text)
+    assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").tally.bad == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == text
+
+
+def test_directories_keep_their_shape(tmp_path: Path) -> None:
+    """Each file of a directory becomes one of that name below the output; other files are ignored."""
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    store(tmp_path / "in" / "a.jsonl", "jsonl")
+    store(tmp_path / "in" / "deep" / "b.parquet", "parquet")
+    for foreign in ("notes.txt", "_SUCCESS", ".hidden.jsonl"):
+        (tmp_path / "in" / foreign).write_text("no conversation")
+    report = run(tmp_path / "in", tmp_path / "out")
+    assert [row["messages"] for row in read_rows(tmp_path / "out" / "a.jsonl", "jsonl")] == expected()
+    assert [row["messages"] for row in read_rows(tmp_path / "out" / "deep" / "b.parquet", "parquet")] == expected()
+    assert report.foreign == [str(tmp_path / "in" / "notes.txt")]
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == ["a.jsonl", "b.parquet"]
+
+
+def test_directory_stored_otherwise(tmp_path: Path) -> None:
+    """Told how to store, it names the files for what they are then."""
+    (tmp_path / "in").mkdir()
+    store(tmp_path / "in" / "a.jsonl.gz", "jsonl.gz")
+    run(tmp_path / "in", tmp_path / "out", to="parquet")
+    assert [row["messages"] for row in read_rows(tmp_path / "out" / "a.parquet", "parquet")] == expected()
+
+
+def test_several_inputs_become_one_file(tmp_path: Path) -> None:
+    """Inputs go into one file in their order, each on lines of its own even if one has no line end at its end."""
+    (tmp_path / "a.jsonl").write_bytes(lines(CHATS[:3]).rstrip(b"\n"))
+    store(tmp_path / "b.jsonl.gz", "jsonl.gz", CHATS[3:])
+    run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl")
+    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
+    """A file without conversations becomes one without."""
+    source = tmp_path / f"in.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"messages": pa.array([], pa.string())}), source)
+    else:
+        store(source, kind, [])
+    assert run(source, tmp_path / f"out.{kind}").tally.conversations == 0
+    assert read_rows(tmp_path / f"out.{kind}", kind) == []
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
+    """A table's other columns and all types stay, metadata too, and so does the text of messages that did not change."""
+    texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(tool_turns(6))]
+    table = pa.table(
+        {
+            "when": pa.array([1, None], pa.timestamp("ms")),
+            "chat": pa.array(texts, pa.string()).cast(type_),
+            "raw": [b"\xff", b""],
+        }
+    ).replace_schema_metadata({"made": "here"})
+    pq.write_table(table, tmp_path / "in.parquet")
+    run(tmp_path / "in.parquet", tmp_path / "out.parquet", column="chat")
+    back = pq.read_table(tmp_path / "out.parquet")
+    assert back.schema.equals(pq.read_table(tmp_path / "in.parquet").schema, check_metadata=True)
+    assert back.drop_columns(["chat"]).equals(table.drop_columns(["chat"]))
+    first, second = back.column("chat").to_pylist()
+    assert first == texts[0]
+    assert json.loads(second) == expected([{"messages": tool_turns(6)}])[0]
+
+
+def test_nested_messages_stay_nested(tmp_path: Path) -> None:
+    """A column of lists of structs stays one; the keys that Arrow fills with nulls are ignored."""
+    store(tmp_path / "in.parquet", "parquet", nested=True)
+    run(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    before, after = pq.read_table(tmp_path / "in.parquet"), pq.read_table(tmp_path / "out.parquet")
+    assert after.schema == before.schema
+    kept = [[strip(message) for message in messages] for messages in after.column("messages").to_pylist()]
+    assert kept == [[strip(message) for message in messages] for messages in expected()]
+
+
+def strip(value: Any) -> Any:
+    """The value without keys that hold nothing."""
+    if isinstance(value, dict):
+        return {name: strip(inner) for name, inner in value.items() if inner is not None}
+    return [strip(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_processes_write_the_same(tmp_path: Path) -> None:
+    """However many processes do it, the output is the same bytes."""
+    source = store(tmp_path / "in.jsonl.gz", "jsonl.gz")
+    (tmp_path / "plain.jsonl").write_bytes(lines())
+    one = run([source, tmp_path / "plain.jsonl"], tmp_path / "one")
+    two = run([source, tmp_path / "plain.jsonl"], tmp_path / "two", workers=2)
+    for name in ("in.jsonl.gz", "plain.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert (one.tally.tokens_after, two.workers) == (two.tally.tokens_after, 2)
+
+
+# -------------------------------------------------------------------- bad conversations
+
+
+def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
+    """A bad conversation is left out, and listed in the errors with file, line, reason and original; the others are written."""
+    good = lines().splitlines(keepends=True)
+    (tmp_path / "in.jsonl").write_bytes(b"".join(good[:20] + BAD + good[20:] + BAD[:1]))
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    entries = errors_of(report)
+    assert [entry["line"] for entry in entries] == [21, 22, 23, 24, 25, 46]
+    assert {entry["file"] for entry in entries} == {str(tmp_path / "in.jsonl")}
+    assert [entry["original"] for entry in entries[:2]] == ["{broken", '{"messages": 3}']
+    assert "not a list (got int)" in entries[1]["reason"]
+    assert "messages[0]" in entries[2]["reason"]
+    assert entries[4]["original"] is None
+    assert entries[4]["original_base64"] == "//4K"
+    assert report.tally.bad == 6
+    assert not report.is_well
+
+
+def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
+    """So does a bad row of a table, with all its columns."""
+    texts = ["null", json.dumps(turns(2)), "{broken", None]
+    pq.write_table(pa.table({"n": [0, 1, 2, 3], "messages": texts}), tmp_path / "in.parquet")
+    report = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert [row["n"] for row in read_rows(tmp_path / "out.parquet", "parquet")] == [1]
+    assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Path) -> None:
+    """A line longer than the bound is passed over without being held, and reported by its size; its neighbours are done."""
+    kind = "jsonl.gz" if packed else "jsonl"
+    huge = {"messages": [user("x" * 20_000)]}
+    source = store(tmp_path / f"in.{kind}", kind, [CHATS[6], huge, CHATS[5]])
+    report = run(source, tmp_path / "out.jsonl", max_bytes=10_000)
+    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == ["chat-6", "chat-5"]
+    [entry] = errors_of(report)
+    assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, len(json.dumps(huge)) + 1)
+    assert "more than the 10,000 that are read" in entry["reason"]
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_too_many_errors_end_it(most: int, tmp_path: Path) -> None:
+    """Past the limit it ends, says so, and can be resumed with a higher one."""
+    (tmp_path / "in.jsonl").write_bytes(b"".join(BAD * 4 + [lines()]))
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", max_errors=most, slice_bytes=20)
+    assert (report.outcome, report.outputs) == ("too many errors", {})
+    assert most < report.tally.bad < 20
+    again = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", max_errors=20, slice_bytes=20)
+    assert (again.outcome, again.resumed, again.tally.bad) == ("finished", True, 20)
+    assert len(errors_of(again)) == 20
+
+
+def test_strict_ends_at_the_first(tmp_path: Path) -> None:
+    """Strict, a conversation that breaks a rule of its format, or stays over its target, is bad and ends the batch."""
+    orphan = {"messages": [user(), {"role": "tool", "tool_call_id": "none", "content": "x"}, user()]}
+    (tmp_path / "rule.jsonl").write_bytes(lines([orphan, CHATS[1]]))
+    (tmp_path / "size.jsonl").write_bytes(lines([{"messages": [user("word " * 2_000)]}]))
+    rule = run(tmp_path / "rule.jsonl", tmp_path / "a.jsonl", strict=True)
+    size = run(tmp_path / "size.jsonl", tmp_path / "b.jsonl", strict=True)
+    assert (rule.outcome, size.outcome) == ("too many errors", "too many errors")
+    assert "messages[1]" in errors_of(rule)[0]["reason"]
+    assert "over target" in errors_of(size)[0]["reason"]
+    assert run(tmp_path / "rule.jsonl", tmp_path / "c.jsonl").tally.bad == 0
+    assert run(tmp_path / "size.jsonl", tmp_path / "d.jsonl").tally.over_target == 1
+
+
+def test_a_strategy_that_raises_spoils_its_conversation_alone(tmp_path: Path) -> None:
+    """An exception that a user's strategy raises for one conversation is that conversation's error."""
+
+    def picky(index: Any) -> Any:
+        if index.included.messages > 20:
+            raise KeyError("too many")
+        yield from ()
+
+    report = run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=picky)
+    long = [chat["id"] for chat in CHATS if len(chat["messages"]) > 20]
+    assert [json.loads(entry["original"])["id"] for entry in errors_of(report)] == long
+    assert {entry["error"] for entry in errors_of(report)} == {"KeyError"}
+
+
+# -------------------------------------------------------------------- what is refused
+
+
+def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
+    """An existing output of something else is not replaced, unless asked to; no file is left behind."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    (tmp_path / "out.jsonl").write_text("mine")
+    with pytest.raises(UnwritableFile, match="is there already"):
+        run(source, tmp_path / "out.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+
+
+def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
+    """Neither a file that is read nor a place in a directory that is read is written to."""
+    store(tmp_path / "in.jsonl", "jsonl")
+    for inputs, output in ((tmp_path / "in.jsonl", tmp_path / "in.jsonl"), (tmp_path, tmp_path / "out")):
+        with pytest.raises(ConfigurationError, match="must not be an input"):
+            run(inputs, output)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("missing.jsonl", None, "No such file"),
+        ("one.json", b"[]", "single JSON document"),
+        ("picture", b"\x89PNG", "not a file of conversations"),
+        ("in.parquet", b"[]\n", "it is not parquet"),
+        ("in.jsonl", b"PAR1....", "it is not jsonl"),
+        ("empty", None, "there is no file of conversations"),
+    ],
+)
+def test_inputs_that_are_something_else(name: str, content: bytes | None, says: str, tmp_path: Path) -> None:
+    """An input that is not there, or not what it is called, is refused before anything is written."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    elif name == "empty":
+        (tmp_path / name).mkdir()
+    with pytest.raises(UnreadableFile, match=says):
+        run(tmp_path / name, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.string())], ids=str)
+def test_a_column_of_another_shape_is_named(type_: pa.DataType, tmp_path: Path) -> None:
+    """A table without the column, or with another thing in it, is not written; the report says what is there instead."""
+    pq.write_table(pa.table({"messages": pa.array([None], type_), "chat": ["[]"]}), tmp_path / "in.parquet")
+    wrong = run(tmp_path / "in.parquet", tmp_path / "a.parquet")
+    missing = run(tmp_path / "in.parquet", tmp_path / "b.parquet", column="talk")
+    assert f"it is {str(type_).partition('<')[0]}" in wrong.failed[str(tmp_path / "in.parquet")]
+    assert "messages, chat" in missing.failed[str(tmp_path / "in.parquet")]
+    assert (wrong.outputs, missing.outputs, wrong.is_well) == ({}, {}, False)
+
+
+def test_a_field_that_a_nested_column_cannot_hold_is_told(tmp_path: Path) -> None:
+    """Arrow would leave out a field its type does not know: the conversation is put aside instead."""
+    rows = [
+        [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in chat]
+        for chat in (turns(40, words=60), turns(2))
+    ]
+    pq.write_table(pa.table({"messages": rows}), tmp_path / "in.parquet")
+    summary = Summarization(trigger=tokens_exceed(300))
+    report = run(tmp_path / "in.parquet", tmp_path / "out.parquet", strategy=summary)
+    [entry] = errors_of(report)
+    assert entry["line"] == 1
+    assert "store messages as JSON" in entry["reason"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"workers": 0}, {"slice_bytes": 0}, {"max_errors": -1}, {"to": "csv"}, {"max_bytes": 0}, {"window": 0}], ids=str
+)
+def test_arguments_out_of_range(options: dict[str, Any], tmp_path: Path) -> None:
+    """An argument out of range is refused before anything is written."""
+    with pytest.raises(ConfigurationError):
+        run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", **options)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
+    """A strategy that another process cannot have is refused with what to do, before anything is done."""
+    with pytest.raises(ConfigurationError, match="define it in a module"):
+        run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=lambda index: iter(()), workers=2)
+
+
+# -------------------------------------------------------------------- what is said
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    """After each slice it says how far it is; at the end all bytes are done and the sums are the report's."""
+    seen: list[BatchProgress] = []
+    ticks = iter(range(1_000))
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: float(next(ticks)))
+    done = [now.bytes_done for now in seen]
+    assert done == sorted(done)
+    assert len(set(done)) > 3
+    assert (done[-1], seen[-1].bytes_total) == (source.stat().st_size, source.stat().st_size)
+    assert seen[-1].tally.tokens_after == report.tally.tokens_after
+    assert seen[0].seconds_left is not None
+    assert seen[0].seconds_left > 0 == seen[-1].seconds_left
+
+
+def test_the_report_is_json(tmp_path: Path) -> None:
+    """The report goes through JSON, and says what was made of what."""
+    report = run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl")
+    data = json.loads(json.dumps(report.to_dict()))
+    assert data["outputs"] == {str(tmp_path / "out.jsonl"): (tmp_path / "out.jsonl").stat().st_size}
+    assert data["tally"]["bytes_read"] == (tmp_path / "in.jsonl").stat().st_size
+    assert data["tally"]["bytes_written"] == (tmp_path / "out.jsonl").stat().st_size
+    assert data["tally"]["lines"] == len(CHATS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> None:
+    """A sample that is the whole foretells what the batch then does; nothing is written."""
+    source = store(tmp_path / f"in.{kind}", kind)
+    found = estimate([source], STRATEGY, sample=10_000, counter="chars/4", budget=BUDGET)
+    assert list(tmp_path.iterdir()) == [source]
+    report = run(source, tmp_path / "out.jsonl")
+    whole, truth = found.whole, report.tally
+    assert (whole.conversations, whole.tokens_before, whole.tokens_after) == (
+        truth.conversations,
+        truth.tokens_before,
+        truth.tokens_after,
+    )
+
+
+def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
+    """Each conversation that would be summarized counts as a request, with its tokens; no summarizer is asked."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    strategy = presets.langgraph_summary(max_tokens_before_summary=BUDGET, max_summary_tokens=100)
+    found = estimate([source], strategy, sample=10_000, counter="chars/4")
+    assert found.sample.requests >= found.sample.changed > 0
+    assert found.sample.completion_tokens == 100 * found.sample.requests
+    assert found.sample.prompt_tokens > 1_000 * found.sample.requests
+
+
+def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
+    """Two runs of one batch at a time are refused: the second says so and changes nothing."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    refusals: list[str] = []
+
+    def meanwhile(now: BatchProgress) -> None:
+        if not refusals:
+            with pytest.raises(StateError) as caught:
+                run(source, tmp_path / "out.jsonl")
+            refusals.append(str(caught.value))
+
+    assert run(source, tmp_path / "out.jsonl", on_progress=meanwhile).outcome == "finished"
+    assert "another process is running" in refusals[0]

@@ -1,0 +1,153 @@
+"""``compaction batch``: its options, what it shows, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from compaction.batch import BatchCounts
+from compaction.cli.app import app
+from tests.support.corpora import BUDGET, CHATS, expected, lines, read_rows, store
+
+ROOT = Path(__file__).resolve().parents[3]
+SHARED = ("--counter", "chars/4", "--workers", "1")
+
+
+def batch(*arguments: str | Path) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(app, ["batch", *map(str, arguments), *SHARED])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return store(tmp_path / "in.jsonl", "jsonl")
+
+
+def test_it_compacts_to_a_budget(source: Path, tmp_path: Path) -> None:
+    """The output is what the library makes; the table shows sizes, the lines under it what was done, with what, and where."""
+    done = batch(source, "-o", tmp_path / "out.jsonl", "--budget", str(BUDGET))
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert f"finished: {len(CHATS)} conversations" in done.stdout
+    assert "tokens counted by chars/4" in done.stdout
+    assert "TokenBudgetComposed" in done.stdout
+    assert "out.jsonl (" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "how",
+    [("--window", "400"), ("--window", "400", "--preset", "hermes"), ("--config", ROOT / "examples" / "pipeline.toml")],
+    ids=str,
+)
+def test_it_takes_presets_and_files(how: tuple[str, ...], source: Path, tmp_path: Path) -> None:
+    """A preset for a window, or a pipeline in a file, is what compacts."""
+    done = batch(source, "-o", tmp_path / "out.jsonl", *how)
+    assert done.exit_code == 0, done.output
+    assert len(read_rows(tmp_path / "out.jsonl", "jsonl")) == len(CHATS)
+
+
+def test_json_is_the_report(source: Path, tmp_path: Path) -> None:
+    """With --json, standard output is one line: the report, with what a summarizer cost if a model's prices were named."""
+    done = batch(source, "-o", tmp_path / "out", "--to", "jsonl.gz", "--budget", str(BUDGET), "--json", "--model", "gpt-5")
+    report = json.loads(done.stdout)
+    assert report["outputs"] == {str(tmp_path / "out" / "in.jsonl.gz"): (tmp_path / "out" / "in.jsonl.gz").stat().st_size}
+    assert (report["tally"]["conversations"], report["dollars"], report["outcome"]) == (len(CHATS), 0.0, "finished")
+
+
+def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
+    """A bad conversation is reported with the file of errors; the others are written."""
+    (tmp_path / "in.jsonl").write_bytes(lines() + b"broken\n")
+    done = batch(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--budget", str(BUDGET))
+    assert (done.exit_code, len(read_rows(tmp_path / "out.jsonl", "jsonl"))) == (1, len(CHATS))
+    assert "1 bad" in done.stdout
+    assert "out.jsonl.errors.jsonl" in done.stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--budget", "300", "--engine", "spark"), "no such engine"),
+        (("--budget", "300", "--window", "300"), "one of --window and --budget"),
+        (("--budget", "300", "--model", "nobody"), "there are no prices"),
+        (("--budget", "300", "--to", "csv"), "one of jsonl"),
+        (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
+        (("--preset", "none", "--window", "300"), "there is no such preset"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_arguments_that_cannot_be(options: tuple[str, ...], says: str, source: Path, tmp_path: Path) -> None:
+    """Unusable arguments give one line of error and exit code 2, and nothing is written."""
+    done = batch(source, "-o", tmp_path / "out.jsonl", *options)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_an_output_that_is_there_is_exit_code_2(source: Path, tmp_path: Path) -> None:
+    """An output of somebody else's is kept, and --restart replaces it."""
+    (tmp_path / "out.jsonl").write_text("mine")
+    refused = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
+    assert (refused.exit_code, (tmp_path / "out.jsonl").read_text()) == (2, "mine")
+    assert "--restart" in refused.stderr
+    assert batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300", "--restart").exit_code == 0
+
+
+def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> None:
+    """Run again it says the same; run again under another budget it refuses and says what was."""
+    first = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
+    again = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
+    other = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "301")
+    assert (first.exit_code, again.exit_code, other.exit_code) == (0, 0, 2)
+    assert "finished, resumed" in again.stdout
+    assert "budget was 300" in other.stderr
+
+
+def test_a_terminal_is_shown_how_far_it_is(source: Path, tmp_path: Path) -> None:
+    """On a terminal standard error shows conversations, bytes, tokens and errors while it runs; elsewhere it stays empty."""
+    ours, theirs = pty.openpty()
+    program = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "batch",
+        str(source),
+        "-o",
+        str(tmp_path / "out.jsonl"),
+        "--budget",
+        "300",
+        *SHARED,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "160"}
+    done = subprocess.run(command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, check=False)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    for words in (f"{len(CHATS)} conversations", "tokens", "0 errors", "kB"):
+        assert words in shown
+    assert "finished" in done.stdout.decode()
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
+def test_a_dry_run_writes_nothing(as_json: bool, source: Path, tmp_path: Path) -> None:
+    """It says what all would come to, and what a summarizer would get and cost at a model's price."""
+    how = ("--preset", "hermes", "--window", "600", "--dry-run", "--model", "gpt-5", "--sample", "1000")
+    done = batch(source, "-o", tmp_path / "out.jsonl", *how, *(("--json",) if as_json else ()))
+    assert (done.exit_code, list(tmp_path.iterdir())) == (0, [source])
+    if as_json:
+        data = json.loads(done.stdout)
+        whole = BatchCounts.from_dict(data["whole"])
+        assert (whole.conversations, data["bytes_total"]) == (len(CHATS), source.stat().st_size)
+        assert data["dollars"] == pytest.approx((whole.prompt_tokens * 1.25 + whole.completion_tokens * 10) / 1e6)
+        assert data["dollars"] > 0
+    else:
+        assert "nothing was written" in done.stdout
+        assert "at the prices of gpt-5" in done.stdout.replace("\n", " ")

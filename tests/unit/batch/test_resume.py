@@ -1,0 +1,315 @@
+"""Batches that were killed, stopped or could not go on: what is done again, and what comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.batch import BatchProgress
+from compaction.errors import StateError, UnwritableFile
+from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import json, sys
+from compaction.cli import main
+sys.argv[0] = "compaction"
+main()
+"""
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path, program: str = PROGRAM) -> Iterator[subprocess.Popen[bytes]]:
+    """The command as a process group of its own, which does not outlive the test."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def slices_done(manifest: Path) -> int:
+    """How many slices a manifest says are done."""
+    return manifest.read_bytes().count(b'{"key"') if manifest.exists() else 0
+
+
+def waited_for(manifest: Path, slices: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until so many slices are done; fail if the process ends before."""
+    for _ in range(6_000):
+        if slices_done(manifest) >= slices:
+            return
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.005)
+    raise AssertionError("it does not get on")
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A directory of a plain and a packed file, some 100 slices in all, with bad lines among them."""
+    (tmp_path / "in").mkdir()
+    body = lines() * 40 + b"".join(BAD)
+    (tmp_path / "in" / "a.jsonl").write_bytes(body)
+    store(tmp_path / "in" / "b.jsonl.gz", "jsonl.gz", CHATS * 10)
+    return tmp_path / "in"
+
+
+def test_killed_three_times_it_comes_out_the_same(large: Path, tmp_path: Path) -> None:
+    """Killed at three moments, workers left behind, and run again, outputs and errors are the bytes of an undisturbed run."""
+    run(large, tmp_path / "once", slice_bytes=60_000)
+    options = {"slice_bytes": 60_000, "workers": 2}
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom tests.support.corpora import run\n"
+        f"if __name__ == '__main__':\n    run(Path(sys.argv[1]), Path(sys.argv[2]), **{options!r})\n"
+    )
+    manifest = tmp_path / "killed.manifest.jsonl"
+    program = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{program}"
+    for slices in (3, 9, 15):
+        with started(large, tmp_path / "killed", program=program) as process:
+            waited_for(manifest, slices, process)
+            process.kill()  # the parent alone: its workers have to notice
+    report = run(large, tmp_path / "killed", slice_bytes=60_000)
+    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 50 * len(CHATS) + len(BAD))
+    for name in ("once/a.jsonl", "once/b.jsonl.gz", "once.errors.jsonl"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("once", "killed")).read_bytes()
+    assert not (tmp_path / "killed.parts").exists()
+
+
+def test_every_moment_between_two_slices_can_be_the_last(tmp_path: Path) -> None:
+    """Ended after any slice, and however the manifest's last line was cut, a later run makes the same bytes."""
+    (tmp_path / "in.jsonl").write_bytes(lines() + b"".join(BAD))
+    run(tmp_path / "in.jsonl", tmp_path / "once.jsonl")
+    once, errors = (tmp_path / "once.jsonl").read_bytes(), (tmp_path / "once.jsonl.errors.jsonl").read_bytes()
+    total = slices_done(tmp_path / "once.jsonl.manifest.jsonl")
+    assert total > 5
+    for last in range(1, total, 3):
+        output, manifest = tmp_path / f"{last}.jsonl", tmp_path / f"{last}.jsonl.manifest.jsonl"
+        report = run(tmp_path / "in.jsonl", output, stop=lambda m=manifest, n=last: slices_done(m) >= n)
+        assert (report.outcome, output.exists()) == ("interrupted", False)
+        with manifest.open("ab") as stream:
+            stream.write(b'{"key":[0,' + b"9" * last)
+        assert run(tmp_path / "in.jsonl", output).outcome == "finished"
+        assert output.read_bytes() == once
+        assert (tmp_path / f"{last}.jsonl.errors.jsonl").read_bytes() == errors
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
+    """A run that goes on does only the slices that were left; one after the end does nothing, and says the same."""
+    source, output = store(tmp_path / f"in.{kind}", kind), tmp_path / f"out.{kind}"
+    manifest = tmp_path / f"out.{kind}.manifest.jsonl"
+    run(source, output, stop=lambda: slices_done(manifest) >= 2)
+    before = slices_done(manifest)
+    first = run(source, output)
+    total = slices_done(manifest)
+    again = run(source, output)
+    assert (before, slices_done(manifest)) == (2, total)
+    assert total > before
+    assert (first.outcome, again.outcome, again.tally) == ("finished", "finished", first.tally)
+    assert [row["messages"] for row in read_rows(output, kind)] == expected()
+
+
+def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
+    """A part that was lost or cut short after it was noted is made again."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    manifest = tmp_path / "out.jsonl.manifest.jsonl"
+    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(manifest) >= 3)
+    parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
+    parts[0].write_bytes(parts[0].read_bytes()[:-1])
+    parts[1].unlink()
+    run(source, tmp_path / "out.jsonl")
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"budget": 400}, "budget was 300"),
+        ({"counter": "bytes/4"}, "counter was 'chars/4'"),
+        ({"slice_bytes": 4_000}, "slice_bytes was 3,000"),
+        ({"strict": True}, "strict was False"),
+        ({"strategy": lambda index: iter(())}, "strategy was 'TokenBudgetComposed"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: Path) -> None:
+    """A batch under another configuration is not resumed, and says what differs; with restart it starts again."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    run(source, tmp_path / "out.jsonl", stop=lambda: True)
+    with pytest.raises(StateError, match="another batch") as caught:
+        run(source, tmp_path / "out.jsonl", **options)
+    assert says in str(caught.value)
+    assert run(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
+
+
+def test_a_changed_input_is_refused(tmp_path: Path) -> None:
+    """An input that was written to, renamed or added since is noticed; nothing is written."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    run(source, tmp_path / "out.jsonl", stop=lambda: True)
+    os.utime(source, ns=(1, 1))
+    with pytest.raises(StateError, match=r"in\.jsonl has changed"):
+        run(source, tmp_path / "out.jsonl")
+    source.rename(tmp_path / "other.jsonl")
+    with pytest.raises(StateError, match=r"other\.jsonl was not an input; .*in\.jsonl was an input"):
+        run(tmp_path / "other.jsonl", tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
+    """A finished output that was removed or changed is not reported as if it stood."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    run(source, tmp_path / "out.jsonl")
+    (tmp_path / "out.jsonl").write_text("cut")
+    with pytest.raises(StateError, match="missing or changed"):
+        run(source, tmp_path / "out.jsonl")
+    (tmp_path / "out.jsonl").unlink()
+    with pytest.raises(StateError, match="missing or changed"):
+        run(source, tmp_path / "out.jsonl")
+    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}\n", b"not json\n", b'{"compaction batch":99}\n'], ids=["empty", "other", "text", "newer"]
+)
+def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
+    """A file in the manifest's place that is not a manifest of this version is not overwritten."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    (tmp_path / "out.jsonl.manifest.jsonl").write_bytes(content)
+    with pytest.raises(StateError, match="not a manifest"):
+        run(source, tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl.manifest.jsonl").read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "parquet"])
+def test_an_input_that_is_cut_short(kind: str, tmp_path: Path) -> None:
+    """A damaged input is reported, its output is not written and the others are; once repaired, only it is read again."""
+    (tmp_path / "in").mkdir()
+    damaged = store(tmp_path / "in" / f"a.{kind}", kind)
+    store(tmp_path / "in" / "b.jsonl", "jsonl")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-40])
+    report = run(tmp_path / "in", tmp_path / "out")
+    assert (list(report.failed) == [str(damaged)] and "whole" in report.failed[str(damaged)]) or "cut short" in report.failed[
+        str(damaged)
+    ]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.jsonl"]
+    assert (report.outcome, report.is_well) == ("finished", False)
+    damaged.write_bytes(whole)
+    again = run(tmp_path / "in", tmp_path / "out")
+    assert again.is_well
+    assert again.tally.conversations == 2 * len(CHATS)
+    assert [row["messages"] for row in read_rows(tmp_path / "out" / f"a.{kind}", kind)] == expected()
+
+
+def test_a_plain_file_that_is_cut_short(tmp_path: Path) -> None:
+    """A plain file that ends in the middle of a line has one bad conversation, its last."""
+    (tmp_path / "in.jsonl").write_bytes(lines()[:-30])
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    [entry] = errors_of(report)
+    assert (entry["line"], report.tally.bad) == (len(CHATS), 1)
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()[:-1]
+
+
+@pytest.mark.parametrize("limit", [2_300, 30_000], ids=["part", "output"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
+    """A full disk is reported and leaves no output; with room again the batch resumes.
+
+    A limit on the size of files stands for the disk: a part is over it, or the joined output alone.
+    """
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS * 5)
+    program = (
+        "import resource, signal, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from pathlib import Path\nfrom tests.support.corpora import run\nfrom compaction.errors import UnwritableFile\n"
+        "if __name__ == '__main__':\n"
+        f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
+        f"    try:\n        run(Path(sys.argv[1]), Path(sys.argv[2]), workers={workers})\n"
+        "    except UnwritableFile as error:\n        sys.exit(str(error))\n"
+    )
+    with started(source, tmp_path / "out.jsonl", program=program) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "cannot be written (File too large); make room" in said.decode()
+    assert str(source) not in said.decode()
+    assert not (tmp_path / "out.jsonl").exists()
+    assert run(source, tmp_path / "out.jsonl").resumed
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 5
+
+
+def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
+    """Foreign files in the place of the parts or the errors are not touched."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    (tmp_path / "a.jsonl.parts").mkdir()
+    (tmp_path / "a.jsonl.parts" / "mine.txt").write_text("mine")
+    (tmp_path / "b.jsonl.errors.jsonl").write_text("mine")
+    for name, says in (("a.jsonl", "not a part of a batch"), ("b.jsonl", "is there already")):
+        with pytest.raises(UnwritableFile, match=says):
+            run(source, tmp_path / name)
+    assert [path.name for path in (tmp_path / "a.jsonl.parts").iterdir()] == ["mine.txt"]
+    assert (tmp_path / "b.jsonl.errors.jsonl").read_text() == "mine"
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    """An output in a place where nothing can be made is refused at once."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnwritableFile, match="may write to"):
+        run(source, tmp_path / "file" / "out.jsonl")
+
+
+def test_ctrl_c_finishes_what_is_under_way(large: Path, tmp_path: Path) -> None:
+    """Interrupted, the command ends what it began, says how to go on, exits 130, and the next run makes the same bytes."""
+    arguments = ("batch", large, "-o", tmp_path / "out", "--budget", "300", "--counter", "chars/4", "--workers", "2")
+    short = PROGRAM.replace(
+        "main()", "import compaction.batch.file_batch as e\ne.compact_files.__kwdefaults__['slice_bytes'] = 60_000\nmain()"
+    )
+    short = f"if __name__ == '__main__':\n    exec({short!r})\n"
+    with started(*arguments, program=short) as process:
+        waited_for(tmp_path / "out.manifest.jsonl", 2, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "run the same again" in said.decode()
+    done = slices_done(tmp_path / "out.manifest.jsonl")
+    with started(*arguments, "--json", program=short) as process:
+        shown, said = process.communicate(timeout=120)
+    report = json.loads(shown)
+    assert (process.returncode, report["outcome"], report["resumed"]) == (1, "finished", True), said
+    assert slices_done(tmp_path / "out.manifest.jsonl") > done >= 2
+    run(large, tmp_path / "once", slice_bytes=60_000)
+    assert (tmp_path / "out" / "a.jsonl").read_bytes() == (tmp_path / "once" / "a.jsonl").read_bytes()
+
+
+def test_an_error_in_a_callback_keeps_what_is_done(tmp_path: Path) -> None:
+    """An exception from a caller's function ends the batch, which can be resumed."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+
+    def fails(now: BatchProgress) -> None:
+        if now.bytes_done > 5_000:
+            raise RuntimeError("the caller's")
+
+    with pytest.raises(RuntimeError, match="the caller's"):
+        run(source, tmp_path / "out.jsonl", on_progress=fails)
+    done = slices_done(tmp_path / "out.jsonl.manifest.jsonl")
+    assert done > 0
+    assert run(source, tmp_path / "out.jsonl").resumed
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()

@@ -1,0 +1,296 @@
+"""Batches whose strategy asks a summarizer: how many at a time, how fast, what a failure does, and what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from compaction import last
+from compaction.batch import Limits, SummarizerDown
+from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter
+from compaction.batch.strategy_summarizers import find_summarizers, replace_summarizers
+from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.presets import hermes
+from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation
+from compaction.summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from compaction.tokens import Usage
+from compaction.triggers import messages_exceed, tokens_exceed
+from tests.support.chats import indexed, tool_turns, turns, user
+from tests.support.corpora import errors_of, read_rows, run, store
+from tests.support.fault_server import FaultServer, reply, status
+
+SUMMARY = "## Goal\nThe user counts.\n"
+
+
+@attrs.define(eq=False)
+class Slow:
+    """A summarizer that takes its time. Holds state: how often it was asked, how many of these at once, and when it is down."""
+
+    seconds: float = attrs.field(default=0.0, repr=False)
+    down_from: int = attrs.field(default=1 << 30, repr=False)
+    asked: int = attrs.field(default=0, repr=False)
+    running: int = attrs.field(default=0, repr=False)
+    most_running: int = attrs.field(default=0, repr=False)
+    cache_key: str = "slow"
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        self.asked += 1
+        if self.asked > self.down_from:
+            raise SummaryFailed("nobody there")
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await anyio.sleep(self.seconds)
+        self.running -= 1
+        return f"{SUMMARY}{len(request.groups)} groups, from {request.groups[0].messages[0].text[:20]}"
+
+
+def summarizing(summarizer: Any, **options: Any) -> Strategy:
+    """Summarizes whatever has more than six messages, but for the last two."""
+    return Summarization(summarizer, trigger=messages_exceed(6), keep=last(messages=2), **options)
+
+
+LONG = [{"id": number, "messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(24)]
+
+
+# -------------------------------------------------------------------- the batch
+
+
+def test_conversations_wait_together(tmp_path: Path) -> None:
+    """As many conversations wait for the summarizer at a time as the limits say, never more, and the order stays."""
+    slow = Slow(0.02)
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    report = run(source, tmp_path / "out.jsonl", strategy=summarizing(slow), limits=Limits(concurrency=5), slice_bytes=50_000)
+    rows = read_rows(tmp_path / "out.jsonl", "jsonl")
+    assert [row["id"] for row in rows] == list(range(24))
+    assert all(SUMMARY in row["messages"][0]["content"] for row in rows)
+    assert (slow.asked, slow.most_running, report.tally.requests, report.workers) == (24, 5, 24, 5)
+    assert report.tally.completion_tokens > 0
+
+
+def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
+    """Stopped, or down, and run again: an answer that was had is in the cache, and a conversation is asked about once."""
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    first, second = Slow(down_from=10), Slow()
+    limits = Limits(concurrency=2, give_up_after=3)
+    with pytest.raises(
+        SummarizerDown, match="failed 3 times in a row, at last: nobody there; when it works again, run the same command again"
+    ):
+        run(source, tmp_path / "out.jsonl", strategy=summarizing(first), limits=limits, slice_bytes=100_000)
+    assert not (tmp_path / "out.jsonl").exists()
+    report = run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
+    assert (report.outcome, report.tally.degraded) == ("finished", 0)
+    assert 10 + second.asked == len(LONG)
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
+    """Asked to stop, it waits only for the conversations in progress; their summaries are not asked for again."""
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    first, second = Slow(0.01), Slow()
+    options: dict[str, Any] = {"limits": Limits(concurrency=3), "slice_bytes": 1_000_000}
+    report = run(source, tmp_path / "out.jsonl", strategy=summarizing(first), stop=lambda: first.asked >= 6, **options)
+    assert (report.outcome, report.tally.conversations) == ("interrupted", 0)
+    assert 6 <= first.asked <= 9
+    assert run(source, tmp_path / "out.jsonl", strategy=summarizing(second), **options).outcome == "finished"
+    assert first.asked + second.asked == len(LONG)
+
+
+def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
+    """A failure between successes is that conversation's alone: the strategy's policy decides, and the report counts it."""
+
+    class Moody(Slow):
+        async def summarize(self, request: SummaryRequest) -> str:
+            answer = await super().summarize(request)
+            if self.asked % 4 == 0:
+                raise SummaryFailed("not now")
+            return answer
+
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    limits = Limits(concurrency=1, give_up_after=2)
+    kept = run(source, tmp_path / "kept.jsonl", strategy=summarizing(Moody()), limits=limits)
+    raised = run(source, tmp_path / "raised.jsonl", strategy=summarizing(Moody(), on_failure="raise"), limits=limits)
+    assert (kept.tally.degraded, kept.tally.bad) == (6, 0)
+    assert [entry["reason"] for entry in errors_of(raised)] == ["SummaryFailed: not now"] * 6
+
+
+def test_a_real_client_that_is_told_to_wait(tmp_path: Path) -> None:
+    """With OpenAI's client: a 429 holds back every conversation, then all are summarized; reported usage is what is counted."""
+    with FaultServer(status(429, headers={"retry-after": "0.4"}), reply(ANSWER)) as server:
+        model = OpenAISummarizer("m", base_url=server.url, api_key="none")
+        source = store(tmp_path / "in.jsonl", "jsonl", LONG[:6])
+        report = run(source, tmp_path / "out.jsonl", strategy=summarizing(model), limits=Limits(concurrency=3))
+    assert (report.tally.degraded, report.tally.changed) == (0, 6)
+    assert len(server.requests) == report.tally.requests == 7
+    prompt = sum(sum(len(message["content"]) for message in request["messages"]) // 4 for request in server.requests[1:])
+    assert report.tally.prompt_tokens == prompt
+
+
+ANSWER = "\n\n".join(
+    f"## {name}\n{text}"
+    for name, text in [
+        ("Goal", "Count the shelves and say how many boxes stand on each of them."),
+        ("Constraints & Preferences", "None were given."),
+        ("Progress", "### Done\nThe first shelves were counted.\n### In Progress\nThe next one.\n### Blocked\nNothing."),
+        ("Key Decisions", "To count from the left."),
+        ("Relevant Files", "None."),
+        ("Next Steps", "Count the next shelf."),
+        ("Critical Context", "There are words in great number."),
+    ]
+)
+
+
+def test_a_strategy_that_awaits_unseen_is_told(tmp_path: Path) -> None:
+    """A plain function that asks an awaited summarizer cannot be seen through: that ends the batch and says so."""
+
+    def hidden(index: Any) -> Any:
+        yield from summarizing(Slow())(index)
+
+    with pytest.raises(Exception, match="has to be awaited"):
+        run(store(tmp_path / "in.jsonl", "jsonl", LONG), tmp_path / "out.jsonl", strategy=hidden)
+
+
+def test_callable_in_a_thread(tmp_path: Path) -> None:
+    """Inside an event loop a batch runs in a thread."""
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    seen: list[str] = []
+
+    async def main() -> None:
+        def work() -> None:
+            seen.append(run(source, tmp_path / "out.jsonl", strategy=summarizing(Slow())).outcome)
+
+        await anyio.to_thread.run_sync(work)
+
+    anyio.run(main)
+    assert seen == ["finished"]
+
+
+# -------------------------------------------------------------------- the rate limiter
+
+
+class Clock:
+    """Time that passes only by waiting. Holds state."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await anyio.lowlevel.checkpoint()
+
+
+def limiter_of(clock: Clock, **limits: Any) -> RateLimiter:
+    return RateLimiter(Limits(**limits), clock=clock, sleep=clock.sleep)
+
+
+async def test_requests_a_minute() -> None:
+    """Past the first second's worth, requests go at the rate."""
+    clock = Clock()
+    rate_limiter = limiter_of(clock, requests_per_minute=60)
+    for _ in range(11):
+        await rate_limiter.acquire(0)
+    assert 9 <= clock.now - 100 <= 10 + 1e-6
+
+
+async def test_tokens_a_minute() -> None:
+    """A request that is larger than what is left goes, and the next waits until it is paid; usage puts the estimate right."""
+    clock = Clock()
+    rate_limiter = limiter_of(clock, tokens_per_minute=600)
+    await rate_limiter.acquire(100)
+    await rate_limiter.acquire(0)
+    assert clock.now - 100 == pytest.approx(9)
+    rate_limiter.record_usage(Usage(15, 5), 0, first=True)
+    await rate_limiter.acquire(0)
+    assert clock.now - 100 == pytest.approx(11)
+
+
+async def test_a_pause_is_everybodys() -> None:
+    """While one request has to wait, every other waits too."""
+    clock = Clock()
+    rate_limiter = limiter_of(clock)
+    times: list[float] = []
+
+    async def other() -> None:
+        await rate_limiter.acquire(0)
+        times.append(clock.now)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rate_limiter.pause, 7.0)
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(other)
+    assert times == [pytest.approx(107)]
+
+
+class Refused(Exception):
+    """The error that clients raise for HTTP 429."""
+
+    status_code = 429
+
+    def __init__(self, **headers: str) -> None:
+        super().__init__("too many")
+        self.response = attrs.make_class("Response", ["headers"])(headers)
+
+
+async def test_a_summarizer_that_is_refused_is_asked_again() -> None:
+    """Any summarizer's 429 is waited for, as long as the server says, else longer each time; other errors are not."""
+    clock = Clock()
+    answers: list[Any] = [Refused(**{"retry-after": "5"}), Refused(), Refused(), "an answer"]
+
+    class Server:
+        def summarize(self, request: SummaryRequest) -> str:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise SummaryFailed("refused") from answer
+            return str(answer)
+
+    limited = LimitedSummarizer(Server(), limiter_of(clock))
+    assert await limited.summarize(a_request(limited)) == "an answer"
+    assert clock.now - 100 == pytest.approx(5 + 2 + 4)
+    answers[:] = [ValueError("no")]
+    with pytest.raises(SummaryFailed):
+        await limited.summarize(a_request(limited))
+    assert clock.now - 100 == pytest.approx(11)
+
+
+def a_request(summarizer: Summarizer) -> SummaryRequest:
+    index = indexed(tool_turns(2))
+    return SummaryRequest(summarizer=summarizer, groups=index.included_groups, budget=100, counter=index.counter)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"concurrency": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"give_up_after": 0}], ids=str
+)
+def test_limits_out_of_range(limits: dict[str, Any]) -> None:
+    """A limit that lets nothing through is refused."""
+    with pytest.raises(ConfigurationError):
+        Limits(**limits)
+
+
+def test_summarizers_are_found_and_changed() -> None:
+    """Within pipelines, budgets and caches; the digest asks nobody; a strategy without any is the same object."""
+    asked = Slow()
+    inner = summarizing(asked)
+    nested = Truncation() >> Pipeline(inner, trigger=tokens_exceed(9)) >> TokenBudgetComposed([inner], budget=5)
+    assert find_summarizers(nested) == [asked, asked]
+    assert find_summarizers(hermes(8_000)) == []
+    assert replace_summarizers(nested, lambda same: same) is nested
+    other = Slow()
+    assert find_summarizers(replace_summarizers(nested, lambda _: other)) == [other, other]
+    assert replace_summarizers(hermes(8_000), lambda _: other, digests=True) == hermes(8_000, other)
+
+
+def test_a_cache_stays_around(tmp_path: Path) -> None:
+    """Of a summarizer that is remembered already, the one inside is changed."""
+    cached = CachedSummarizer(Slow(), tmp_path / "answers.sqlite")
+    changed = replace_summarizers(summarizing(cached), lambda inner: attrs.evolve(inner, seconds=1.0))
+    [found] = find_summarizers(changed)
+    assert isinstance(found, Slow)
+    assert found.seconds == 1.0
+    assert isinstance(changed, Summarization)
+    assert isinstance(changed.summarizer, CachedSummarizer)

@@ -1,0 +1,109 @@
+"""An Arrow table of conversations in, a table out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compaction import last
+from compaction.batch import compact_table
+from compaction.errors import ConfigurationError, InputError
+from compaction.strategies import Summarization
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import messages_exceed
+from tests.support.chats import turns, user
+from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, store
+
+OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
+
+
+def table_of(messages: list[Any], **columns: list[Any]) -> pa.Table:
+    """Conversations as JSON text, beside other columns."""
+    return pa.table(
+        {**columns, "messages": pa.array([None if each is None else json.dumps(each) for each in messages], pa.string())}
+    )
+
+
+@pytest.mark.parametrize("chunks", [1, 5])
+def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
+    """The messages are compacted row for row, in however many chunks they come; the other columns and all types stay."""
+    table = table_of([chat["messages"] for chat in CHATS], id=[chat["id"] for chat in CHATS])
+    parts = pa.concat_tables(
+        [table.slice(at, -(-len(CHATS) // chunks)) for at in range(0, len(CHATS), -(-len(CHATS) // chunks))]
+    )
+    made = compact_table(parts, STRATEGY, **OPTIONS)
+    assert [json.loads(text) for text in made.column("messages").to_pylist()] == expected()
+    assert made.schema == table.schema
+    assert made.column("id").to_pylist() == table.column("id").to_pylist()
+    assert table.column("messages").to_pylist()[6] == json.dumps(CHATS[6]["messages"])
+
+
+def test_an_empty_table_stays_empty() -> None:
+    """No rows in, no rows out, the same columns."""
+    table = table_of([], id=[])
+    assert compact_table(table, STRATEGY, **OPTIONS).schema == table.schema
+
+
+def test_a_bad_row_is_raised_or_marked() -> None:
+    """By default the first bad row is an error that names it; marked, it stays as it was with the reason beside it."""
+    table = table_of([turns(2), "text", None, turns(1)])
+    with pytest.raises(InputError, match="row 1: it is not a conversation"):
+        compact_table(table, STRATEGY, **OPTIONS)
+    marked = compact_table(table, STRATEGY, on_error="mark", **OPTIONS)
+    assert marked.drop_columns(["compaction_error"]).equals(table)
+    reasons = marked.column("compaction_error").to_pylist()
+    assert [reason is None for reason in reasons] == [True, False, False, True]
+
+
+def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
+    """So is a row of a nested column that holds nothing."""
+    table = pa.table(
+        {"messages": pa.array([None, turns(1)], pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))}
+    )
+    marked = compact_table(table, STRATEGY, on_error="mark", **OPTIONS)
+    assert marked.column("messages").equals(table.column("messages"))
+    assert marked.column("compaction_error").to_pylist() == ["its messages are null; a conversation is a list", None]
+
+
+def test_a_nested_message_that_was_changed_is_held_or_told(tmp_path: Path) -> None:
+    """A changed message keeps the fields of its struct; a field that the struct lacks is an error, not a loss."""
+    table = pq.read_table(store(tmp_path / "in.parquet", "parquet", nested=True))
+    made = compact_table(table, STRATEGY, **OPTIONS)
+    assert made.schema == table.schema
+    assert made.column("messages").to_pylist() != table.column("messages").to_pylist()
+    narrow = pa.table({"messages": [[{"role": "user", "content": [{"type": "text", "text": "word " * 300}]}] * 9]})
+    with pytest.raises(InputError, match="store messages as JSON"):
+        compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)), counter="chars/4")
+
+
+@attrs.define(eq=False)
+class Answering:
+    """A summarizer that awaits. Holds state: how often it was asked."""
+
+    asked: int = 0
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        self.asked += 1
+        return "## Goal\nThey count."
+
+
+def test_a_strategy_may_await() -> None:
+    """A strategy that asks a summarizer is run in a loop of the call's own, in the order of the rows."""
+    table = table_of([[user(f"shelf {number}"), *turns(6, words=60)] for number in range(5)])
+    asked = Answering()
+    made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)), counter="chars/4")
+    assert asked.asked == 5
+    assert all("They count." in text for text in made.column("messages").to_pylist())
+
+
+@pytest.mark.parametrize("options", [{"column": "talk"}, {"on_error": "skip"}, {"budget": 0}], ids=str)
+def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
+    """A column that is not there, or an argument out of range, is refused."""
+    with pytest.raises(ConfigurationError):
+        compact_table(table_of([turns(1)]), STRATEGY, **options)

@@ -1,0 +1,600 @@
+"""The command line: what it writes, what it says, how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from compaction import presets
+from compaction.cli.app import app
+from compaction.cli.exit_codes import CommandGroup
+from compaction.cli.options import parse_size
+from compaction.cli.printing import printable
+from compaction.files import read_conversations
+from compaction.formats.validity import validate
+from compaction.run import compact_sync
+from tests.support.chats import call, result, tool_turns, turns, user
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
+ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b[31m\u202e\x9b1m[bold red]a[/nothing]\ud800"
+CHAT = tool_turns(6)
+
+
+def run(*arguments: str | Path, given: bytes | None = None) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given)
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path, program: str = PROGRAM, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A command as a process of its own, which does not outlive the test."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    with subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], env=environment, **streams) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
+    """Exit code, output and complaints of a command that ran as a process of its own."""
+    with started(*arguments, **options) as process:
+        output, complaints = process.communicate(timeout=60)
+        return process.returncode, (output or b"").decode(), complaints.decode()
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Path:
+    """A conversation of 24 messages and some 800 tokens, as an object with an id."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps({"id": "c", "messages": CHAT, "score": 1.50}, indent=1))
+    return path
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    """Three conversations of different length, packed."""
+    path = tmp_path / "chats.jsonl.gz"
+    lines = [json.dumps({"id": f"chat-{count}", "messages": tool_turns(count)}) for count in (1, 3, 6)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+# -------------------------------------------------------------------- compact
+
+
+def test_compact_writes_what_the_preset_makes(chat: Path, tmp_path: Path) -> None:
+    """With --window the output is what the preset makes of the messages; all else in the file stays."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
+    expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4").messages
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text()) == {"id": "c", "messages": expected, "score": 1.5}
+    assert (tmp_path / "out.json").read_text().endswith('"score": 1.5\n}')
+    assert len(expected) < len(CHAT)
+
+
+@pytest.mark.parametrize(("budget", "deeds"), [(800, {"Replace"}), (100, {"Replace", "Drop"})])
+def test_compact_reaches_a_budget(chat: Path, tmp_path: Path, budget: int, deeds: set[str]) -> None:
+    """With --budget the result is within it; groups are dropped only where gentler steps do not do."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", str(budget), "--counter", "chars/4", "--json")
+    [report] = json.loads(done.stdout)["conversations"]
+    assert (done.exit_code, report["fits"]) == (0, True)
+    assert report["after"]["tokens"] <= budget < report["before"]["tokens"]
+    assert {deed["edit"] for step in report["steps"] for deed in step["did"]} == deeds
+
+
+def test_reserved_output_narrows_the_window(chat: Path) -> None:
+    """The reserve for the answer is subtracted from the window."""
+    plain = run("compact", chat, "--window", "600", "--json", "--counter", "chars/4")
+    reserved = run("compact", chat, "--window", "700", "--reserve-output", "100", "--json", "--counter", "chars/4")
+    assert plain.stdout == reserved.stdout
+    assert json.loads(reserved.stderr)["budget"] == 600
+
+
+def test_untouched_messages_stay_byte_for_byte(tmp_path: Path) -> None:
+    """A kept message is the same text in the output as in the input, however it was written."""
+    odd = '{ "role":"user" ,"content":"caf\\u00e9 \\/ \\ud83d\\ude00", "n": [1.0, 1E5, 1.50] }'
+    path, out = tmp_path / "chat.jsonl", tmp_path / "out.jsonl"
+    texts = [json.dumps(message) for message in CHAT]
+    path.write_bytes(f'{{"messages":[{" , ".join([odd, *texts, odd])}]}}\r\n[]\r\n'.encode())
+    assert run("compact", path, "-o", out, "--budget", "300", "--counter", "chars/4").exit_code == 0
+    first, second = read_conversations(out)
+    kept = [first.text[slice(*span)] for span in first.message_list.spans]
+    assert kept[-1] == odd
+    assert 1 < len([text for text in kept if text in texts]) < len(texts)
+    assert first.text.endswith("]}\r\n")
+    assert second.text == "[]\r\n"
+
+
+def test_compact_reads_and_writes_streams() -> None:
+    """- reads standard input; without -o the result alone is standard output, and the report goes to standard error."""
+    done = run("compact", "-", "--window", "600", "--counter", "chars/4", given=gzip.compress(json.dumps(CHAT).encode()))
+    expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4").messages
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == expected
+    assert "compacted; valid" in done.stderr
+
+
+def test_compact_packs_by_name(chats: Path, tmp_path: Path) -> None:
+    """An output that ends in .gz is packed, another one is not; several conversations keep their lines."""
+    packed, plain = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl"
+    for out in (packed, plain):
+        assert run("compact", chats, "-o", out, "--budget", "300", "--counter", "chars/4").exit_code == 0
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert [read.id for read in read_conversations(packed)] == ["chat-1", "chat-3", "chat-6"]
+
+
+def test_compact_in_place(chat: Path) -> None:
+    """The output may be the input."""
+    before = len(json.loads(chat.read_text())["messages"])
+    assert run("compact", chat, "-o", chat, "--budget", "300", "--counter", "chars/4").exit_code == 0
+    assert len(json.loads(chat.read_text())["messages"]) < before
+
+
+def test_report_says_what_each_step_did_and_why(chat: Path, tmp_path: Path) -> None:
+    """The report of one conversation has its sizes, each step's reason and deeds, and the verdict."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
+    expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4")
+    words = " ".join(done.stdout.split())
+    assert f"tokens {expected.before.tokens:,} {expected.after.tokens:,}" in words
+    assert f"ToolResult tokens {expected.before.tokens:,} > 300" in words
+    assert "replaced: an old tool call" in words
+    assert "compacted; valid budget 600 tokens, counted by chars/4, an estimate" in words
+
+
+def test_report_as_json(chats: Path, tmp_path: Path) -> None:
+    """With --json standard output is one JSON value: every conversation, its steps, and totals that add up."""
+    done = run("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4", "--json")
+    report = json.loads(done.stdout)
+    each = report["conversations"]
+    assert [one["id"] for one in each] == ["chat-1", "chat-3", "chat-6"]
+    assert [one["outcome"] for one in each] == ["unchanged", "compacted", "compacted"]
+    assert report["totals"]["after"]["tokens"] == sum(one["after"]["tokens"] for one in each)
+    assert all(one["after"]["tokens"] <= 300 and one["problems"] == [] for one in each)
+    steps = each[2]["steps"]
+    assert [step["strategy"] for step in steps] == [
+        "ToolResult",
+        "ClearReasoning",
+        "ToolResult",
+        "ToolResult",
+        "Truncation",
+        "TokenBudgetComposed",
+    ]
+    assert {deed["edit"] for step in steps for deed in step["did"]} == {"Replace", "Drop"}
+    assert (report["counter"], report["exact"], report["budget"]) == ("chars/4", False, 300)
+
+
+def test_several_conversations_get_a_line_each(chats: Path, tmp_path: Path) -> None:
+    """The report of several conversations has a line for each and one for all."""
+    done = run("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[:3] for line in lines[2:5]] == [["line", "1", "chat-1"], ["line", "2", "chat-3"], ["line", "3", "chat-6"]]
+    assert lines[5][:2] == ["all", "3"]
+
+
+def test_what_does_not_fit_is_written_and_told(chat: Path, tmp_path: Path) -> None:
+    """A budget that nothing fits gives exit code 1, and the smallest valid conversation."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", "1", "--counter", "chars/4")
+    assert done.exit_code == 1
+    assert "compacted, over budget; valid" in done.stdout
+    assert validate(json.loads((tmp_path / "out.json").read_text())["messages"]) == []
+
+
+def test_known_problems_are_told_but_not_blamed(tmp_path: Path) -> None:
+    """A rule that was broken before is reported; it does not change the exit code."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([*turns(2), call("c9")]))
+    done = run("compact", path, "-o", tmp_path / "out.json", "--budget", "10k")
+    assert done.exit_code == 0
+    assert "pending-call" in done.stdout
+    assert "unchanged; 1 problem, none new" in done.stdout
+
+
+def test_an_empty_conversation_stays_empty() -> None:
+    """An empty list is a conversation with nothing to do."""
+    done = run("compact", "-", "--window", "1k", given=b"[ ]\n")
+    assert (done.exit_code, done.stdout) == (0, "[ ]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("32000", 32_000), ("32_000", 32_000), ("32k", 32_000), ("1.5K", 1_500), ("2m", 2_000_000)]
+)
+def test_sizes_are_decimal(text: str, tokens: int) -> None:
+    """k is a thousand, m a million."""
+    assert parse_size(text) == tokens
+
+
+# -------------------------------------------------------------------- inspect
+
+
+def test_inspect_shows_groups_and_kinds(chat: Path) -> None:
+    """The table has a line for each group with a bar by its tokens, and one for each kind."""
+    done = run("inspect", chat, "--counter", "chars/4")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.exit_code == 0
+    assert lines[2][:4] == ["0", "user", "1", "1"]
+    assert lines[3][:4] == ["1", "tool_call", "1", "2"]
+    assert lines[3][-2:] == ["█" * 20, "look"]
+    assert [line[:3] for line in lines if line[:1] == ["all"]] == [["all", "18", "24"]]
+    assert [line[1:3] for line in lines[22:] if line[:1] == ["tool_call"]] == [["6", "12"]]
+
+
+def test_inspect_as_json(chats: Path) -> None:
+    """With --json every conversation comes with its groups, whose shares add up to one."""
+    report = json.loads(run("inspect", chats, "--counter", "chars/4", "--json").stdout)
+    assert [one["id"] for one in report["conversations"]] == ["chat-1", "chat-3", "chat-6"]
+    longest = report["conversations"][2]
+    assert [group["kind"] for group in longest["groups"][:3]] == ["user", "tool_call", "assistant"]
+    assert sum(group["tokens"] for group in longest["groups"]) == longest["total"]["tokens"]
+    assert sum(group["share"] for group in longest["groups"]) == pytest.approx(1)
+
+
+def test_inspect_lists_several_and_chooses_one(chats: Path) -> None:
+    """Several conversations get a line each; --id shows the groups of one."""
+    assert [line.split()[2] for line in run("inspect", chats).stdout.splitlines()[2:5]] == ["chat-1", "chat-3", "chat-6"]
+    assert "tool_call" in run("inspect", chats, "--id", "chat-3").stdout
+    missing = run("inspect", chats, "--id", "chat-9")
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert "no conversation" in missing.stderr
+
+
+def test_inspect_marks_what_is_unusual(tmp_path: Path) -> None:
+    """Results without a call and calls without a result are marked."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([user(), result("gone"), user(), call("c1")]))
+    shown = run("inspect", path).stdout
+    assert ("[orphan]" in shown, "[open] [pending]" in shown) == (True, True)
+
+
+# -------------------------------------------------------------------- validate, repair
+
+BROKEN = [user("go"), call("c1", "c2"), result("c1"), user("well?"), result("c2"), result("c3")]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A valid conversation and one that breaks rules."""
+    path = tmp_path / "broken.jsonl"
+    path.write_text(f"{json.dumps(turns(1))}\n{json.dumps(BROKEN)}\n")
+    return path
+
+
+def test_validate_lists_problems(chat: Path, broken: Path) -> None:
+    """Each problem is a line with file, line, place, rule and remedy; any gives exit code 1."""
+    done = run("validate", chat, broken)
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 1
+    assert lines[0] == f"{chat}: valid in 1 conversation of 24 messages"
+    assert lines[1:4] == [f"{broken}, line 2: {problem}" for problem in validate(BROKEN)]
+    assert lines[4] == f"{broken}: 3 problems in 2 conversations of 8 messages"
+    assert run("validate", chat).exit_code == 0
+
+
+def test_validate_goes_on_after_a_file_it_cannot_read(chat: Path, broken: Path, tmp_path: Path) -> None:
+    """A file that cannot be read is reported and gives exit code 2; the others are checked."""
+    done = run("validate", tmp_path / "missing", broken, chat)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert done.stdout.endswith(f"{chat}: valid in 1 conversation of 24 messages\n")
+
+
+def test_validate_as_json(broken: Path, tmp_path: Path) -> None:
+    """With --json standard output is one JSON value with each file, its problems, and why it could not be read."""
+    report = json.loads(run("validate", broken, tmp_path / "missing", "--json").stdout)
+    assert [problem["rule"] for problem in report["files"][0]["problems"]] == [problem.rule for problem in validate(BROKEN)]
+    assert report["files"][0]["error"] is None
+    assert "No such file" in report["files"][1]["error"]
+
+
+def test_repair_tells_each_change(broken: Path, tmp_path: Path) -> None:
+    """The result is valid, each change is listed, and valid conversations are the same text."""
+    out = tmp_path / "out.jsonl"
+    done = run("repair", broken, "-o", out)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1] == "2 conversations: 2 changes, 0 problems left"
+    assert all(line.startswith(f"changed: {broken}, line 2: messages[") for line in done.stdout.splitlines()[:-1])
+    assert out.read_text().splitlines()[0] == broken.read_text().splitlines()[0]
+    assert run("validate", out).exit_code == 0
+
+
+def test_repair_says_what_remains(tmp_path: Path) -> None:
+    """A problem that only made-up content could repair remains, and gives exit code 1; the output is written."""
+    path, out = tmp_path / "chat.json", tmp_path / "out.json"
+    path.write_text(json.dumps([*turns(1), call("c1")]))
+    done = run("repair", path, "-o", out, "--json")
+    assert done.exit_code == 1
+    assert [problem["rule"] for problem in json.loads(done.stdout)["remaining"]] == ["pending-call"]
+    assert out.read_text() == path.read_text()
+
+
+# -------------------------------------------------------------------- what cannot be used
+
+
+def bad_inputs() -> Iterator[tuple[str, bytes, str]]:
+    """Name, content, and what must be said of it."""
+    chat = json.dumps(turns(1)).encode()
+    yield "no json", b"hello", "not JSON"
+    yield "a broken line", chat + b'\n{"messages": [\n' + chat, "line 2"
+    yield "a message without role", chat + b'\n[{"role": "user", "content": "a"}, {"content": "b"}]', "line 2: messages[1].role"
+    yield "no list", b'{"messages": 3}', "not a list"
+    yield "a message that is none", b"[3]", "messages[0]"
+    yield "a short gzip", gzip.compress(chat)[:-9], "gzip"
+    yield "nothing", b"", "empty"
+    yield "no text", b"\x89PNG\r\n\x1a\n\x00", "UTF-8"
+    yield "depth", b'[{"role": "user", "content": ' + b"[" * 99_999 + b"]" * 99_999 + b"}]", "nested"
+    yield "a long number", b'[{"role": "user", "n": ' + b"1" * 9_999 + b"}]", "number"
+
+
+@pytest.mark.parametrize(("content", "said"), [pytest.param(content, said, id=name) for name, content, said in bad_inputs()])
+def test_bad_input_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    """Unreadable input gives one line that says where and why, exit code 2, and no output."""
+    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    path.write_bytes(content)
+    done = run("compact", path, "-o", out, "--window", "1k")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"compaction: {path}")
+    assert said in done.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["in.json"]
+
+
+def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
+    """A part that is nested deeply but can be read is kept as it is."""
+    text = f'[{{"role": "user", "content": "a", "x": {"[" * 400}{"]" * 400}}}]'
+    done = run("compact", "-", "--window", "1k", given=text.encode())
+    assert (done.exit_code, done.stdout) == (0, text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compact", "CHAT"], "one of --window and --budget"),
+        (["compact", "CHAT", "--window", "1k", "--budget", "1k"], "one of --window and --budget"),
+        (["compact", "CHAT", "--budget", "1k", "--reserve-output", "1"], "--reserve-output"),
+        (["compact", "CHAT", "--window", "many"], "32k"),
+        (["compact", "CHAT", "--window", "0.5"], "32k"),
+        (["compact", "CHAT", "--window", "0"], "above 0"),
+        (["compact", "CHAT", "--budget", "0"], "budget"),
+        (["compact", "CHAT", "--window", "1k", "--reserve-output", "2k"], "reserve"),
+        (["compact", "CHAT", "--window", "1k", "--preset", "none"], "context_window"),
+        (["compact", "CHAT", "--window", "1k", "--counter", "none"], "counter 'none'"),
+        (["compact", "CHAT", "--window", "1k", "-o", "FOLDER"], "cannot be written"),
+        (["compact", "FOLDER", "--window", "1k"], "cannot be read"),
+        (["compact", "MISSING", "--window", "1k"], "No such file"),
+        (["compact"], "Missing argument"),
+        (["shrink"], "No such command"),
+        (["--loud"], "No such option"),
+        (["inspect", "CHAT", "--counter", "none"], "counter 'none'"),
+        (["repair", "MISSING"], "No such file"),
+        (["validate"], "Missing argument"),
+    ],
+)
+def test_bad_arguments_are_one_line(chat: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    """Unusable arguments give one line that says what to do instead, exit code 2, and no standard output."""
+    places = {"CHAT": str(chat), "FOLDER": str(tmp_path), "MISSING": str(tmp_path / "missing")}
+    done = run(*[places.get(argument, argument) for argument in arguments])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+
+
+# -------------------------------------------------------------------- hostile text
+
+
+def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
+    """Escape sequences, control characters and markup in messages, ids and names are shown, never obeyed."""
+    path = tmp_path / "chat.jsonl"
+    hostile = [user(ESCAPES), call(ESCAPES, name=ESCAPES), result(ESCAPES, ESCAPES * 90), user(ESCAPES), result(ESCAPES)]
+    path.write_text(json.dumps({"id": ESCAPES, "messages": hostile}) + "\n" + json.dumps([{"role": ESCAPES, "content": ""}]))
+    shown = ""
+    for arguments in (["inspect"], ["inspect", "--id", ESCAPES], ["validate"], ["repair"], ["compact", "--budget", "200"]):
+        done = run(
+            arguments[0], path, *arguments[1:], *(["-o", tmp_path / "out"] if arguments[0] in ("repair", "compact") else [])
+        )
+        shown += done.stdout + done.stderr
+    assert [mark for mark in shown if not mark.isprintable() and mark != "\n"] == []
+    assert "\\x1b[2J" in shown
+    assert "[bold red]a" in shown
+
+
+def test_safe_text_is_one_printable_line() -> None:
+    """Line ends become spaces; whatever cannot be seen is written as its escape."""
+    assert (
+        printable(ESCAPES + "\r\nx\u2028y")
+        == "\\x1b]0;title\\x07\\x1b[2J\\x1b[31m\\u202e\\x9b1m[bold red]a[/nothing]\\ud800 x y"
+    )
+    assert printable("word " * 100, 10) == "word word…"
+
+
+def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
+    """Where the output's encoding has no blocks, nothing fails."""
+    code, shown, complaints = ended("inspect", chat, env={"PYTHONIOENCODING": "ascii"})
+    assert (code, complaints) == (0, "")
+    assert "#" * 20 in shown
+
+
+# -------------------------------------------------------------------- the program
+
+
+def test_console_script_is_this_one() -> None:
+    """The distribution's script is the function tested here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"compaction": "compaction.cli:main"}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Asking for help, or for the version, loads no tokenizer and no client."""
+    loaded = "sorted({'openai', 'tiktoken', 'toktok', 'numpy'} & set(sys.modules))"
+    program = f"import atexit, sys; atexit.register(lambda: print({loaded})); {PROGRAM}"
+    for option in ("--help", "--version"):
+        code, output, complaints = ended(option, program=program)
+        assert (code, complaints, output.splitlines()[-1]) == (0, "", "[]")
+
+
+def test_help_without_arguments() -> None:
+    """Without a command the help is shown."""
+    done = run()
+    assert (done.exit_code, "Commands:" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_a_missing_extra_is_one_line(missing: str) -> None:
+    """Without typer or rich the program names the extra to install."""
+    program = f"import sys; sys.modules[{missing!r}] = None; {PROGRAM}"
+    code, output, complaints = ended("inspect", "-", program=program)
+    assert (code, output, complaints.count("\n")) == (2, "", 1)
+    assert f"needs {missing}: pip install 'compaction-toolkit[cli]'" in complaints
+
+
+def test_an_estimate_is_told(chat: Path, tmp_path: Path) -> None:
+    """Where no vocabulary is on the machine, the report says that tokens are estimated; standard error stays empty."""
+    program = f"import sys; sys.modules['toktok'] = None; {PROGRAM}"
+    env = {"TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    code, output, complaints = ended("inspect", chat, program=program, env=env)
+    assert (code, complaints) == (0, "")
+    assert "tokens are estimated" in output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
+def test_output_that_nobody_reads(chat: Path) -> None:
+    """If whoever reads the output stops, the program stops in silence."""
+    for arguments in (["inspect", chat], ["compact", chat, "-o", "-", "--window", "5k", "--json"], ["--help"]):
+        read, written = os.pipe()
+        os.close(read)
+        code, _, complaints = ended(*arguments, stdout=written)
+        os.close(written)
+        assert (code, complaints) == (-signal.SIGPIPE, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_does_not_fit(chat: Path) -> None:
+    """A full disk is reported in one line, for a file and for standard output."""
+    with Path("/dev/full").open("wb") as full:
+        code, _, complaints = ended("inspect", chat, stdout=full)
+    assert (code, complaints.count("\n")) == (2, 1)
+    done = run("compact", chat, "-o", "/dev/full", "--window", "600")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+
+
+def stopped_halfway(folder: Path, number: signal.Signals) -> tuple[int, str]:
+    """Exit code and complaints of a command that a signal ends when it has written half of its output."""
+    line = json.dumps(turns(2, words=20_000)).encode() + b"\n"
+    with started("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m", stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(line * 3)
+        process.stdin.flush()
+        until(lambda: any(path.stat().st_size for path in folder.glob(".*.part")))
+        process.send_signal(number)
+        return process.wait(60), process.stderr.read().decode()
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for something another process does."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_signal_leaves_no_half_file(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """Ended in the middle, the output is what it was before; whoever could tidy up did, without a traceback."""
+    (tmp_path / "out.jsonl").write_text("old")
+    returned, complaints = stopped_halfway(tmp_path, number)
+    assert returned == code
+    assert complaints == ("compaction: interrupted\n" if number == signal.SIGINT else "")
+    assert (tmp_path / "out.jsonl").read_text() == "old"
+    left = [path.name for path in tmp_path.iterdir() if path.name != "out.jsonl"]
+    assert left == [] or (number == signal.SIGKILL and all(name.endswith(".part") for name in left))
+
+
+# -------------------------------------------------------------------- recorded conversations
+
+
+@pytest.mark.parametrize("size", [["--budget", "32k"], ["--window", "32k"]], ids=["budget", "window"])
+def test_the_longest_recorded_conversation(corpus_dir: Path, tmp_path: Path, size: list[str]) -> None:
+    """It comes down to 32,000 tokens, valid, and each message that was not changed is the very text it was."""
+    [longest] = [read for read in read_conversations(corpus_dir / "coding_long.jsonl.gz") if len(read.messages) == 668]
+    path, out = tmp_path / "long.jsonl", tmp_path / "out.jsonl"
+    path.write_text(longest.text, encoding="utf-8")
+    done = run("compact", path, "-o", out, *size, "--json")
+    [report] = json.loads(done.stdout)["conversations"]
+    assert (done.exit_code, report["fits"], report["problems"]) == (0, True, [])
+    [compacted] = read_conversations(out)
+    texts = {longest.text[slice(*span)] for span in longest.message_list.spans}
+    kept = [text for text in (compacted.text[slice(*span)] for span in compacted.message_list.spans) if text in texts]
+    same = [message for message in compacted.messages if message in longest.messages]
+    assert len(kept) == len(same) > 0
+    assert {**compacted.fields} == {**longest.fields}
+
+
+def test_shipped_examples_go_through_every_command(tmp_path: Path) -> None:
+    """The conversations under examples/ are valid and can be compacted."""
+    for path in sorted([*(ROOT / "examples").glob("*.json"), *(ROOT / "examples").glob("*.jsonl")]):
+        out = tmp_path / path.name
+        assert run("inspect", path).exit_code == 0
+        assert run("repair", path, "-o", out).exit_code == 0
+        assert out.read_bytes() == path.read_bytes()
+        assert run("compact", path, "-o", out, "--budget", "800").exit_code == 0
+        assert run("validate", path, out).exit_code == 0
+
+
+def test_a_defect_is_one_line() -> None:
+    """An unexpected error gives one line with its class and place, and exit code 3."""
+    broken = typer.Typer(cls=CommandGroup)
+
+    @broken.callback()
+    def group() -> None:
+        """A group of one command."""
+
+    @broken.command()
+    def fail() -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    done = CliRunner().invoke(broken, ["fail"])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "ZeroDivisionError: by zero (test_cli.py:" in done.stderr
+
+
+class TestFormat:
+    """Conversations of every wire format, named or not."""
+
+    CALL: ClassVar = {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]}
+
+    @pytest.mark.parametrize("options", [[], ["--format", "gemini"]])
+    def test_is_looked_for_or_named(self, tmp_path: Path, options: list[str]) -> None:
+        """The rules are those of the format, in ``validate``, ``repair`` and ``compact`` alike."""
+        path = tmp_path / "gemini.json"
+        path.write_text(json.dumps([self.CALL]), encoding="utf-8")
+        assert "[misplaced-call]" in run("validate", path, *options).output
+        assert "functionCall" in run("repair", path, *options).output
+        asked = {"role": "user", "parts": [{"text": "word " * 400}]}
+        path.write_text(json.dumps([asked, {"role": "model", "parts": [{"text": "a"}]}] * 9), encoding="utf-8")
+        done = run("compact", path, "--budget", "1200", "--counter", "chars/4", "-o", tmp_path / "out.json", *options)
+        assert (done.exit_code, "valid" in done.output) == (0, True)
+        assert validate(json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))) == []
+        assert "parts" not in run("inspect", path, "--counter", "chars/4", *options).output
+
+    def test_what_cannot_be_told_or_is_unknown(self, tmp_path: Path) -> None:
+        """Exit code 2, with what to do."""
+        path = tmp_path / "mixed.json"
+        path.write_text(json.dumps([*CHAT, self.CALL]), encoding="utf-8")
+        for command in ("validate", "repair", "inspect"):
+            done = run(command, path)
+            assert (done.exit_code, "one list has one format" in done.output) == (2, True)
+        assert run("validate", path, "--format", "morse").exit_code == 2

@@ -1,0 +1,531 @@
+"""Pipelines in files: every component is written and read back, and every mistake is reported with its place."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import GroupKind, compact_sync, everything, first, kinds, last, nothing, pinned, presets, system, tools
+from compaction import config as configuration
+from compaction.config import ComponentKind, component_names, dump, dumps, from_data, load, loads, to_data
+from compaction.errors import ConfigurationError
+from compaction.selectors import Selector
+from compaction.stores import SQLiteStore
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Clip,
+    Collapse,
+    Dedupe,
+    GrowingSummary,
+    HeadTail,
+    Lossless,
+    Offload,
+    Pipeline,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    StubGroups,
+    StubResults,
+    Summarization,
+    SummaryText,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.summarizers import (
+    CachedSummarizer,
+    DigestSummarizer,
+    FactSummarizer,
+    OpenAISummarizer,
+    SummaryBudget,
+    SummaryTemplate,
+    redact,
+)
+from compaction.triggers import (
+    Trigger,
+    always,
+    bytes_exceed,
+    context_exceeds,
+    every,
+    groups_exceed,
+    has_tool_calls,
+    idle_for,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+    worth_it,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+TRIGGERS: list[Trigger] = [
+    always,
+    never,
+    has_tool_calls,
+    tokens_exceed(60_000),
+    tokens_below(9),
+    messages_exceed(1),
+    turns_exceed(2),
+    groups_exceed(3),
+    bytes_exceed(4),
+    context_exceeds(0.5),
+    every(3),
+    idle_for(1.5),
+    tokens_exceed(1) & has_tool_calls & ~every(3),
+    (tokens_exceed(1) | every(2)) & ~(has_tool_calls | idle_for(60)),
+    ~(tokens_exceed(1) & turns_exceed(2)) | never,
+    tokens_exceed(1) & worth_it(Truncation(target=tokens_below(9), keep=last(groups=1) | pinned), calls=4),
+    worth_it(ToolResult(HeadTail(chars=9)) >> Truncation()),
+]
+SELECTORS: list[Selector] = [
+    everything,
+    nothing,
+    pinned,
+    system,
+    kinds(GroupKind.USER, GroupKind.SUMMARY),
+    tools("read_file", "browser_*", 'it\'s "quoted"'),
+    first(messages=2) | last(tokens=20_000),
+    last(groups=1, of=kinds(GroupKind.TOOL_CALL) & ~tools("x")),
+    ~(first(turns=1) | pinned) & last(turns=3),
+]
+STYLES = [Clear(placeholder="gone", min_chars=5), Collapse(outcome_chars=9), Dedupe(min_chars=7), HeadTail(chars=99)]
+PROMPT = "Up to {max_summary_tokens} tokens.\n{existing_summary_section}{messages_text}"
+SUMMARIZERS = [
+    DigestSummarizer(growth=0.5, redact=redact),
+    OpenAISummarizer(
+        "qwen3-8b",
+        base_url="http://127.0.0.1:8080/v1",
+        api_key_env="SUMMARY_KEY",
+        timeout=5,
+        window=32_000,
+        max_tokens_field="max_completion_tokens",
+        options={"temperature": 0, "extra_body": {"think": [1, "ü"]}},
+    ),
+    OpenAISummarizer("local", api_key="none"),
+]
+
+
+def strategies(folder: Path) -> list[Strategy]:
+    """One of every kind and more, with options that are not their defaults."""
+    store = SQLiteStore(folder / "store.db", timeout_seconds=1.5)
+    return [
+        *(ToolResult(style, trigger=tokens_exceed(9), at_least=3) for style in STYLES),
+        ClearReasoning(target=tokens_below(3)),
+        ClearMedia(placeholder="[no {kind}]"),
+        SelectiveToolCall(keep=last(groups=2, of=kinds(GroupKind.TOOL_CALL))),
+        SlidingWindow(keep=last(groups=20)),
+        Truncation(drop_system=True),
+        *(Summarization(each, on_failure="digest", least_share=0.2) for each in SUMMARIZERS),
+        Summarization(
+            CachedSummarizer(SUMMARIZERS[1], folder / "answers.db"), focus="a\nb", language="Korean", system_note="n"
+        ),
+        Summarization(
+            template=SummaryTemplate(PROMPT, sections="# One"), budget=SummaryBudget(ceiling=9), text=SummaryText(preface="p")
+        ),
+        Offload(store, session="kim", style=StubResults(min_chars=9), on_failure="raise"),
+        Offload(store, style=StubGroups()),
+        Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
+        TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, early_stop=False, keep=pinned),
+        Clip(tokens=900, slack=2.0),
+        GrowingSummary(
+            FactSummarizer(calls=0.2),
+            tokens=900,
+            initial_tokens=200,
+            added_tokens=100,
+            max_tokens=400,
+            keep_tokens=5,
+            trigger=tokens_exceed(2_000),
+        ),
+        Pipeline(),
+        Pipeline(ClearReasoning(), Pipeline(Truncation(), trigger=every(2)), trigger=tokens_exceed(5), target=tokens_below(4)),
+        presets.hermes(SUMMARIZERS[1] and 64_000),
+        presets.adaptive(9_000),
+        presets.context_window(9_000),
+        presets.token_budget(9_000),
+        presets.langgraph_summary(),
+    ]
+
+
+formats = pytest.mark.parametrize("format", ["toml", "yaml"])
+
+
+@formats
+def test_every_strategy_there_and_back(format: Any, tmp_path: Path) -> None:
+    """A written strategy reads back as an equal one with the same repr, and is written as the same text again."""
+    for strategy in strategies(tmp_path):
+        text = dumps(strategy, format=format)
+        back = loads(text, format=format)
+        assert (back, repr(back), dumps(back, format=format)) == (strategy, repr(strategy), text)
+
+
+def test_every_strategy_is_in_that_list(tmp_path: Path) -> None:
+    """No strategy, style, summarizer or store that a file may name is left untested."""
+    used: set[str] = set()
+
+    def walk(data: Any) -> None:
+        if isinstance(data, dict):
+            used.update(str(each) for key, each in data.items() if key in ("use", "style", "summarizer", "store"))
+            for each in data.values():
+                walk(each)
+        elif isinstance(data, list):
+            used.update(each for each in data if isinstance(each, str))
+            for each in data:
+                walk(each)
+
+    for strategy in strategies(tmp_path):
+        walk({"use": "Pipeline", **to_data(strategy)})
+    kinds = (
+        ComponentKind.STRATEGY,
+        ComponentKind.TOOL_STYLE,
+        ComponentKind.OFFLOAD_STYLE,
+        ComponentKind.SUMMARIZER,
+        ComponentKind.STORE,
+    )
+    assert {name for kind in kinds for name in component_names(kind)} - used - {"StubResults"} == set()
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS, ids=repr)
+def test_every_trigger_there_and_back(trigger: Trigger) -> None:
+    """A trigger is the expression its repr says, composed ones included."""
+    assert from_data(to_data(ClearReasoning(trigger=trigger))) == ClearReasoning(trigger=trigger)
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+def test_every_selector_there_and_back(selector: Selector) -> None:
+    """So is a selector."""
+    assert from_data(to_data(ClearReasoning(keep=selector))) == ClearReasoning(keep=selector)
+
+
+def test_every_trigger_and_selector_is_in_those_lists() -> None:
+    """None that a file may name is left untested."""
+    text = repr(TRIGGERS + SELECTORS)  # type: ignore[operator]
+    text += "system"  # prints as the kinds it stands for
+    assert [
+        name for kind in (ComponentKind.TRIGGER, ComponentKind.SELECTOR) for name in component_names(kind) if name not in text
+    ] == [f"GroupKind.{kind}" for kind in ("ASSISTANT",)]
+
+
+def test_a_preset_by_name() -> None:
+    """A preset's arguments are options, and what it returns is the strategy."""
+    text = 'use = "hermes"\ncontext_length = 64_000\ntrigger = "always"\nsummarizer = { use = "DigestSummarizer", growth = 1 }'
+    assert loads(text) == presets.hermes(64_000, DigestSummarizer(growth=1.0), trigger=always)
+
+
+def test_files(tmp_path: Path) -> None:
+    """A file's ending says how it is read and written; any other ending is refused."""
+    pipeline = presets.context_window(9_000)
+    for name in ("a.toml", "b.yaml", "c.YML"):
+        dump(pipeline, tmp_path / name)
+        assert load(tmp_path / name) == pipeline
+    with pytest.raises(ConfigurationError, match=r"d\.txt: a pipeline file ends in \.toml, \.yaml, \.yml"):
+        dump(pipeline, tmp_path / "d.txt")
+
+
+def test_a_template_from_a_file(tmp_path: Path) -> None:
+    """A template is a prompt, a table of texts, or a table that names files."""
+    (tmp_path / "prompt.txt").write_text(PROMPT)
+    expected = Summarization(template=SummaryTemplate(PROMPT))
+    assert from_data({"use": "Summarization", "template": PROMPT}) == expected
+    assert from_data({"use": "Summarization", "template": {"first": PROMPT}}) == expected
+    assert from_data({"use": "Summarization", "template": {"path": str(tmp_path / "prompt.txt")}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('use = "Truncatio"', ["'Truncatio' is not a strategy; did you mean 'Truncation'?"]),
+        ("stps = []", ["'steps' is missing", "unknown key 'stps'; did you mean 'steps'?"]),
+        ('[[steps]]\nuse = "ToolResult"\nat_lest = 3', ["steps[0]: unknown key 'at_lest'; did you mean 'at_least'?"]),
+        ('use = "hermes"\ncontext_len = 9', ["unknown key 'context_len'; did you mean 'context_length'?"]),
+        (
+            'use = "ClearMedia"\ntrigger = "tokens_exeed(9)"',
+            ["trigger: 'tokens_exeed' is not one of the triggers; did you mean"],
+        ),
+        ('use = "ClearMedia"\nkeep = "last(turn=9)"', ["keep: 'last(turn=9)' has no argument 'turn'; did you mean 'turns'?"]),
+        ('use = "ClearMedia"\nkeep = "kinds(GroupKind.USR)"', ["did you mean 'GroupKind.USER'?"]),
+        ('use = "ToolResult"\nstyle = "clear"', ["style: 'clear' is not one of the tool_styles; did you mean 'Clear'?"]),
+        (
+            '[[steps]]\nuse = "ToolResult"\nat_least = "9"\nstyle = { use = "Clear", min_char = 1 }\n[[steps]]\nuse = "None"',
+            [
+                "steps[0].at_least: '9' is a text; a whole number belongs here",
+                "steps[0].style: unknown key 'min_char'; did you mean 'min_chars'?",
+                "steps[1]: 'None' is not a strategy",
+            ],
+        ),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
+    """Each names its place and the nearest known name; all are reported at once."""
+    with pytest.raises(ConfigurationError) as caught:
+        loads(text)
+    assert [each for each in told if each not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"use": "Truncation", "drop_system": 1}, "drop_system: 1 is a whole number; true or false belongs here"),
+        ({"use": "Truncation", "trigger": 9}, "trigger: a trigger is written as text"),
+        ({"use": "Truncation", "trigger": "last(turns=2)"}, "'last(turns=2)' is not a trigger"),
+        ({"use": "Truncation", "trigger": "tokens_exceed"}, "is not a trigger"),
+        ({"use": "Truncation", "trigger": "tokens_exceed(-1)"}, "must be a whole number >= 0"),
+        ({"use": "Truncation", "trigger": "tokens_exceed()"}, "missing 1 required"),
+        ({"use": "Truncation", "trigger": "always()"}, "takes no arguments"),
+        ({"use": "Truncation", "trigger": "always & 3"}, "'3' is not a trigger"),
+        ({"use": "Truncation", "trigger": "always and never"}, "is not allowed here"),
+        ({"use": "Truncation", "trigger": "always & last(turns=2)"}, "joins a trigger and a selector"),
+        ({"use": "Truncation", "trigger": "__import__('os').system('true')"}, "is not a name"),
+        ({"use": "Truncation", "trigger": "[].append(1)"}, "is not a name"),
+        ({"use": "Truncation", "trigger": "(lambda index: True)"}, "is not allowed here"),
+        ({"use": "Truncation", "trigger": "tokens_exceed(*[1])"}, "without *"),
+        ({"use": "Truncation", "trigger": ""}, "is not an expression"),
+        ({"use": "Truncation", "trigger": "a\0b"}, "is not an expression"),
+        ({"use": "Truncation", "trigger": "~" * 100_000 + "always"}, "is not an expression"),
+        ({"use": "Truncation", "keep": "kinds('user')"}, "name kinds as GroupKind.USER"),
+        ({"use": "ToolResult", "style": 3}, "style: 3 is a whole number; a table belongs here"),
+        ({"use": "ToolResult", "style": {"min_chars": 3}}, "'use' must name one of the tool_styles (got None)"),
+        ({"use": "Summarization", "least_share": None}, "least_share: None is nothing; a number belongs here"),
+        ({"use": "Summarization", "on_failure": "digst"}, "did you mean 'digest'?"),
+        ({"use": "Summarization", "template": {"path": "no/such"}}, "cannot be read"),
+        ({"use": "Summarization", "template": {"path": "x", "updte_path": "y"}}, "did you mean 'update_path'?"),
+        ({"use": "Summarization", "template": "no placeholders"}, "lacks"),
+        ({"use": "Summarization", "budget": {"ratio": 2.0}}, "budget: SummaryBudget: 'ratio' must be a share"),
+        ({"use": "Summarization", "summarizer": {"use": "DigestSummarizer", "redact": "rot13"}}, "is not a function"),
+        ({"use": "Offload", "store": {"use": "SQLiteStore", "path": "no/such/store.db"}}, "store: no/such/store.db: No such"),
+        ({"use": "Offload"}, "'store' is missing"),
+        ({"use": "TokenBudgetComposed", "budget": 9, "strategies": "Truncation"}, "a list belongs here"),
+        ({"use": "hermes", "context_length": 0}, "hermes(context_length=0"),
+        ({"steps": [["ClearMedia"]]}, "steps[0]: ['ClearMedia'] is a list; a table belongs here"),
+        ({"use": 3}, "'use' must name one of the strategies (got 3)"),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else value[:24].replace("\0", ""),
+)
+def test_right_keys_with_wrong_values(options: dict[str, Any], rule: str) -> None:
+    """Every one is a typed error, and none is evaluated or turned into what might have been meant."""
+    with pytest.raises(ConfigurationError) as caught:
+        from_data(options)
+    assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "rule"),
+    [
+        ("a = 1\na = 2", "toml", "it is not TOML"),
+        ("a: [", "yaml", "it is not YAML"),
+        ("!!python/object/apply:os.system ['true']", "yaml", "it is not YAML"),
+        ("use: Pipeline\nsteps: []\nsteps: []", "yaml", "the key 'steps' is repeated"),
+        ("- 1", "yaml", "holds a table"),
+        ("", "yaml", "holds a table"),
+        ("a: &a\n  use: Pipeline\n  steps: [*a]\n", "yaml", "unknown key 'a'"),
+        ("steps: &a [{use: Pipeline, steps: *a}]\n", "yaml", "contains itself"),
+    ],
+    ids=range(8),
+)
+def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> None:
+    """Neither a syntax error nor an object nor a table that holds itself gets past a typed error."""
+    with pytest.raises(ConfigurationError, match=rule):
+        loads(text, format=format)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / "latin.toml").write_bytes(b'use = "\xe9"')
+    for name in ("none.toml", "latin.toml"):
+        with pytest.raises(ConfigurationError, match=rf"{name}: it cannot be read"):
+            load(tmp_path / name)
+
+
+class TestKeys:
+    """A key is in the environment and nowhere else."""
+
+    def test_no_key_is_read_from_a_file(self) -> None:
+        """The error does not repeat it."""
+        for options in (
+            {"api_key": "sk-abcdefgh12345678"},
+            {"options": {"extra_headers": {"Authorization": "Bearer abc123def4ghi7jkl0mn"}}},
+        ):
+            with pytest.raises(ConfigurationError, match="belong in a file") as caught:
+                from_data({"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", **options}})
+            assert "abc" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "summarizer",
+        [
+            OpenAISummarizer("m", api_key="sk-abcdefgh12345678"),
+            OpenAISummarizer("m", base_url="http://kim:hunter2@127.0.0.1/v1"),
+            OpenAISummarizer("m", on_usage=print),
+        ],
+        ids=["key", "password", "function"],
+    )
+    def test_no_key_is_written_to_a_file(self, summarizer: OpenAISummarizer) -> None:
+        """Nor is what cannot be read back."""
+        with pytest.raises(ConfigurationError, match="file") as caught:
+            dumps(Summarization(summarizer))
+        assert "hunter2" not in str(caught.value)
+        assert "abcdefgh" not in str(caught.value)
+
+    def test_nor_one_of_another_summarizer_or_a_store(self) -> None:
+        """The rule holds for every summarizer and store."""
+        wrong = {
+            "use": "CachedSummarizer",
+            "path": "a.db",
+            "inner": {"use": "DigestSummarizer", "api_key": "sk-abcdefgh12345678"},
+        }
+        with pytest.raises(ConfigurationError, match="'api_key' does not belong in a file"):
+            from_data({"use": "Summarization", "summarizer": wrong})
+        with pytest.raises(ConfigurationError, match="'path' holds what looks like a key or password"):
+            from_data({"use": "Offload", "store": {"use": "SQLiteStore", "path": "postgres://kim:hunter2@127.0.0.1/db"}})
+
+    def test_the_variable_is_named_and_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The strategy holds the variable's name, so neither a file nor a pickle holds the key."""
+        monkeypatch.setenv("SUMMARY_KEY", "sk-abcdefgh12345678")
+        strategy = Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_KEY"))
+        assert 'api_key_env = "SUMMARY_KEY"' in dumps(strategy)
+        assert b"abcdefgh" not in pickle.dumps(strategy)
+
+    def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is an error that names the variable, when a summary is asked for."""
+        monkeypatch.delenv("SUMMARY_KEY", raising=False)
+        said = [{"role": "user", "content": f"{n} is what I said. " * 40} for n in range(9)]
+        with pytest.raises(ConfigurationError, match="SUMMARY_KEY is not set"):
+            compact_sync(said, Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_KEY")), counter="chars/4")
+
+
+ACME = """
+import attrs
+from compaction import Drop
+from compaction.strategies import Clear, CompactionStrategy, ToolResult
+from compaction.triggers import Trigger, tokens_exceed
+
+def drop_small_talk(index):
+    yield from (Drop(group, reason="small talk") for group in index.included_groups[:-1] if group.tokens < 9)
+
+def saw_traceback(index):
+    return any("Traceback" in message.text for group in index.included_groups for message in group.messages)
+
+def tokens_reach(limit: int) -> Trigger:
+    return tokens_exceed(limit - 1)
+
+def user_groups(index):
+    return [group for group in index.included_groups if group.kind.value == "user"]
+
+@attrs.frozen
+class DropAll(CompactionStrategy):
+    depth: int = attrs.field(default=1, kw_only=True)
+    def edits(self, index):
+        yield from ()
+
+@attrs.frozen
+class Shout:
+    loud: bool = False
+    def __call__(self, index):
+        return lambda group: None
+
+def careful(limit: int, *, style: str = "x"):
+    return ToolResult(Clear(placeholder=style), trigger=tokens_exceed(limit))
+"""
+POINTS = """
+[compaction.strategies]
+drop_small_talk = acme_compaction:drop_small_talk
+acme.DropAll = acme_compaction:DropAll
+broken = acme_compaction:nothing_there
+[compaction.presets]
+careful = acme_compaction:careful
+[compaction.triggers]
+saw_traceback = acme_compaction:saw_traceback
+tokens_reach = acme_compaction:tokens_reach
+[compaction.selectors]
+user_groups = acme_compaction:user_groups
+[compaction.tool_styles]
+Shout = acme_compaction:Shout
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """An installed package that registers parts; call it to register others."""
+    folder = tmp_path / "site"
+    (folder / "acme_compaction-1.0.dist-info").mkdir(parents=True)
+    (folder / "acme_compaction.py").write_text(ACME)
+    (folder / "acme_compaction-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: acme-compaction\nVersion: 1.0\n"
+    )
+
+    def register(points: str) -> None:
+        (folder / "acme_compaction-1.0.dist-info" / "entry_points.txt").write_text(points)
+
+    register(POINTS)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "acme_compaction", raising=False)
+    return register
+
+
+@pytest.mark.usefixtures("acme")
+class TestThirdParties:
+    """Parts that installed packages register are named like the built-in ones."""
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            {"use": "drop_small_talk"},
+            {"use": "acme.DropAll", "trigger": "saw_traceback & tokens_exceed(9)", "depth": 4},
+            {"use": "ToolResult", "style": {"use": "Shout", "loud": True}, "keep": "user_groups | last(turns=1)"},
+            {"steps": ["drop_small_talk", {"use": "ToolResult", "style": "Shout"}]},
+        ],
+        ids=["function", "class", "style", "pipeline"],
+    )
+    def test_there_and_back(self, data: dict[str, Any]) -> None:
+        """Read and written again they are the same data."""
+        assert to_data(from_data(data)) == data
+
+    def test_what_makes_built_in_values(self) -> None:
+        """A preset's or factory's result is written as what it is."""
+        strategy = from_data({"use": "careful", "limit": 9, "style": "gone"})
+        assert strategy == ToolResult(Clear(placeholder="gone"), trigger=tokens_exceed(9))
+        assert to_data(from_data({"use": "Truncation", "trigger": "tokens_reach(9)"}))["trigger"] == "tokens_exceed(8)"
+
+    def test_mistakes(self, acme: Callable[[str], None]) -> None:
+        """An import that fails, options where there are none, and a name that is taken twice are typed errors."""
+        with pytest.raises(ConfigurationError, match="acme_compaction:nothing_there cannot be imported"):
+            from_data({"use": "broken"})
+        with pytest.raises(ConfigurationError, match="drop_small_talk takes no options"):
+            from_data({"use": "drop_small_talk", "depth": 1})
+        acme("[compaction.strategies]\nTruncation = acme_compaction:DropAll\n")
+        with pytest.raises(ConfigurationError, match="two strategies are called 'Truncation'"):
+            from_data({"use": "Truncation"})
+
+    def test_nothing_is_imported_until_it_is_named(self) -> None:
+        """Listing names and reading a file that names others imports no package."""
+        assert "acme.DropAll" in component_names(ComponentKind.STRATEGY)
+        from_data({"use": "Truncation"})
+        assert "acme_compaction" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        ToolResult(trigger=tokens_exceed(1) & (lambda index: True)),
+        ToolResult(keep=last(turns=1) | (lambda index: [])),
+        Pipeline(lambda index: []),
+        Summarization(DigestSummarizer(redact=str.upper)),
+    ],
+    ids=["trigger", "selector", "strategy", "function"],
+)
+def test_what_no_file_can_hold(strategy: Strategy) -> None:
+    """A function that nobody registered is refused and not left out."""
+    with pytest.raises(ConfigurationError, match=r"function|entry point"):
+        dumps(strategy)
+
+
+def test_the_front_shows_what_is_needed() -> None:
+    """The package's front door names what a reader needs."""
+    assert {"load", "loads", "dump", "dumps"} <= set(configuration.__all__)

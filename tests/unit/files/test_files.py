@@ -1,0 +1,347 @@
+"""Files of conversations: every shape, byte for byte, and nothing half written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.errors import UnreadableFile, UnwritableFile
+from compaction.files import FileConversation, read_conversations, write_text
+
+HELLO = '{"role": "user", "content": "hello"}'
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def read(text: str | bytes) -> list[FileConversation]:
+    """The conversations of a file that holds this text."""
+    return list(read_conversations(io.BytesIO(text.encode() if isinstance(text, str) else text)))
+
+
+def read_one(text: str | bytes) -> FileConversation:
+    """The one conversation of a file that holds this text."""
+    [conversation] = read(text)
+    return conversation
+
+
+def why_not(text: str | bytes) -> str:
+    """Return the error of a file that cannot be read."""
+    with pytest.raises(UnreadableFile) as caught:
+        read(text)
+    return str(caught.value)
+
+
+# -------------------------------------------------------------------- what is read
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (f"[{HELLO}]", [[json.loads(HELLO)]]),
+        (f'{{"messages": [{HELLO}]}}', [[json.loads(HELLO)]]),
+        (f'{{\n "model": "m",\n "messages": [\n  {HELLO}\n ],\n "n": [1]\n}}\n', [[json.loads(HELLO)]]),
+        (f"[{HELLO}]\n[]\n", [[json.loads(HELLO)], []]),
+        (f'\n{{"messages": []}}\r\n\r\n[{HELLO}]\r\n \r\n', [[], [json.loads(HELLO)]]),
+        (f"\ufeff[{HELLO}]", [[json.loads(HELLO)]]),
+        (f'{{"messages":\n[{HELLO}]\n}}', [[json.loads(HELLO)]]),
+        (" [ ] ", [[]]),
+    ],
+    ids=["list", "object", "indented", "lines", "blank lines", "byte order mark", "second line whole", "empty list"],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_reads_every_shape(text: str, messages: list[Any], *, packed: bool) -> None:
+    """A list, an object with messages and lines of these are read, packed or not; written unchanged they are the same file."""
+    found = read(gzip.compress(text.encode()) if packed else text)
+    assert [conversation.messages for conversation in found] == messages
+    assert "".join(conversation.with_messages(conversation.messages) for conversation in found) == text
+
+
+def test_gzip_of_several_parts_is_one_file() -> None:
+    """A gzip file that was appended to is read to its end."""
+    parts = gzip.compress(b"[]\n", mtime=0) + gzip.compress(f"[{HELLO}]\n".encode())
+    assert [len(conversation.messages) for conversation in read(parts)] == [0, 1]
+
+
+def test_conversations_have_ids_and_places() -> None:
+    """The id is the one next to the messages, or the number in the file; the place names the line if there are several."""
+    found = read('{"id": "a", "messages": []}\n\n[]\n{"id": 7, "messages": []}\n{"id": null, "messages": []}')
+    assert [conversation.id for conversation in found] == ["a", "2", "7", "4"]
+    assert [conversation.where.partition(", ")[2] for conversation in found] == ["line 1", "line 3", "line 4", "line 5"]
+    assert read_one("[]").where == "the input"
+
+
+def test_other_fields_are_read() -> None:
+    """The fields beside the messages can be read."""
+    assert read_one('{"model": "m", "messages": [], "tools": [1]}').fields == {"model": "m", "tools": [1]}
+
+
+def test_lines_are_read_as_they_are_asked_for() -> None:
+    """A JSONL file is read line by line: what comes before a broken line is there before it is reached."""
+    lines = read_conversations(io.BytesIO(b"[]\n[]\nbroken\n"))
+    assert [next(lines).messages, next(lines).messages] == [[], []]
+    with pytest.raises(UnreadableFile, match="line 3"):
+        next(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("hello", "not JSON (Expecting value: line 1, column 1)"),
+        ("[1,\n 2,\n", "not JSON (Expecting value: line 2, column 4)"),
+        ("[1 2]", "Expecting ',' delimiter"),
+        ("[] []", "Extra data"),
+        ('{"messages" []}', "Expecting ':' delimiter"),
+        ("{1: []}", "Expecting property name"),
+        ('["\x00"]', "Invalid control character"),
+        ('[]\n\n{"messages": [}\n[]\n', "the input, line 3: it is not JSON (Expecting value: line 3, column 15)"),
+        ("[]\n[1,\n", "the input, line 2: it is not JSON (Expecting value: line 2, column 4)"),
+        ("[{\n[]\n[]\n", "the input, line 1: it is not JSON"),
+        ("[]\n12\n", "the input, line 2: it is not a conversation"),
+        ('"text"', "it is not a conversation"),
+        ('{"a": 1}', "it has no 'messages'"),
+        ('{"messages": "none"}', "'messages' is not a list (got str)"),
+        ('{"messages": [], "messages": []}', "more than one 'messages'"),
+        ('{"messages": [], "messages": 1}', "more than one 'messages'"),
+        (f"{HELLO}\n{HELLO}\n", "the input, line 1: it is a single message"),
+        (DEEP, "nested too deeply"),
+        (f'[{{"role": "user", "content": {"9" * 5_000}}}]', "a number that is too large"),
+        ('[{"role": "user", "content": 1e999}]', "a number that is too large"),
+        (b'[{"content": "caf\xe9"}]', "line 1: it is not UTF-8 text"),
+        (b"[\n\n\xff]", "line 3: it is not UTF-8 text"),
+        ("[]".encode("utf-16"), "not UTF-8 text"),
+        (bytes(range(256)), "not UTF-8 text"),
+        (gzip.compress(b"[]", mtime=0)[:-4], "gzip data is cut short or damaged"),
+        (gzip.compress(b"[]", mtime=0)[:-8] + b"12345678", "gzip data is cut short or damaged"),
+        (b"\x1f\x8bgarbage", "gzip data is cut short or damaged"),
+    ],
+)
+def test_says_what_is_wrong_with_a_file(text: str | bytes, said: str) -> None:
+    """A file that is not a file of conversations is refused with the place and a remedy, on one line."""
+    answer = why_not(text)
+    assert said in answer
+    assert "; " in answer
+    assert "\n" not in answer
+
+
+def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file and a folder are refused by name."""
+    with pytest.raises(UnreadableFile, match="No such file"):
+        list(read_conversations(tmp_path / "missing.json"))
+    with pytest.raises(UnreadableFile, match="Is a directory"):
+        list(read_conversations(tmp_path))
+
+
+def test_constants_that_are_no_json_are_kept() -> None:
+    """``NaN`` and ``Infinity``, which many programs write, come out as they went in, in a changed message too."""
+    conversation = read_one('[{"role": "user", "content": "a", "score": NaN}, {"role": "user", "loss": -Infinity}]')
+    changed = {**conversation.messages[0], "content": "b"}
+    written = conversation.with_messages([changed, conversation.messages[1]])
+    assert written == '[{"role": "user", "content": "b", "score": NaN}, {"role": "user", "loss": -Infinity}]'
+
+
+# -------------------------------------------------------------------- what is written
+
+
+def spelled(value: Any, spelling: int) -> str:
+    """The value as JSON, in one of four manners."""
+    if spelling == 0:
+        return json.dumps(value, separators=(",", ":"))
+    if spelling == 1:
+        return json.dumps(value, indent=3)
+    if spelling == 2:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return json.dumps(value, indent=1, separators=(" ,\r\n\t", " : "))
+
+
+SPACES = st.text(" \t\r\n", max_size=3)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+MESSAGES = st.builds(spelled, st.dictionaries(st.text(max_size=8), VALUES, max_size=4), st.integers(0, 3))
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[list[str], str]:
+    """Messages as texts, and a document that holds them among white space and other fields."""
+    messages = draw(st.lists(MESSAGES, max_size=6))
+    spaced = [draw(SPACES) + message + draw(SPACES) for message in messages]
+    listed = f"[{','.join(spaced) if spaced else draw(SPACES)}]"
+    if draw(st.booleans()):
+        others = [
+            f"{json.dumps(name)}{draw(SPACES)}:{draw(MESSAGES)}"
+            for name in draw(st.lists(st.sampled_from(["id", "é", ""]), unique=True))
+        ]
+        members = draw(st.permutations([*others, f'"messages"{draw(SPACES)}:{draw(SPACES)}{listed}']))
+        listed = f"{{{draw(SPACES)}{f'{draw(SPACES)},{draw(SPACES)}'.join(members)}{draw(SPACES)}}}"
+    return messages, draw(SPACES) + listed + draw(SPACES)
+
+
+@given(documents(), st.data())
+def test_untouched_messages_are_written_as_they_stood(document: tuple[list[str], str], data: st.DataObject) -> None:
+    """However it is written, all messages give the same text, and any of them are the same text in a new list."""
+    texts, text = document
+    conversation = read_one(text)
+    assert conversation.with_messages(list(conversation.messages)) == text
+    chosen = [number for number in range(len(texts)) if data.draw(st.booleans())]
+    again = read_one(conversation.with_messages([conversation.messages[number] for number in chosen]))
+    assert [again.text[slice(*span)] for span in again.message_list.spans] == [texts[number] for number in chosen]
+    assert again.fields == conversation.fields
+
+
+@given(documents(), st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
+def test_new_messages_are_written_as_json(document: tuple[list[str], str], message: dict[str, Any]) -> None:
+    """A message that was not read is written among those that were, and reads as it is; the file can be stored as UTF-8."""
+    conversation = read_one(document[1])
+    written = conversation.with_messages([*conversation.messages, message])
+    assert read_one(written.encode()).messages == [*conversation.messages, message]
+
+
+def test_new_messages_take_after_the_first() -> None:
+    """A changed message is indented, spaced and escaped like the first of its file."""
+    new = {"role": "user", "content": "thé"}
+    for style in ({"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}, {}, {"ensure_ascii": False}):
+        first, last = {"role": "user", "content": "café"}, {"role": "assistant", "content": "x"}
+        text = json.dumps({"n": 1, "messages": [first, last]}, **style)  # type: ignore[arg-type]
+        expected = json.dumps({"n": 1, "messages": [first, new]}, **style)  # type: ignore[arg-type]
+        conversation = read_one(text)
+        assert conversation.with_messages([conversation.messages[0], new]) == expected
+
+
+def test_half_a_surrogate_pair_stays_an_escape() -> None:
+    """Half a pair can be escaped in JSON but not written as UTF-8; a changed message that holds one keeps the escape."""
+    conversation = read_one('[{"role": "user", "content": "é \\ud83d"}]')
+    changed = {**conversation.messages[0], "name": "a"}
+    assert conversation.with_messages([changed]) == '[{"role": "user", "content": "\\u00e9 \\ud83d", "name": "a"}]'
+
+
+def test_a_line_stays_one_line() -> None:
+    """In a JSONL file a conversation with new messages is one line still, with its own line end."""
+    first, second = read(f"[{HELLO}]\r\n[ {HELLO} , {HELLO} ]\r\n")
+    new = {"role": "user", "content": "one\ntwo"}
+    assert first.with_messages([new, new]).count("\n") == 1
+    assert second.with_messages([new]) == '[ {"role": "user", "content": "one\\ntwo"} ]\r\n'
+
+
+# -------------------------------------------------------------------- where it is written
+
+
+def parts_in(folder: Path) -> list[str]:
+    """The names of half-written files in the folder."""
+    return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+
+
+def test_writes_when_all_is_there(tmp_path: Path) -> None:
+    """Until the end the path has its old content; then it has the new one, and no other file is left."""
+    path = tmp_path / "out.json"
+    path.write_text("old")
+    with write_text(path) as write:
+        write("new ")
+        write("é")
+        assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "new é"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.json"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_writes_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    """After an exception the path has its old content, and no other file is left."""
+    path = tmp_path / "out.json.gz"
+    path.write_text("old")
+
+    def failing() -> None:
+        with write_text(path) as write:
+            write("half")
+            raise error
+
+    with pytest.raises(error):
+        failing()
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.json.gz"]
+
+
+def test_modes_are_sane(tmp_path: Path) -> None:
+    """A new file has the mode any new file gets; one that is replaced keeps its own, and is never wider open in between."""
+    plain, fresh, secret = tmp_path / "plain", tmp_path / "fresh", tmp_path / "secret"
+    plain.touch()
+    secret.touch(mode=0o600)
+    secret.chmod(0o600)
+    with write_text(fresh) as write:
+        write("x")
+    with write_text(secret) as write:
+        write("x")
+        [part] = parts_in(tmp_path)
+        assert stat.S_IMODE((tmp_path / part).stat().st_mode) == 0o600
+    assert stat.S_IMODE(fresh.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """A link stays one; the file it names is replaced."""
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    with write_text(link) as write:
+        write("new")
+    assert (link.is_symlink(), real.read_text()) == (True, "new")
+
+
+def test_a_file_may_be_replaced_by_itself(tmp_path: Path) -> None:
+    """Reading and writing the same path at once is safe."""
+    path = tmp_path / "runs.jsonl"
+    path.write_text(f"[{HELLO},{HELLO}]\n[{HELLO}]\n")
+    with write_text(path) as write:
+        for conversation in read_conversations(path):
+            write(conversation.with_messages(conversation.messages[:1]))
+    assert path.read_text() == f"[{HELLO}]\n[{HELLO}]\n"
+
+
+def test_gzip_goes_by_the_name(tmp_path: Path) -> None:
+    """A path that ends in .gz is packed, and the same content gives the same bytes."""
+    one, two = tmp_path / "one.gz", tmp_path / "two.gz"
+    for path in (one, two):
+        with write_text(path) as write:
+            write("content")
+    assert gzip.decompress(one.read_bytes()) == b"content"
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="this system has no /dev/null")
+def test_a_device_is_not_replaced() -> None:
+    """A device is written to, never replaced."""
+    with write_text(Path("/dev/null")) as write:
+        write("x")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_stream_gets_all_or_nothing() -> None:
+    """A stream is not written to until all is there."""
+    stream = io.BytesIO()
+    with write_text(stream) as write:
+        write("a")
+        assert stream.getvalue() == b""
+        write("b")
+    assert stream.getvalue() == b"ab"
+
+
+def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:
+    """A folder, a path in no folder, and a file for reading only are refused by name, and nothing is left behind."""
+    locked = tmp_path / "locked.json"
+    locked.write_text("old")
+    locked.chmod(0o400)
+    for path in [tmp_path, tmp_path / "no" / "folder.json", *([] if os.access(locked, os.W_OK) else [locked])]:
+        with pytest.raises(UnwritableFile, match="cannot be written"), write_text(path) as write:
+            write("x")
+    assert locked.read_text() == "old"
+    assert parts_in(tmp_path) == []

@@ -1,0 +1,468 @@
+"""Edits as values, and what the index makes of them: done, refused with the rule, undone."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together
+from compaction.errors import NoProgress, StrategyError
+from compaction.formats import openai_chat
+from compaction.index.edits import Restore, named, renamed, signature
+from compaction.index.marks import marked
+from compaction.messages import Message, ReasoningPart
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, thought, turns, user
+
+LONG = "word " * 100
+CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
+
+
+def summary(text: str = "so far") -> Message:
+    """A message that may stand for others."""
+    return openai_chat.new("user", marked(text, by="Tests"))
+
+
+def texts(index: MessageIndex) -> list[str]:
+    """What the view shows."""
+    return shown(index.messages())
+
+
+class TestValues:
+    def test_groups_are_named_by_themselves_or_by_id(self) -> None:
+        """One or several, as groups or ids."""
+        first, second, _ = indexed([user(), user(), user()]).included_groups
+        assert Drop(first).groups == Drop(0).groups == (0,)
+        assert Drop([first, 1]).groups == Drop(iter([first, second])).groups == (0, 1)
+        assert Rewrite(second, [None]).group == Rewrite(1, [None]).group == 1
+
+    def test_equal_by_value_and_picklable(self) -> None:
+        """An edit can be compared, kept and sent."""
+        edit = Together(Drop([1, 2], "old", allow_system=True), Drop(3, "older"), reason="both")
+        assert edit == Together(Drop([1, 2], "old", allow_system=True), Drop(3, "older"), reason="both")
+        assert pickle.loads(pickle.dumps(edit)) == edit
+        assert len({edit, Drop(1), Drop(1), Drop(2)}) == 3
+
+    def test_together_takes_the_reason_of_its_first_part(self) -> None:
+        """Unless it is given one."""
+        assert Together(Drop(1, "old"), Drop(2)).reason == "old"
+        assert Together(Drop(1, "old"), reason="both").reason == "both"
+        assert Together().reason == ""
+
+    def test_edits_cannot_be_changed(self) -> None:
+        """What is in a journal stays there."""
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            Drop(1).reason = "another"  # type: ignore[misc]
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            Together(Drop(1)).reason = "another"  # type: ignore[misc]
+
+    def test_the_groups_an_edit_names(self) -> None:
+        """Those of its parts too."""
+        message = summary()
+        edit = Together(Drop([1, 2]), Replace([3], [message]), Rewrite(4, [message]))
+        assert named(edit) == (1, 2, 3, 4)
+        assert named(Restore(5)) == (5,)
+
+    def test_inserted_groups_can_be_renamed(self) -> None:
+        """Ids of the source stay; an inserted group without another id makes the edit meaningless."""
+        message = summary()
+        edit = Together(Drop([-1, 2]), Rewrite(-2, [message]))
+        assert renamed(edit, {-1: -3, -2: -4}) == Together(Drop([-3, 2]), Rewrite(-4, [message]))
+        assert renamed(edit, {-1: -3}) is None
+        assert renamed(Drop([1]), {}) == Drop([1])
+
+    def test_asking_again_is_asking_for_the_same(self) -> None:
+        """The reason does not make another edit of it, the text does."""
+        assert signature(Drop(1, "a")) == signature(Drop(1, "b"))
+        assert signature(Drop(1)) != signature(Restore(1))
+        assert signature(Replace(1, [summary("a")])) == signature(Replace(1, [summary("a")]))
+        assert signature(Replace(1, [summary("a")])) != signature(Replace(1, [summary("b")]))
+        assert signature(Together(Drop(1))) == signature(Together(Drop(1), reason="x"))
+
+
+class TestDrop:
+    def test_leaves_groups_out(self) -> None:
+        """What is left is the caller's own objects, in order; the source is whole."""
+        messages = [system(), *turns(3)]
+        index = indexed(messages)
+        assert index.apply(Drop([1, 4], "old"), by="Tests")
+        assert [id(each) for each in index.messages()] == [id(messages[place]) for place in (0, 2, 3, 5, 6)]
+        assert list(index.source) == messages
+        assert [(entry.edit, entry.by) for entry in index.journal] == [(Drop([1, 4], "old"), "Tests")]
+
+    def test_a_tool_group_goes_whole(self) -> None:
+        """The call with all its results, also those that stand apart."""
+        index = indexed([user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a")])
+        assert index.apply(Drop([1]))
+        assert texts(index) == ["q", "r", "a"]
+
+
+class TestReplace:
+    def test_the_summary_stands_where_the_last_of_them_stood(self) -> None:
+        """Originals leave; one summary group takes the last one's place."""
+        index = indexed([system("s"), user("a" + LONG), assistant("b"), user("c" + LONG), assistant("d"), user("e")])
+        assert index.apply(Replace([1, 3], [summary()], "old"), by="Tests")
+        assert [message.split("\n")[-1] for message in texts(index)] == ["s", "b", "so far", "d", "e"]
+        (made,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
+        assert (made.id, made.replaces, made.made_by, made.turn) == (-1, (1, 3), "Tests", None)
+
+    @pytest.mark.parametrize(
+        ("message", "by", "made_by"),
+        [
+            (openai_chat.new("user", marked("so far", by="Tests")), "Others", "Tests"),
+            (openai_chat.new("user", "so far"), "Others", "Others"),
+            (openai_chat.new("user", "so far"), "", None),
+        ],
+        ids=["marked", "unmarked", "by nobody"],
+    )
+    def test_who_made_a_summary(self, message: Message, by: str, made_by: str | None) -> None:
+        """Its own mark says so, as it does when the view is read anew; without one it is who asked for the edit."""
+        index = indexed([user(LONG), assistant("b"), user("c")])
+        assert index.apply(Replace([0], [message]), by=by)
+        assert index.group(-1).made_by == made_by
+
+    def test_two_messages_may_stand_for_a_group(self) -> None:
+        """A summary and a short acknowledgement are one group."""
+        index = indexed([user(LONG), assistant("b"), user("c"), assistant("d")])
+        assert index.apply(Replace([0], [summary(), openai_chat.new("assistant", "I see")]))
+        assert texts(index)[1:] == ["I see", "b", "c", "d"]
+        assert index.included.messages == 5
+        assert index.included.groups == 4
+
+    def test_a_summary_is_replaced_by_the_next(self) -> None:
+        """Round after round; what the last one stands for is still known."""
+        messages = [user(LONG), assistant(LONG), user("c" + LONG), assistant("d"), user("e")]
+        index = indexed(messages)
+        assert index.apply(Replace([0, 1], [summary("one " * 20)]))
+        assert index.apply(Replace([-1, 2], [summary("two " * 20)]))
+        assert [message.split("\n")[-1] for message in texts(index)] == ["two " * 20, "d", "e"]
+        assert index.originals(-2) == messages[:3]
+        assert index.originals(-1) == messages[:2]
+
+
+class TestRewrite:
+    def test_shows_a_group_with_shorter_content(self) -> None:
+        """What was not shortened is the same object, and the group keeps its place and id."""
+        messages = [user("q"), call("1", "2"), result("1", LONG), result("2", "short"), assistant("a")]
+        index = indexed(messages)
+        asked, long, short = index.group(1).messages
+        before = index.included
+        assert index.apply(Rewrite(1, [asked, long.evolve(text="[cut]"), short], "long"))
+        assert texts(index) == ["q", "1+2", "[cut]", "short", "a"]
+        assert [index.messages()[place] is messages[place] for place in range(5)] == [True, True, False, True, True]
+        assert attrs.evolve(index.included, tokens=0, bytes=0) == attrs.evolve(before, tokens=0, bytes=0)
+        assert index.included.tokens == before.tokens - index.measure(long)[0] + index.measure(index.group(1).messages[1])[0]
+
+    def test_a_rewrite_may_name_the_first_messages_only(self) -> None:
+        """The others stay."""
+        index = indexed([user("q"), call("1", text=LONG), result("1", "r"), assistant("a")])
+        assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="")]))
+        assert texts(index) == ["q", "1", "r", "a"]
+        assert index.group(1).messages[0].text == ""
+
+    def test_a_message_that_holds_only_reasoning_may_go(self) -> None:
+        """``None`` takes it out; a second rewrite counts what is left."""
+        index = indexed([user("q"), thought("hm"), call("1"), result("1", LONG), assistant("a")])
+        _, asked, found = index.group(1).messages
+        assert index.apply(Rewrite(1, [None, asked, found]))
+        assert texts(index) == ["q", "1", LONG, "a"]
+        assert index.included == indexed(index.messages()).included
+        assert index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
+        assert texts(index) == ["q", "1", "cut", "a"]
+        index.rollback()
+        assert texts(index) == ["q", "hm", "1", LONG, "a"]
+
+    def test_the_last_user_message_may_be_shortened(self) -> None:
+        """It may not leave, but a picture in it may."""
+        index = indexed([user(LONG), assistant("a")])
+        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="short")]))
+        assert texts(index) == ["short", "a"]
+
+
+def edited_index() -> MessageIndex:
+    """An index whose first group gave way to a summary."""
+    index = indexed([user("a" + LONG), assistant("b"), user("c"), assistant("d")])
+    assert index.apply(Replace([0], [summary()]))
+    return index
+
+
+def rewritten(index: MessageIndex, change: Callable[[Message], Message | None], group: int = 0) -> Rewrite:
+    """The rewrite that changes each message of a group so."""
+    return Rewrite(group, [change(message) for message in index.group(group).messages])
+
+
+def without_calls(message: Message) -> Message:
+    """The message with nothing in it, if it is the assistant's."""
+    return message.evolve(parts=[]) if message.role == "assistant" else message
+
+
+def without_call_message(message: Message) -> Message | None:
+    """No message, if it is the assistant's."""
+    return None if message.role == "assistant" else message
+
+
+class TestRefusals:
+    """Who asks does not matter: an edit that would break a law does not happen, and the rule is recorded."""
+
+    @pytest.mark.parametrize(
+        ("messages", "edit", "rule"),
+        [
+            (CHAT, Drop([]), "an edit names at least one group"),
+            (CHAT, Together(), "an edit names at least one group"),
+            (CHAT, Drop([1, 1]), "an edit names a group once"),
+            (CHAT, Drop([99]), "there is no group 99"),
+            (CHAT, Drop([7]), "there is no group 7"),
+            (CHAT, Drop([0]), "system messages stay"),
+            (CHAT, Drop([1, 0]), "system messages stay"),
+            ([developer(), user(), user()], Drop([0]), "system messages stay"),
+            (CHAT, Replace([0], [summary("")]), "system messages stay"),
+            (CHAT, Drop([5]), "the last user message stays"),
+            (CHAT, Replace([5], [summary("")]), "the last user message stays"),
+            (CHAT, Drop([6]), "the newest group stays"),
+            ([user(), call("1")], Drop([1]), "a call whose result may still come stays"),
+            ([user(), call("1"), result("9")], Drop([1]), "a call whose result may still come stays"),
+            ([user(), call("1"), result("8"), result("9")], Drop([2]), "what follows a call whose result may still come stays"),
+            ([system("a"), system("b")], Drop([0, 1], allow_system=True), "something is left to send"),
+            (CHAT, Restore([1]), "only the index restores groups, when a late result arrives"),
+        ],
+    )
+    def test_what_may_not_leave(self, messages: Chat, edit: Edit, rule: str) -> None:
+        """Nothing changes, and the refusal says why."""
+        index = indexed(messages)
+        assert not index.apply(edit, by="Tests")
+        assert index.messages() == messages
+        assert [(refusal.edit, refusal.rule, refusal.by) for refusal in index.refused] == [(edit, rule, "Tests")]
+        assert index.edits == ()
+
+    def test_what_was_taken_out_cannot_be_taken_out_again(self) -> None:
+        """Nor can a summary stand for it any more."""
+        index = edited_index()
+        assert not index.apply(Drop([0]))
+        assert not index.apply(Rewrite(0, [summary()]))
+        assert [refusal.rule for refusal in index.refused] == ["group 0 is not in the view"] * 2
+
+    def test_pinned_groups_stay_as_they_are(self) -> None:
+        """Neither dropped nor shortened."""
+        index = indexed(turns(2))
+        index.pin([0])
+        assert not index.apply(Drop([0]))
+        assert not index.apply(rewritten(index, lambda message: message.evolve(text="")))
+        assert [refusal.rule for refusal in index.refused] == ["pinned groups stay", "pinned groups stay as they are"]
+
+    def test_system_groups_go_if_the_edit_says_so(self) -> None:
+        """As the options of the last resorts do."""
+        index = indexed([system("s"), user("q")])
+        assert index.apply(Drop([0], allow_system=True))
+        assert texts(index) == ["q"]
+
+    @pytest.mark.parametrize("count", [0, 3])
+    def test_a_replacement_is_one_message_or_two(self, count: int) -> None:
+        """No fewer, no more."""
+        index = indexed(turns(2, words=100))
+        assert not index.apply(Replace([0], [summary()] * count))
+        assert index.refused[0].rule == "a replacement is one message, or two where roles alternate"
+
+    @pytest.mark.parametrize("message", [call("1"), result("1")])
+    def test_a_replacement_neither_calls_nor_answers(self, message: dict[str, object]) -> None:
+        """It would stand there without its counterpart."""
+        index = indexed(turns(2, words=100))
+        assert not index.apply(Replace([0], [openai_chat.read(message)]))
+        assert index.refused[0].rule == "a replacement makes no calls and carries no results"
+
+    def test_a_pending_group_is_not_rewritten(self) -> None:
+        """Its result may come at any moment."""
+        index = indexed([user("q"), call("1", text=LONG)])
+        assert not index.apply(rewritten(index, lambda message: message.evolve(text=""), group=1))
+        assert index.refused[0].rule == "a call whose result may still come stays as it is"
+
+    @pytest.mark.parametrize("read_anew", [False, True])
+    def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:
+        """Its mark would not fit any more: whether this index wrote it or read it."""
+        index = edited_index()
+        if read_anew:
+            index = indexed(index.messages())
+        (group,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
+        assert not index.is_rewritable(group)
+        assert not index.apply(Rewrite(group, [openai_chat.new("user", "x")]))
+        assert index.refused[0].rule == "a summary is replaced, not rewritten"
+
+    @pytest.mark.parametrize(
+        ("change", "rule"),
+        [
+            (lambda message: message, "a rewrite changes something"),
+            (lambda message: None, "a rewrite leaves something of its group"),
+            (lambda message: openai_chat.new("user", "x"), "a rewrite keeps roles, calls and results"),
+            (without_calls, "a rewrite keeps roles, calls and results"),
+            (without_call_message, "only a message that holds nothing but reasoning may be removed by a rewrite"),
+        ],
+    )
+    def test_a_rewrite_keeps_what_its_neighbours_rely_on(self, change: Callable[[Message], Message | None], rule: str) -> None:
+        """Roles, calls and results, one message for one."""
+        index = indexed([user("q"), call("1", text=LONG), result("1", LONG), assistant("a")])
+        assert not index.apply(rewritten(index, change, group=1))
+        assert index.refused[0].rule == rule
+
+    def test_a_rewrite_has_no_more_messages_than_the_group(self) -> None:
+        """One for one from the first."""
+        index = indexed(turns(2, words=100))
+        assert not index.apply(Rewrite(0, [openai_chat.new("user", "x")] * 2))
+        assert index.refused[0].rule == "a rewrite gives the messages of its group again, one for one"
+
+    def test_another_call_id_or_name_is_another_call(self) -> None:
+        """A rewrite that renames a tool would part it from what the model knows."""
+        index = indexed([user("q"), call("1", text=LONG), result("1", LONG), assistant("a")])
+        asked, found = index.group(1).messages
+        other = openai_chat.read(call("1", name="elsewhere"))
+        assert not index.apply(Rewrite(1, [other, found]))
+        assert not index.apply(Rewrite(1, [openai_chat.read(call("2")), found]))
+        shorter = openai_chat.read(call("1", arguments="{ }"))
+        assert index.apply(Rewrite(1, [shorter, found]))
+        assert asked.raw == call("1", text=LONG)
+
+    def test_the_view_never_grows(self) -> None:
+        """An edit that adds tokens is undone and refused, with how many it would have added."""
+        index = indexed([user("a"), assistant("b"), user("c")])
+        before = (index.included, index.messages())
+        assert not index.apply(Replace([0], [summary("much longer than what it stands for")]))
+        grown = index.measure(summary("much longer than what it stands for"))[0] - index.group(0).tokens
+        assert index.refused[0].rule == f"the view does not grow (this adds {grown} tokens)"
+        assert (index.included, index.messages()) == before
+
+    def test_an_edit_may_leave_the_view_as_long_as_it_was(self) -> None:
+        """Not to grow is enough: whoever corrects a word saves nothing, and may."""
+        index = indexed([user("teh"), assistant("b"), user("c")])
+        before = index.included.tokens
+        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="the")]))
+        assert (shown(index.messages())[0], index.included.tokens) == ("the", before)
+
+    def test_what_is_no_edit_is_an_error(self) -> None:
+        """Not a refusal: whoever wrote that made a mistake."""
+        with pytest.raises(StrategyError, match="'drop it' is not an edit"):
+            indexed([user()]).apply("drop it")  # type: ignore[arg-type]
+
+
+class TestTogether:
+    def test_all_or_none(self) -> None:
+        """If one part may not happen, none does, and the rule is that part's."""
+        index = indexed([system("s"), *turns(3)])
+        before = (index.included, index.messages())
+        edit = Together(Drop([1]), Drop([2]), Drop([0]))
+        assert not index.apply(edit)
+        assert (index.included, index.messages()) == before
+        assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages stay")]
+
+    def test_parts_see_what_the_parts_before_them_did(self) -> None:
+        """A group that one part drops is gone for the next."""
+        index = indexed(turns(3))
+        assert not index.apply(Together(Drop([1]), Drop([1])))
+        assert index.refused[0].rule == "group 1 is not in the view"
+
+    def test_judged_by_its_sum(self) -> None:
+        """One part may add what another more than saves."""
+        index = indexed([user("a"), assistant(LONG), user("c"), assistant("d")])
+        growing = Rewrite(0, [index.group(0).messages[0].evolve(text="a longer text")])
+        assert not index.apply(growing)
+        assert index.apply(Together(growing, Drop([1])))
+        assert texts(index) == ["a longer text", "c", "d"]
+
+    def test_counts_as_one_edit(self) -> None:
+        """One journal entry, undone at once."""
+        index = indexed(turns(3, words=50))
+        messages = index.messages()
+        assert index.apply(Together(Drop([0]), Replace([1, 2], [summary()]), reason="both"))
+        assert (index.edit_count, index.edits[0].reason) == (1, "both")
+        index.rollback()
+        assert index.messages() == messages
+
+    def test_a_summary_made_within_can_be_named_later(self) -> None:
+        """It has the next id, like any other."""
+        index = indexed(turns(3, words=50))
+        assert index.apply(Together(Drop([0]), Replace([1], [summary("one " * 9)])))
+        assert index.apply(Replace([-1], [summary("two")]))
+        assert index.originals(-2) == index.originals(-1) == [index.source[1]]
+
+
+class TestTrial:
+    def test_whatever_is_tried_is_taken_back(self) -> None:
+        """View, journal and refusals are as before, and what was refused inside may be asked for outside."""
+        index = indexed([*turns(3), user("q")])
+        assert not index.apply(Drop([6]))
+        before = index.messages(), index.edits, index.refused
+        with index.trial():
+            assert index.apply(Drop([0]))
+            assert not index.apply(Drop([5, 6]))
+        assert (index.messages(), index.edits, index.refused) == before
+        assert not index.apply(Drop([5, 6]))
+
+    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
+        """A failure while trying changes nothing."""
+        index = indexed([*turns(3), user("q")])
+        with contextlib.suppress(OSError), index.trial():
+            index.apply(Drop([0]))
+            raise OSError
+        assert (index.edits, len(index.messages())) == ((), 7)
+
+
+@pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
+def test_what_names_no_groups(groups: object) -> None:
+    """An edit that could not say what it is about is not made."""
+    with pytest.raises(StrategyError, match="an edit names groups, or their ids"):
+        Drop(groups)  # type: ignore[arg-type]
+
+
+def test_a_group_of_another_conversation() -> None:
+    """It stays nowhere, and nothing is done to it."""
+    index, other = indexed([system("s"), *turns(1), user("q")]), indexed(turns(5))
+    group = other.included_groups[8]
+    assert index.protection(group) == "there is no group 8"
+    assert not index.apply(Rewrite(group, [summary()]))
+    assert not index.apply(Drop([1, group]))
+    assert [refused.rule for refused in index.refused] == ["there is no group 8"] * 2
+
+
+class TestAskingAgain:
+    def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
+        """A strategy that does so would never end."""
+        index = indexed([system("s"), user("q")])
+        assert not index.apply(Drop([0]), by="Stubborn")
+        with pytest.raises(NoProgress, match=r"^Stubborn asked again for .*which was refused: system messages stay"):
+            index.apply(Drop([0], "another reason"), by="Stubborn")
+
+    def test_another_edit_may_be_asked_for(self) -> None:
+        """Each refusal stands for itself."""
+        index = indexed([system("s"), system("t"), user("q")])
+        assert not index.apply(Drop([0]))
+        assert not index.apply(Drop([1]))
+        assert not index.apply(Drop([0, 1]))
+
+    def test_after_a_change_it_may_be_asked_for_again(self) -> None:
+        """An edit, or new messages, may have made it possible; so may the start of another run."""
+        index = indexed([*turns(2), user("q")])
+        assert not index.apply(Drop([4]))
+        assert index.apply(Drop([0]))
+        assert not index.apply(Drop([4]))
+        index.append([assistant("a")])
+        assert not index.apply(Drop([4]))
+        assert len(index.refused) == 3
+        index.mark()
+        assert not index.apply(Drop([4]))
+        assert len(index.refused) == 1
+
+
+def test_reasons_are_kept_with_the_edits() -> None:
+    """What the user reads later is what the strategy said."""
+    index = indexed([*turns(2), user("q")])
+    index.apply(Drop([0], "the oldest go first"))
+    assert [edit.reason for edit in index.edits] == ["the oldest go first"]
+
+
+def test_reasoning_may_be_taken_out_of_a_message() -> None:
+    """The structure is roles, calls and results; thoughts are content."""
+    index = indexed([user("q"), {**assistant("a"), "reasoning": LONG}, user("r")])
+    message = index.group(1).messages[0]
+    kept = [part for part in message.parts if not isinstance(part, ReasoningPart)]
+    assert index.apply(Rewrite(1, [message.evolve(parts=kept)]))
+    assert index.messages()[1] == assistant("a")

@@ -1,0 +1,355 @@
+"""The index: sizes that follow every change, a projection of the caller's own objects, edits that can be taken back."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from typing import Any
+
+import pytest
+
+from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, RunContext, counter
+from compaction.errors import InputError, InvalidMessage, UnknownCounter, UnknownFormat
+from compaction.formats import openai_chat
+from compaction.index.edits import Restore
+from compaction.index.marks import marked
+from compaction.tokens import MessageMeter
+from tests.support.chats import assistant, call, indexed, result, shown, system, thought, tool_turns, turns, user
+
+LONG = "word " * 100
+
+
+class TestSizes:
+    def test_all_of_a_conversation(self) -> None:
+        """Tokens by the counter and the meter, UTF-8 bytes, messages, groups, turns and calls."""
+        messages = [system("s"), user("안녕"), call("1", "2", name="t", arguments="{}"), result("1", "r"), result("2", "rr")]
+        index = indexed(messages)
+        meter = MessageMeter("chars/4")
+        tokens = sum(meter.measure(openai_chat.read(message))[0] for message in messages)
+        assert index.total == index.included
+        assert index.total == Metrics(tokens=tokens, bytes=1 + 6 + 3 + 3 + 1 + 2, messages=5, groups=3, turns=1, tool_calls=2)
+
+    def test_included_follows_edits_and_total_does_not(self) -> None:
+        """What was taken out is counted in the total alone; what a summary adds, in the view alone."""
+        index = indexed([user(LONG), call("1"), result("1", LONG), assistant("a"), user("q")])
+        total = index.total
+        summary = openai_chat.new("user", marked("so far", by="Tests"))
+        gone = [index.group(0), index.group(1)]
+        assert index.apply(Replace([0, 1], [summary]))
+        tokens, size = index.measure(summary)
+        assert index.total == total
+        assert index.included == Metrics(
+            tokens=total.tokens - sum(group.tokens for group in gone) + tokens,
+            bytes=total.bytes - sum(group.bytes for group in gone) + size,
+            messages=3,
+            groups=3,
+            turns=2,
+            tool_calls=0,
+        )
+
+    def test_tokens_are_counted_on_the_text_not_on_its_json(self) -> None:
+        """A letter that JSON would escape is one letter."""
+        plain, escaped = indexed([user("a" * 12)]), indexed([user("가" * 12)])
+        assert plain.included.tokens == escaped.included.tokens
+        assert (plain.included.bytes, escaped.included.bytes) == (12, 36)
+
+    def test_a_nameless_counter_is_refused(self) -> None:
+        """A counter is a name or has the three members; anything else is an error at once."""
+        with pytest.raises(UnknownCounter, match="count_text"):
+            MessageIndex([], counter=len)  # type: ignore[arg-type]
+
+    def test_any_counter_will_do(self) -> None:
+        """One's own counter is asked for every text, and is there to be asked."""
+
+        class Words:
+            name, exact = "words", False
+
+            def count_text(self, text: str) -> int:
+                return len(text.split())
+
+        index = MessageIndex([user("one two three")], counter=Words())
+        assert index.included.tokens == 3 + MessageIndex([user("")], counter=Words()).included.tokens
+        assert index.counter.name == "words"
+        assert indexed([]).counter is counter("chars/4")
+
+    def test_an_unknown_format_is_refused(self) -> None:
+        """By name; the error says which there are."""
+        with pytest.raises(UnknownFormat, match="openai-chat"):
+            MessageIndex([], counter="chars/4", format="smoke-signals")
+
+    def test_tokens_of_a_request_hold_the_overhead(self) -> None:
+        """What is sent outside the messages counts in ``tokens``, not in the sizes of the messages."""
+        index = indexed([user("q")], context=RunContext(overhead_tokens=1_000))
+        assert index.tokens == index.included.tokens + 1_000
+        index.context = RunContext(overhead_tokens=10)
+        assert index.tokens == index.included.tokens + 10
+
+
+class TestProjection:
+    def test_the_same_objects_in_a_new_list(self) -> None:
+        """Nobody's list or message is touched, and the list that comes out is the caller's to change."""
+        messages = [system(), *turns(2)]
+        before = [dict(message) for message in messages]
+        index = indexed(messages)
+        view = index.messages()
+        assert view is not messages
+        assert all(out is put_in for out, put_in in zip(view, messages, strict=True))
+        view.clear()
+        messages.append(user("later"))
+        assert [dict(message) for message in index.messages()] == before
+
+    def test_mappings_that_are_no_dicts(self) -> None:
+        """They come out as the objects they are."""
+        message = UserDict(user("q"))
+        assert indexed([message]).messages()[0] is message  # type: ignore[list-item]
+
+    def test_groups_that_interleave_stay_in_message_order(self) -> None:
+        """A late result stands where it came, not beside its call."""
+        messages = [user("q"), call("1"), user("r"), result("1"), assistant("a")]
+        assert shown(indexed(messages).messages()) == ["q", "1", "r", "found", "a"]
+
+    def test_groups_can_be_looked_at_when_they_are_out_of_the_view(self) -> None:
+        """Excluded is not gone."""
+        index = indexed(turns(2))
+        index.apply(Drop([0]))
+        assert [group.id for group in index.included_groups] == [1, 2, 3]
+        assert (index.is_included(0), index.is_included(index.group(1)), index.is_included(99)) == (False, True, False)
+        assert index.group(0).messages[0].text == "q1"
+        with pytest.raises(InputError, match="group 99: there is no such group"):
+            index.group(99)
+
+    def test_walking_the_groups_while_editing(self) -> None:
+        """``included_groups`` is a snapshot."""
+        index = indexed(turns(4))
+        for group in index.included_groups:
+            if group.kind is GroupKind.ASSISTANT and index.is_removable(group):
+                assert index.apply(Drop(group))
+        assert shown(index.messages()) == ["q1", "q2", "q3", "q4", "a4"]
+
+    def test_what_may_be_asked_for_is_known_beforehand(self) -> None:
+        """``is_removable`` and ``is_rewritable`` say what ``apply`` would."""
+        index = indexed([system("s"), user("a"), assistant("b"), user("c"), call("1"), result("1"), call("2")])
+        index.pin([2])
+        groups = index.included_groups
+        assert [group.id for group in groups if index.is_removable(group)] == [1, 4]
+        assert [group.id for group in groups if index.is_rewritable(group)] == [0, 1, 3, 4]
+        index.apply(Drop([1]))
+        assert not index.is_removable(groups[1])
+        assert not index.is_rewritable(groups[1])
+
+
+class TestAppend:
+    def test_only_what_is_new_is_read(self) -> None:
+        """Earlier edits stand, and the view goes on."""
+        index = indexed(turns(2))
+        index.apply(Drop([0]))
+        index.append([user("q3")])
+        index.append(iter([assistant("a3")]))
+        assert shown(index.messages()) == ["a1", "q2", "a2", "q3", "a3"]
+        assert (index.total.messages, index.included.messages, index.included.turns) == (6, 5, 3)
+
+    def test_nothing_is_added_if_one_message_cannot_be_read(self) -> None:
+        """All or none, and the error names the place in the whole conversation."""
+        index = indexed(turns(1))
+        before = (index.total, index.messages())
+        with pytest.raises(InvalidMessage) as caught:
+            index.append([user("fine"), {"content": "no role"}])
+        assert caught.value.where == "messages[3].role"
+        assert (index.total, index.messages()) == before
+
+    def test_the_first_messages_are_counted_from_the_start(self) -> None:
+        """One that cannot be read is named by its place in the list."""
+        with pytest.raises(InvalidMessage) as caught:
+            indexed([user("fine"), {"content": "no role"}])
+        assert caught.value.where == "messages[1].role"
+
+    def test_a_late_result_brings_its_group_back(self) -> None:
+        """A call that was given up and dropped returns whole when its answer comes, by an entry in the journal."""
+        index = indexed([user("q"), call("1"), user("never mind"), assistant("fine"), user("r")])
+        assert index.apply(Drop([1], "no answer"))
+        index.append([result("1")])
+        assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r", "found"]
+        assert index.edits == (Drop([1], "no answer"), Restore([1], "a late result came for its call"))
+        assert index.included == index.total
+
+    def test_rolling_back_past_a_late_result(self) -> None:
+        """Undone in turn: first out of the view, then back as it was never dropped."""
+        index = indexed([user("q"), call("1"), user("never mind"), assistant("fine"), user("r")])
+        index.apply(Drop([1]))
+        mark = index.mark()
+        index.append([result("1")])
+        index.rollback(mark)
+        assert shown(index.messages()) == ["q", "never mind", "fine", "r"]
+        index.rollback()
+        assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r", "found"]
+        assert index.included == index.total
+
+    def test_a_late_result_of_a_group_in_the_view_changes_nothing_else(self) -> None:
+        """The group grows; no edit is made."""
+        index = indexed([user("q"), call("1"), user("r")])
+        index.append([result("1")])
+        assert (index.edits, index.group(1).open) == ((), False)
+
+    def test_a_rewritten_group_takes_late_results(self) -> None:
+        """What was shortened stays short, what comes is shown as it is."""
+        index = indexed([user("q"), call("1", text=LONG), user("r"), assistant("a")])
+        assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="brief")]))
+        index.append([result("1", LONG)])
+        assert [message.text for message in index.group(1).messages] == ["brief", LONG]
+        index.rollback()
+        assert index.included == index.total
+
+
+class TestRollback:
+    def test_the_exact_inverse(self) -> None:
+        """Metrics, groups and messages are as they were, mark by mark."""
+        index = indexed([system("s"), *tool_turns(3), user("q")])
+        states = [(index.mark(), index.included, index.messages(), [group.id for group in index.included_groups])]
+        group = index.group(2)
+        for edit in (
+            Drop([1]),
+            Rewrite(group, [group.messages[0], group.messages[1].evolve(text="cut")]),
+            Replace([2, 4], [openai_chat.new("user", marked("so far", by="Tests"))]),
+            Drop([-1]),
+        ):
+            assert index.apply(edit)
+            states.append((index.mark(), index.included, index.messages(), [group.id for group in index.included_groups]))
+        for mark, included, messages, ids in reversed(states):
+            index.rollback(mark)
+            assert index.included == included
+            assert index.messages() == messages
+            assert [group.id for group in index.included_groups] == ids
+        assert index.edits == ()
+
+    @pytest.mark.parametrize("mark", [-1, 2])
+    def test_a_mark_beyond_the_journal_is_an_error(self, mark: int) -> None:
+        """Only what was done can be undone."""
+        index = indexed(turns(2))
+        index.apply(Drop([0]))
+        with pytest.raises(InputError, match=f"rollback\\({mark}\\): the journal holds 1 edits"):
+            index.rollback(mark)
+
+    def test_ids_of_summaries_are_given_again(self) -> None:
+        """What was undone leaves no trace: the next summary has the id the undone one had."""
+        index = indexed([user(LONG), assistant(LONG), user("q")])
+        summary = openai_chat.new("user", marked("so far", by="Tests"))
+        index.apply(Replace([0], [summary]))
+        index.rollback()
+        index.apply(Replace([1], [summary]))
+        assert index.group(-1).replaces == (1,)
+
+
+class TestOriginals:
+    def test_what_a_group_stands_for(self) -> None:
+        """Through any number of rounds, late results included; a group that nothing replaced stands for itself."""
+        messages = [user(LONG), call("1"), result("1", LONG), user("q" + LONG), assistant("a"), user("r")]
+        index = indexed(messages)
+        assert index.apply(Replace([0, 1], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
+        assert index.apply(Replace([-1, 3], [openai_chat.new("user", marked("two " * 20, by="Tests"))]))
+        assert index.originals(-2) == messages[:4]
+        assert index.originals(index.group(-1)) == messages[:3]
+        assert index.originals(4) == [messages[4]]
+        assert index.originals(0)[0] is messages[0]
+        assert index.ordinals(-2) == [0, 1, 2, 3]
+        with pytest.raises(InputError, match="no such group"):
+            index.originals(99)
+
+    def test_rewritten_groups_stand_for_what_they_were(self) -> None:
+        """The original text is still there."""
+        messages = [user("q"), call("1"), result("1", LONG), assistant("a")]
+        index = indexed(messages)
+        asked, found = index.group(1).messages
+        index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
+        assert index.originals(1) == messages[1:3]
+
+
+class TestPinning:
+    def test_by_id(self) -> None:
+        """From now on; unknown ids are an error."""
+        index = indexed(turns(2))
+        before = index.included_groups
+        index.pin([0, 1])
+        assert [group.pinned for group in index.included_groups] == [True, True, False, False]
+        assert [group.pinned for group in before] == [False] * 4
+        with pytest.raises(InputError, match="group 9: there is no such group"):
+            index.pin([9])
+
+    def test_by_predicate(self) -> None:
+        """Every message that comes is asked about; one is enough for its group."""
+
+        def wanted(message: Any) -> bool:
+            return "keep" in message.text
+
+        index = indexed([user("keep this"), call("1"), result("1", "keep that")], pin=wanted)
+        index.append([user("q"), thought("keep"), user("keep")])
+        assert [(group.id, group.pinned) for group in index.included_groups] == [
+            (0, True),
+            (1, True),
+            (3, False),
+            (4, False),
+            (5, True),
+        ]
+
+    def test_rolling_back_forgets_pins_of_what_is_gone(self) -> None:
+        """A summary that gets the id of one that was pinned is another; a group of the source stays pinned."""
+        index = indexed([user(LONG), assistant("a"), user("q"), assistant("b")])
+        summary = openai_chat.new("user", marked("so far", by="Tests"))
+        assert index.apply(Replace([0], [summary]))
+        index.pin([-1, 1])
+        index.rollback()
+        assert index.to_dict()["pinned"] == [1]
+
+    def test_a_late_result_pins_its_group(self) -> None:
+        """Also one that was out of the view: it comes back, pinned."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
+        index.apply(Drop([1]))
+        index.append([result("1", "keep")])
+        assert (index.is_included(1), index.group(1).pinned) == (True, True)
+
+
+class TestTime:
+    def test_turns_since_the_last_edit(self) -> None:
+        """Turns that began since; all of them if there was no edit. A group that came back is no edit of a strategy."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
+        assert index.turns_since_edit == 3
+        index.apply(Drop([1]))
+        assert index.turns_since_edit == 0
+        index.append([assistant("b"), user("t"), result("1")])
+        assert isinstance(index.edits[-1], Restore)
+        assert index.turns_since_edit == 1
+        index.rollback()
+        assert index.turns_since_edit == 4
+
+    def test_idle_without_a_clock(self) -> None:
+        """No time was passed in, so none has gone by."""
+        index = indexed(turns(1))
+        index.append([user("later")])
+        assert index.idle_seconds == 0
+
+    def test_idle_is_the_gap_before_the_latest_messages(self) -> None:
+        """Or the time since them, if that is longer; the clock is whatever is passed in."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        assert index.idle_seconds == 0
+        index.context = RunContext(now=160.0)
+        assert index.idle_seconds == 60
+        index.append([user("q2")])
+        assert index.idle_seconds == 60
+        index.context = RunContext(now=165.0)
+        index.append([assistant("a2")])
+        assert index.idle_seconds == 5
+        index.context = RunContext(now=265.0)
+        assert index.idle_seconds == 100
+
+    def test_nothing_new_is_no_sign_of_life(self) -> None:
+        """Appending nothing leaves the conversation as idle as it was."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        index.context = RunContext(now=160.0)
+        index.append([])
+        index.context = RunContext(now=170.0)
+        assert index.idle_seconds == 70
+
+    def test_a_clock_that_goes_back(self) -> None:
+        """Time that was never idle is not negative."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        index.context = RunContext(now=50.0)
+        index.append([user("q2")])
+        assert index.idle_seconds == 0

@@ -1,0 +1,277 @@
+"""What an edit brings in and which messages it makes neighbours: refused where the provider would not take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
+from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
+from compaction.messages import OtherPart, ToolResultPart
+from compaction.selectors import nothing
+from compaction.strategies import SelectiveToolCall
+
+Raw: TypeAlias = dict[str, Any]
+Chat: TypeAlias = list[Raw]
+
+FORMATS = (openai_chat, openai_responses, anthropic, gemini)
+each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
+
+LONG = "word " * 40 + "."
+
+
+FOUND: Raw = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
+
+
+def said(format: MessageFormat, role: str, text: str = LONG) -> Raw:
+    raw: Raw = format.new(role, text).raw
+    return raw
+
+
+def used(format: MessageFormat, name: str = "t") -> Chat:
+    """A call and its result, as the format writes them."""
+    function = {"name": "look", "arguments": "{}"}
+    wires: dict[str, Chat] = {
+        "openai-chat": [
+            {"role": "assistant", "content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]},
+            {"role": "tool", "tool_call_id": name, "content": "found"},
+        ],
+        "openai-responses": [
+            {"type": "function_call", "call_id": name, **function},
+            {"type": "function_call_output", "call_id": name, "output": "found"},
+        ],
+        "anthropic": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": "found"}]},
+        ],
+        "gemini": [
+            {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": "found"}}}]},
+        ],
+    }
+    return wires[format.name]
+
+
+def thought(text: str = "so") -> Raw:
+    """An answer of Anthropic's with thoughts."""
+    signed = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    return {"role": "assistant", "content": [signed, {"type": "text", "text": text}]}
+
+
+def index_of(messages: Chat, format: MessageFormat) -> MessageIndex:
+    assert validate(messages, format=format) == []
+    return MessageIndex(messages, counter="chars/4", format=format)
+
+
+def drop_old_users(index: MessageIndex) -> Iterator[Edit]:
+    """Written by somebody who has never heard of wire formats."""
+    for group in index.included_groups[:-1]:
+        if group.kind is GroupKind.USER:
+            yield Drop(group, reason="old question")
+
+
+class TestUsersDropped:
+    """The messages of the user go where what is left may follow one another, and stay with a reason elsewhere."""
+
+    def test_a_call_that_would_come_first(self) -> None:
+        messages = [said(gemini, "user", "hi"), *used(gemini), said(gemini, "user", "now")]
+        result = compact_sync(messages, drop_old_users, format="gemini", counter="chars/4")
+        assert (result.outcome, result.messages) == ("unchanged", messages)
+        rule = "what is left must be a list the provider takes [misplaced-call]: group 1 would have to leave too"
+        assert [refusal.rule for refusal in result.refused] == [rule]
+
+    def test_thoughts_that_would_follow_an_answer(self) -> None:
+        messages = [*(said(anthropic, role) for role in ("user", "assistant", "user")), thought(), said(anthropic, "user")]
+        result = compact_sync(messages, drop_old_users, format="anthropic", counter="chars/4")
+        assert result.messages == messages[1:]
+        rule = (
+            "what is left must be a list the provider takes [thinking-after-answer]: group 1 or group 3 would have to leave too"
+        )
+        assert [refusal.rule for refusal in result.refused] == [rule]
+
+    @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["openai-chat", "openai-responses"])
+    def test_where_any_message_may_follow_any_other(self, format: MessageFormat) -> None:
+        messages = [said(format, "user", "hi"), *used(format), said(format, "user", "now")]
+        result = compact_sync(messages, drop_old_users, format=format, counter="chars/4")
+        assert (result.messages, result.refused) == (messages[1:], ())
+        assert validate(result.messages, format=format) == []
+
+
+@each_format
+def test_a_call_between_answers_is_dropped(format: MessageFormat) -> None:
+    """Answers may follow one another, although no format prefers it."""
+    before, after = [said(format, "user"), said(format, "assistant")], [said(format, "assistant")]
+    if format is gemini:  # whose calls follow the user
+        before.append(said(format, "user"))
+    result = compact_sync([*before, *used(format), *after], SelectiveToolCall(keep=nothing), format=format, counter="chars/4")
+    if format is openai_responses:  # whose answers are one with the calls after them
+        del before[1]
+    assert (result.outcome, result.refused) == ("compacted", ())
+    assert result.messages == [*before, *after]
+    assert validate(result.messages, format=format) == []
+
+
+class TestBroughtIn:
+    """A replacement is a message of this format that says something, and reaches no further than its neighbours."""
+
+    @each_format
+    @pytest.mark.parametrize("text", ["", " ", "\n"])
+    def test_nothing_said(self, format: MessageFormat, text: str) -> None:
+        index = index_of([said(format, "user"), said(format, "assistant"), said(format, "user")], format)
+        assert not index.apply(Replace([0, 1], [format.new("user", text)]))
+        assert [refusal.rule for refusal in index.refused] == ["the message says nothing"]
+
+    @each_format
+    def test_a_message_of_another_format(self, format: MessageFormat) -> None:
+        messages = [said(format, "user"), said(format, "assistant"), said(format, "user")]
+        for other in FORMATS:
+            index = index_of(messages, format)
+            assert index.apply(Replace([0, 1], [other.new("user", "so far")])) == (other is format)
+            rule = f"a message of the format {other.name} does not belong into a conversation of {format.name}"
+            assert [refusal.rule for refusal in index.refused] == ([] if other is format else [rule])
+            rewritten = index_of(messages, format)
+            assert rewritten.apply(Rewrite(1, [other.new("assistant", "short")])) == (other is format)
+
+    @pytest.mark.parametrize(
+        ("format", "raw"),
+        [
+            (openai_responses, {"type": "reasoning", "summary": []}),
+            (openai_responses, {"type": "web_search_call", "status": "completed"}),
+            (
+                anthropic,
+                {"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}]},
+            ),
+            (anthropic, thought()),
+        ],
+        ids=["reasoning", "a search", "what a search found", "thoughts"],
+    )
+    def test_what_belongs_to_other_messages(self, format: MessageFormat, raw: Raw) -> None:
+        index = index_of([said(format, "user"), said(format, "assistant"), said(format, "user")], format)
+        assert not index.apply(Replace([0, 1], [format.read(raw)]))
+        assert [refusal.rule for refusal in index.refused] == ["a replacement holds text and media alone"]
+
+    def test_an_item_with_an_id(self) -> None:
+        """Its id would be there twice, if the item itself still is."""
+        known = {"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": "so"}]}
+        asked, answer = said(openai_responses, "user"), said(openai_responses, "assistant")
+        index = index_of([asked, answer, dict(asked), known, dict(asked)], openai_responses)
+        assert not index.apply(Replace(0, [openai_responses.read(dict(known))]))
+        assert not index.apply(Rewrite(1, [openai_responses.read(dict(known))]))
+        assert [refusal.rule for refusal in index.refused] == [
+            "a replacement has no id, by which a provider or a host knows other messages",
+            "a rewrite gives a message no other id",
+        ]
+        assert index.apply(Rewrite(3, [index.group(3).messages[0].evolve(text="s")]))
+
+
+class TestRewritten:
+    """A rewrite breaks no rule that the message did not break before."""
+
+    @pytest.mark.parametrize(("text", "rule"), [("", "empty-content"), (" ", "empty-text")])
+    @pytest.mark.parametrize("id", [0, 1])
+    def test_to_nothing(self, id: int, text: str, rule: str) -> None:
+        index = index_of([said(anthropic, role) for role in ("user", "assistant", "user")], anthropic)
+        assert not index.apply(Rewrite(id, [index.group(id).messages[0].evolve(text=text)]))
+        assert [refusal.rule[-len(rule) - 1 : -1] for refusal in index.refused] == [rule]
+
+    def test_a_result_may_become_empty(self) -> None:
+        index = index_of([said(anthropic, "user"), *used(anthropic), said(anthropic, "user")], anthropic)
+        call, result = index.group(1).messages
+        assert index.apply(Rewrite(1, [call, result.evolve(parts=[ToolResultPart("t", "")])]))
+        assert validate(index.messages(), format=anthropic) == []
+
+    def test_what_was_wrong_may_stay_wrong(self) -> None:
+        messages = [{"role": "user", "content": [{"type": "text", "text": " "}, {"type": "text", "text": LONG}]}]
+        index = MessageIndex([*messages, said(anthropic, "user")], counter="chars/4", format=anthropic)
+        blank, words = index.group(0).messages[0].parts
+        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(parts=[blank, words.__class__("short")])]))  # type: ignore[call-arg]
+        assert [problem.rule for problem in validate(index.messages(), format=anthropic)] == ["empty-text"]
+
+    def test_the_calls_of_a_program_keep_their_program(self) -> None:
+        """The call that a server's tool makes needs that tool before it."""
+        run = {"type": "server_tool_use", "id": "srv", "name": "code_execution", "input": {}}
+        made = {"type": "code_execution_20250825", "tool_id": "srv"}
+        ran = {"type": "code_execution_tool_result", "tool_use_id": "srv", "content": {"type": "code_execution_result"}}
+        use = {"type": "tool_use", "id": "t", "name": "look", "input": {}, "caller": made}
+        messages: Chat = [
+            said(anthropic, "user"),
+            {"role": "assistant", "content": [run, use]},
+            used(anthropic)[1],
+            {"role": "assistant", "content": [ran, {"type": "text", "text": "so"}]},
+            said(anthropic, "user"),
+        ]
+        index = index_of(messages, anthropic)
+        call, *rest = index.group(1).messages
+        without = call.evolve(parts=[part for part in call.parts if not isinstance(part, OtherPart)])
+        assert not index.apply(Rewrite(1, [without, *rest]))
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps what the provider runs itself"]
+
+    def test_the_signed_call_stays_first(self) -> None:
+        """Gemini tells calls of one name by their order alone."""
+        calls = [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(2)]
+        results = [{"functionResponse": {"name": "f", "response": {"n": n}}} for n in range(2)]
+        messages: Chat = [
+            said(gemini, "user"),
+            {"role": "model", "parts": [{**calls[0], "thoughtSignature": "c2ln"}, calls[1]]},
+            {"role": "user", "parts": results},
+            said(gemini, "assistant"),
+        ]
+        index = index_of(messages, gemini)
+        call, result = index.group(1).messages
+        assert not index.apply(Rewrite(1, [call.evolve(parts=call.parts[::-1]), result]))
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps calls in order"]
+
+    def test_an_empty_message_stays_empty(self) -> None:
+        """With words it might end an answer that the provider continues behind it."""
+        messages: Chat = [said(anthropic, "user"), {"role": "user", "content": None}, said(anthropic, "user")]
+        index = MessageIndex(messages, counter="chars/4", format=anthropic)
+        assert not index.apply(Together(Drop(0), Rewrite(1, [anthropic.new("user", "short")])))
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite has nothing to say where nothing was said"]
+
+    def test_reasoning_takes_no_answers_place(self) -> None:
+        messages = [said(openai_responses, "user"), said(openai_responses, "assistant"), said(openai_responses, "user")]
+        index = index_of(messages, openai_responses)
+        assert not index.apply(Rewrite(1, [openai_responses.read({"type": "reasoning", "summary": []})]))
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps roles, calls and results"]
+
+
+class TestNeighbours:
+    """Judged when the whole edit is applied, within a summary of two messages as well."""
+
+    @pytest.mark.parametrize("role", ["user", "assistant"])
+    def test_an_instruction_behind_words_does_not_lead(self, role: str) -> None:
+        """It stands at the start of the list, in a summary, and an answer has to follow it."""
+        index = index_of([said(anthropic, "user")] * 4, anthropic)
+        assert not index.apply(Replace([0, 1], [anthropic.new(role, "so far"), anthropic.new("system", "be brief")]))
+        assert [refusal.rule.partition("]")[0] for refusal in index.refused] == [
+            "what is left must be a list the provider takes [misplaced-system"
+        ]
+        assert index.edits == ()
+
+    def test_parts_that_are_wrong_by_themselves(self) -> None:
+        index = index_of([said(gemini, "user", "hi"), *used(gemini), said(gemini, "user", "now")], gemini)
+        assert index.apply(Together(Drop(0), Drop(1)))
+        assert index.refused == ()
+
+    def test_nothing_is_written_between_a_call_and_its_results(self) -> None:
+        """Where a result that answers nothing stands between them, it may go, and gives way to no words."""
+        call, result = used(openai_chat)
+        stray = {"role": "tool", "tool_call_id": "gone", "content": LONG}
+        messages = [said(openai_chat, "user"), call, stray, result, said(openai_chat, "user")]
+        index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+        assert not index.apply(Replace(2, [openai_chat.new("assistant", "so far")]))
+        assert [refusal.rule for refusal in index.refused] == ["a call and the results directly after it stay together"]
+        assert index.apply(Drop(2))
+        again = MessageIndex([*messages[:2], messages[0], *messages[2:]], counter="chars/4", format=openai_chat)
+        assert again.apply(Replace([2, 3], [openai_chat.new("assistant", "so far")]))
+
+    def test_what_stands_behind_a_summary_of_two(self) -> None:
+        """An answer of the view follows the instruction, not the start of the list."""
+        roles = ("user", "assistant", "user", "assistant", "user")
+        index = index_of([said(anthropic, role) for role in roles], anthropic)
+        assert index.apply(Replace([0], [anthropic.new("user", "so far"), anthropic.new("system", "be brief")]))
+        assert list(index.steps([1, 2])) == [[1, 2]]
+        before, after = index.neighbours([index.group(1)])
+        assert (before and before.role, after and after.role) == ("system", "user")

@@ -1,0 +1,111 @@
+"""Pauses after failures: how long, whose, and kept through JSON."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from compaction import Pipeline, RunContext
+from compaction.errors import StateError
+from compaction.index import FailurePauses
+from compaction.strategies import Summarization
+from compaction.summarizers import DigestSummarizer
+from compaction.triggers import tokens_exceed
+
+ONE = Summarization(trigger=tokens_exceed(1_000))
+OTHER = Summarization(trigger=tokens_exceed(2_000))
+
+
+class Opaque:
+    """A summarizer without a repr of its own."""
+
+    def summarize(self, request: object) -> str:
+        return "said"
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 60.0), (2, 300.0), (3, 900.0), (4, 900.0)])
+def test_each_failure_in_a_row_pauses_longer(failures: int, seconds: float) -> None:
+    """One minute, five, then a quarter of an hour each time, counted from the last failure."""
+    pauses = FailurePauses()
+    for _ in range(failures):
+        pauses.record_failure(ONE, 100.0)
+    assert pauses.is_paused(ONE, 100.0 + seconds - 0.5)
+    assert not pauses.is_paused(ONE, 100.0 + seconds)
+
+
+def test_a_success_forgets_the_failures() -> None:
+    """The next failure counts as the first."""
+    pauses = FailurePauses()
+    pauses.record_success(ONE)
+    pauses.record_failure(ONE, 0.0)
+    pauses.record_failure(ONE, 60.0)
+    pauses.record_success(ONE)
+    assert not pauses.is_paused(ONE, 60.0)
+    pauses.record_failure(ONE, 400.0)
+    assert not pauses.is_paused(ONE, 460.0)
+
+
+def test_strategies_of_one_class_pause_apart() -> None:
+    """A strategy is known by its value, not by the name of its class."""
+    pauses = FailurePauses()
+    pauses.record_failure(ONE, 0.0)
+    assert pauses.is_paused(Summarization(trigger=tokens_exceed(1_000)), 1.0)
+    assert not pauses.is_paused(OTHER, 1.0)
+    assert not pauses.is_paused(Summarization(DigestSummarizer(growth=1.0), trigger=tokens_exceed(1_000)), 1.0)
+    assert not pauses.is_paused(Pipeline(ONE), 1.0)
+
+
+def test_an_address_is_not_part_of_the_value() -> None:
+    """A summarizer without a repr of its own keeps its pause in another process, where its address is another one."""
+    pauses = FailurePauses()
+    pauses.record_failure(Summarization(Opaque()), 0.0)
+    kept = Opaque(), Opaque()
+    assert all(pauses.is_paused(Summarization(each), 1.0) for each in kept)
+
+
+def test_without_a_clock_nothing_is_paused() -> None:
+    """No clock is looked up."""
+    pauses = FailurePauses()
+    pauses.record_failure(ONE, None)
+    assert (pauses.to_dict(), pauses.is_paused(ONE, 0.0)) == ({}, False)
+    pauses.record_failure(ONE, 0.0)
+    assert not pauses.is_paused(ONE, None)
+
+
+def test_json_and_pickle_keep_them() -> None:
+    """Both give pauses that answer as these do."""
+    pauses = FailurePauses()
+    pauses.record_failure(ONE, 5.0)
+    pauses.record_failure(ONE, 70.0)
+    again = FailurePauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
+    for each in (again, pickle.loads(pickle.dumps(pauses))):
+        assert (each.is_paused(ONE, 369.0), each.is_paused(ONE, 370.0), each.is_paused(OTHER, 71.0)) == (True, False, False)
+        assert each.to_dict() == pauses.to_dict()
+
+
+@pytest.mark.parametrize("data", [None, 3, [1], {"a": 1}, {"a": [1]}, {"a": ["x", "y"]}, {"a": [1, None]}])
+def test_what_is_not_saved_pauses(data: object) -> None:
+    """Anything else is refused with an error that says what to do."""
+    with pytest.raises(StateError, match="start a new session"):
+        FailurePauses.from_dict(data)
+
+
+def test_the_number_of_strategies_is_bounded() -> None:
+    """A session that is given ever new strategies does not grow: the oldest failure is forgotten first."""
+    pauses = FailurePauses()
+    for number in range(100):
+        pauses.record_failure(f"strategy {number}", 0.0)
+    assert len(pauses.to_dict()) == 64
+    assert pauses.is_paused("strategy 99", 1.0)
+    assert not pauses.is_paused("strategy 0", 1.0)
+
+
+def test_a_context_has_its_own() -> None:
+    """Without a session each context starts with none, and contexts compare by what they say."""
+    one, other = RunContext(now=0.0), RunContext(now=0.0)
+    one.pauses.record_failure(ONE, 0.0)
+    assert one == other
+    assert not other.pauses.is_paused(ONE, 1.0)
+    assert "pauses" not in repr(one)

@@ -1,0 +1,300 @@
+"""An index as JSON and back: the same view, the same sizes, and everything can still be undone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together, run_sync
+from compaction.errors import StateError
+from compaction.formats import openai_chat
+from compaction.index.edits import Restore
+from compaction.index.marks import marked
+from compaction.messages import Message
+from compaction.strategies import ToolResult
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+
+LONG = "word " * 100
+State = dict[str, Any]
+
+
+def summary(text: str = "so far") -> Message:
+    """A message that may stand for others."""
+    return openai_chat.new("user", marked(text, by="Tests"))
+
+
+def stored(index: MessageIndex, *, messages: bool = True) -> State:
+    """The state as it comes back from a store."""
+    data: State = json.loads(json.dumps(index.to_dict(messages=messages)))
+    return data
+
+
+def loaded(data: State, **options: Any) -> MessageIndex:
+    """The index of a state."""
+    return MessageIndex.from_dict(data, counter="chars/4", **options)
+
+
+def edited() -> MessageIndex:
+    """An index with an edit of every kind in its journal."""
+    messages = [system("s"), *tool_turns(4), user("q5"), call("late"), user("q6"), assistant("a6")]
+    index = indexed(messages)
+    asked, found = index.group(2).messages
+    edits: list[Edit] = [
+        Rewrite(2, [asked, found.evolve(text="cut")], "long"),
+        Drop([1], "old"),
+        Replace([5, 6], [summary("one"), openai_chat.new("assistant", "I see")], "older"),
+        Together(Drop([8]), Replace([10], [summary("two " * 20)], "inner"), reason="both"),
+        Replace([-2, 12], [summary("three")], "a summary of a summary"),
+        Drop([18], "no answer"),
+    ]
+    for edit in edits:
+        assert index.apply(edit, by="Tests"), index.refused
+    index.append([result("late"), user("q7")])
+    index.pin([2, -3])
+    return index
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_view_sizes_journal_and_pins(self, messages: bool) -> None:
+        """All that the index answers is the same, through JSON, with the messages or rebound to them."""
+        index = edited()
+        other = loaded(stored(index, messages=messages))
+        if not messages:
+            assert other.messages() == []
+            other.sync(list(index.source))
+        assert other.messages() == index.messages()
+        assert (other.included, other.total) == (index.included, index.total)
+        assert [(entry.by, entry.turn, entry.edit.reason) for entry in other.journal] == [
+            (entry.by, entry.turn, entry.edit.reason) for entry in index.journal
+        ]
+        assert [
+            (group.id, group.kind, group.turn, group.pinned, group.made_by, group.replaces) for group in other.included_groups
+        ] == [
+            (group.id, group.kind, group.turn, group.pinned, group.made_by, group.replaces) for group in index.included_groups
+        ]
+        assert other.originals(-3) == index.originals(-3)
+        assert other.turns_since_edit == index.turns_since_edit
+
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_twice_is_once(self, messages: bool) -> None:
+        """A state that was loaded and not used is stored as it was."""
+        data = stored(edited(), messages=messages)
+        assert stored(loaded(data), messages=messages) == data
+
+    def test_it_goes_on_where_it_was(self) -> None:
+        """More messages, more edits, the next id, and all the way back."""
+        index = edited()
+        other = loaded(stored(index))
+        for each in (index, other):
+            each.append([assistant("a7" + LONG), user("q8")])
+            assert each.apply(Replace([14, 16], [summary("four")]))
+        assert other.messages() == index.messages()
+        assert other.group(-4).replaces == (14, 16)
+        other.rollback()
+        assert other.messages() == list(other.source)
+        assert other.included == other.total
+
+    def test_what_strategies_did(self) -> None:
+        """By name, with their reasons, in the turn it was."""
+        index = indexed([*tool_turns(5), user("q")])
+        run_sync(index, ToolResult())
+        other = loaded(stored(index))
+        assert [(entry.by, entry.edit.reason, entry.turn) for entry in other.journal] == [
+            ("ToolResult", "an old tool call", 6)
+        ] * 5
+
+    def test_system_groups_that_were_allowed_to_go(self) -> None:
+        """The permission is part of the edit."""
+        index = indexed([system(), user()])
+        index.apply(Drop([0], allow_system=True))
+        assert loaded(stored(index)).messages() == [user()]
+
+    def test_the_state_is_independent(self) -> None:
+        """What happens to the index later does not change what was stored."""
+        index = indexed(turns(2))
+        data = index.to_dict()
+        index.append([user("later")])
+        index.apply(Drop([0]))
+        assert (len(data["messages"]), data["journal"]) == (4, [])
+
+    def test_pins_by_predicate(self) -> None:
+        """They are the predicate's, not the state's: pass it again."""
+
+        def wanted(message: Message) -> bool:
+            return "keep" in message.text
+
+        index = indexed([user("keep this" + LONG), assistant(LONG), user("q")], pin=wanted)
+        index.apply(Replace([1], [summary("keep")]))
+        other = loaded(stored(index), pin=wanted)
+        assert [group.pinned for group in other.included_groups] == [True, False, False]
+        assert stored(other) == stored(index)
+        other.append([user("keep that")])
+        assert other.included_groups[-1].pinned
+        assert not loaded(stored(index)).group(0).pinned
+
+    def test_context_is_passed_again(self) -> None:
+        """What surrounds the conversation is not part of it."""
+        assert loaded(stored(indexed(turns(1))), context=RunContext(window=9)).context.window == 9
+
+
+class TestWithoutMessages:
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_the_time_since_messages_last_came(self, messages: bool) -> None:
+        """A conversation taken up again after a pause knows how long that was."""
+        chat = turns(2)
+        index = MessageIndex(chat, counter="chars/4", context=RunContext(now=1_000.0))
+        again = loaded(stored(index, messages=messages), context=RunContext(now=4_600.0))
+        again.sync([*chat, user("back")])
+        assert again.idle_seconds == 3_600.0
+
+    def test_only_fingerprints_are_kept(self) -> None:
+        """No word of the source, if one asks for that; what was written in its place is there."""
+        index = indexed([user("a secret"), assistant("another" + LONG), user("q")])
+        index.apply(Replace([1], [summary("so far")]))
+        text = json.dumps(index.to_dict(messages=False))
+        assert "secret" not in text
+        assert "so far" in text
+
+    def test_rebinding_goes_on_with_what_is_new(self) -> None:
+        """The first ``sync`` brings the messages; they are the caller's own objects again."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([1, 2]))
+        index.pin([3])
+        other = loaded(stored(index, messages=False))
+        again: Chat = json.loads(json.dumps([*messages, user("q4")]))
+        other.sync(again)
+        assert shown(other.messages()) == ["s", "q2", "a2", "q3", "a3", "q4"]
+        assert all(any(message is each for each in again) for message in other.messages())
+        assert other.group(3).pinned
+        other.append([assistant("a4")])
+        assert shown(other.messages())[-1] == "a4"
+
+    def test_messages_that_are_not_those(self) -> None:
+        """From the first that differs on, the list is read anew; edits before that stay."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([1], "stays"))
+        index.apply(Drop([2, 4], "touches what changed"))
+        data = stored(index, messages=False)
+        other = loaded(data)
+        other.sync([*messages[:4], assistant("another a2"), user("another q3")])
+        assert shown(other.messages()) == ["s", "a1", "q2", "another a2", "another q3"]
+        stranger = loaded(data)
+        stranger.sync([user("hello")])
+        assert (stranger.messages(), stranger.edits) == ([user("hello")], ())
+
+    def test_edits_are_done_again_before_what_is_new_comes(self) -> None:
+        """A result that comes with the messages brings back the call that was dropped, by an entry in the journal."""
+        messages = [user("q"), call("1"), user("r"), assistant("a"), user("s")]
+        index = indexed(messages)
+        index.apply(Drop([1], "no answer"))
+        other = loaded(stored(index, messages=False))
+        other.sync([*messages, result("1")])
+        index.sync([*messages, result("1")])
+        assert (other.messages(), other.edits) == (index.messages(), index.edits)
+        assert [type(edit) for edit in other.edits] == [Drop, Restore]
+
+    def test_edits_are_judged_by_the_messages_that_are_there(self) -> None:
+        """Where the list departs right after a group that was dropped, that group is not the newest, and stays dropped."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([2], "old"))
+        other = loaded(stored(index, messages=False))
+        other.sync([*messages[:3], user("another q2"), assistant("another a2")])
+        assert shown(other.messages()) == ["s", "q1", "another q2", "another a2"]
+
+    def test_it_is_no_conversation_before_that(self) -> None:
+        """Appending to it, or asking for its messages, is an error that says what to do."""
+        unbound = loaded(stored(edited(), messages=False))
+        with pytest.raises(StateError, match="pass the full list to sync first"):
+            unbound.append([user()])
+        with pytest.raises(StateError, match="sync it first, or pass messages=False"):
+            unbound.to_dict()
+
+    def test_a_list_that_cannot_be_read_leaves_it_unbound(self) -> None:
+        """The next ``sync`` may do better."""
+        index = edited()
+        other = loaded(stored(index, messages=False))
+        with pytest.raises(Exception, match=r"messages\[23\]"):
+            other.sync([*index.source, None])
+        other.sync(list(index.source))
+        assert other.messages() == index.messages()
+
+
+def without(key: str) -> Callable[[State], object]:
+    """A state that lacks something."""
+    return lambda data: data.pop(key)
+
+
+def put(key: str, value: Any) -> Callable[[State], object]:
+    """A state with something else in a place."""
+    return lambda data: data.update({key: value})
+
+
+def edit_with(key: str, value: Any, place: int = 1) -> Callable[[State], object]:
+    """A state with something else in one of its edits."""
+    return lambda data: data["journal"][place]["edit"].update({key: value})
+
+
+class TestCorrupt:
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            without("version"),
+            put("version", 2),
+            put("version", "1"),
+            without("format"),
+            put("format", "smoke-signals"),
+            without("journal"),
+            put("journal", 7),
+            put("journal", [7]),
+            put("journal", [{"by": "x", "turn": 1}]),
+            put("messages", 7),
+            put("messages", [7]),
+            put("messages", [{"content": "no role"}]),
+            put("messages", []),
+            put("pinned", ["x"]),
+            put("pinned", [99]),
+            put("fingerprints", 7),
+            edit_with("type", "explode"),
+            edit_with("type", None),
+            edit_with("groups", [99]),
+            edit_with("groups", []),
+            edit_with("groups", ["x"]),
+            edit_with("groups", [0]),
+            edit_with("messages", [], place=0),
+            edit_with("messages", [{"role": "user", "content": "x"}], place=0),
+            edit_with("messages", [{"content": "no role"}], place=2),
+            edit_with("edits", [{"type": "drop", "groups": [99], "reason": ""}], place=3),
+            edit_with("edits", [], place=3),
+        ],
+    )
+    def test_what_to_dict_did_not_make(self, damage: Callable[[State], object]) -> None:
+        """A typed error, whatever is wrong: nothing is half loaded."""
+        data = stored(edited())
+        damage(data)
+        with pytest.raises(StateError):
+            loaded(data)
+
+    def test_messages_that_cannot_be_read(self) -> None:
+        """Said so at once, with the place, although no edit needs them."""
+        data = stored(indexed(turns(1)))
+        data["messages"].append({"content": "no role"})
+        with pytest.raises(StateError, match=r"saved messages\[2\]"):
+            loaded(data)
+
+    @pytest.mark.parametrize("data", [{}, [], "state", None])
+    def test_what_is_no_state(self, data: Any) -> None:
+        """Not even a mapping."""
+        with pytest.raises(StateError, match="this release reads version 1"):
+            loaded(data)
+
+    def test_a_newer_version_says_so(self) -> None:
+        """With what to do."""
+        with pytest.raises(StateError, match="version=2: this release reads version 1; upgrade"):
+            loaded({"version": 2})

@@ -1,0 +1,240 @@
+"""Seams: what may go while what is left still joins, in a format where an answer follows the user and nobody else."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pytest
+
+from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
+from compaction.formats import anthropic, openai_chat
+from compaction.index.marks import marked
+from compaction.strategies import Summarization, ToolResult
+from compaction.testing import check_strategy
+
+Raw: TypeAlias = dict[str, Any]
+
+ROLES = {"s": "system", "u": "user", "a": "assistant"}
+
+
+def index_of(roles: str) -> MessageIndex:
+    """A message of Anthropic's for each letter."""
+    messages = [{"role": ROLES[role], "content": f"{role}{place} " * 20 + "."} for place, role in enumerate(roles)]
+    return MessageIndex(messages, counter="chars/4", format=anthropic)
+
+
+def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
+    return [group for group in index.included_groups if group.id in ids]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"),
+    [
+        ("suauau", [1, 2, 3, 4], [[1, 2], [3, 4]]),
+        ("usauau", [0, 2, 3, 4], [[0], [2], [3, 4]]),
+        ("usauau", [2, 3, 4], [[2, 3]]),
+        ("uauau", [1, 2], [[1], [2]]),
+        ("uauau", [0, 2], [[0], [2]]),
+        ("uauau", [0, 1, 3], [[0, 1], [3]]),
+    ],
+)
+def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """Each ends where the message before may be followed by the one after; system messages at the start are as the start."""
+    index = index_of(roles)
+    done: list[list[int]] = []
+    for step in index.steps(free):
+        assert index.apply(Drop(step))
+        done.append(step)
+    assert done == steps
+
+
+def test_a_step_that_was_refused_is_not_asked_for_again() -> None:
+    """What can go beside it is asked for once more, and each group once."""
+    index = index_of("usa")
+    assert list(index.steps([0, 1])) == [[0], [1]]
+
+
+def test_steps_to_the_end_of_the_list() -> None:
+    """What comes last is followed by nothing, which any message may be."""
+    assert list(index_of("uauau").steps([2, 3, 4])) == [[2, 3], [4]]
+
+
+def test_what_stands_beside_a_group_of_several_messages() -> None:
+    """Its neighbours meet its first message or its last."""
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in "ab"]}
+    results: list[Raw] = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "ok"}]} for id in "ab"
+    ]
+    user: Raw = {"role": "user", "content": "x"}
+    said: Raw = {"role": "assistant", "content": "y"}
+    index = MessageIndex([user, call, *results, user, call, *results, user], counter="chars/4", format=anthropic)
+    found = index.neighbours(chosen(index, [4]))
+    assert [None if message is None else message.raw for message in found] == [results[1], call]
+    index = MessageIndex([user, said, user, call, *results, user], counter="chars/4", format=anthropic)
+    assert list(index.steps([2], preferred_only=True)) == []
+    assert list(index.steps([2])) == [[2]]
+
+
+def test_where_any_message_may_follow_any_other() -> None:
+    """Nothing is parted, and one message may stand for any groups, as they are given."""
+    call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    user: Raw = {"role": "user", "content": "x"}
+    messages: list[Raw] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        user,
+        {"role": "tool", "tool_call_id": "t", "content": "ok"},
+        user,
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+    assert index.interleaved() == set()
+    assert [group.id for group in index.replaceable(index.included_groups)] == [0, 1, 3]
+
+
+def test_steps_where_a_turn_goes_at_once() -> None:
+    """A step does not end within what goes together."""
+    index = index_of("uauau")
+    assert list(index.steps([0, 1, 2, 3], together=lambda one, other: True)) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"), [("uusa", [1, 3], [[1, 3]]), ("uss", [0, 1, 2], [[0], [1, 2]])], ids=["a turn", "instructions"]
+)
+def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """What is of one turn goes in one step, also where something stays within; instructions are of one, that of nobody."""
+    index = index_of(roles)
+    assert list(index.steps(free, together=lambda one, other: index.columns.turn(one) == index.columns.turn(other))) == steps
+
+
+def test_steps_in_a_format_without_seams() -> None:
+    """Every group is a step."""
+    index = MessageIndex([{"role": "user", "content": "q"}] * 3, counter="chars/4", format=openai_chat)
+    assert list(index.steps([0, 1])) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("roles", "gone", "before", "after"),
+    [("suauau", {3, 4}, 2, 5), ("suauau", {1, 2}, None, 3), ("usau", {2}, 1, 3), ("uau", {0, 2}, 1, None)],
+)
+def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
+    """What stands around the place of the last group that goes; system messages at the start are nobody's neighbours."""
+    index = index_of(roles)
+    found = [
+        None if message is None else index.messages().index(message.raw)
+        for message in index.neighbours(chosen(index, sorted(gone)))
+    ]
+    assert found == [before, after]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "fitting"),
+    [
+        ("uauauau", [0, 2, 4, 5], [4, 5]),
+        ("uauauau", [0, 1, 3, 5], [0, 1, 3, 5]),
+        ("suauau", [1, 2, 4], [1, 2, 4]),
+        ("usauauau", [2, 3, 5, 6], [5, 6]),
+        ("uau", [], []),
+        ("uauau", [1, 2, 4], [1, 2, 4]),
+        ("usauaua", [0, 2, 4, 5], [0, 2, 4, 5]),
+        ("usauaua", [2, 4, 5], [4, 5]),
+        ("usa", [0, 1], [0, 1]),
+        ("uas", [0], [0]),
+    ],
+)
+def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
+    """It stands in the last gap; others must close by themselves, and an instruction within keeps what follows it."""
+    index = index_of(roles)
+    assert [group.id for group in index.replaceable(chosen(index, free))] == fitting
+
+
+def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
+    """What goes does not part a group's messages any more; the group comes after it, for it ends later."""
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    said: list[Raw] = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
+    index = MessageIndex([said[0], call, said[1], result, *said[2:]], counter="chars/4", format=anthropic)
+    assert [group.id for group in index.replaceable(chosen(index, [1, 2, 5]))] == [2, 1, 5]
+    assert [group.id for group in index.replaceable(chosen(index, [1, 5]))] == [5]
+
+
+def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
+    """Where its result stood, the answers around it would meet, and thoughts would follow an answer they do not belong to."""
+    thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
+    calls: list[Raw] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    messages: list[Raw] = [
+        {"role": "assistant", "content": [thoughts, calls[0]]},
+        {"role": "assistant", "content": [calls[1]]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+        {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]},
+    ]
+    assert MessageIndex(messages, counter="chars/4", format=anthropic).interleaved() == {0, 1}
+    check_strategy(ToolResult(keep=last(groups=1)), messages=messages, format=anthropic)
+
+
+def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
+    """What stands between the parts of an answer that the provider goes on with gives way to no words: they would end it."""
+    search: Raw = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    found: Raw = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    stray: Raw = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "word " * 90}
+    messages: list[Raw] = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [search]},
+        {"role": "user", "content": [stray]},
+        {"role": "assistant", "content": [found, {"type": "text", "text": "done"}]},
+        {"role": "user", "content": "and?"},
+        {"role": "assistant", "content": "so"},
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=anthropic)
+    assert [group.id for group in index.included_groups] == [0, 1, 2, 4, 5]
+    assert index.interleaved() == {1, 2}
+    assert index.replaceable(chosen(index, [2])) == []
+    for strategy in (ToolResult(keep=last(groups=1)), Summarization(keep=last(groups=2) | kinds(GroupKind.ASSISTANT))):
+        check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
+    """Where an instruction stands within the conversation, the user's words may not follow it."""
+    index = index_of("usauau")
+    assert not index.apply(Replace([2], [anthropic.new("user", "x")]))
+    assert index.refused[-1].rule.startswith("what is left must be a list the provider takes [misplaced-system]: group 1 ")
+    assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
+    assert index.apply(Replace([0], [anthropic.new("user", "x")]))
+    assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
+    assert index_of("uauau").apply(Replace([2], [anthropic.new("user", "x")]))
+
+
+def test_an_answer_with_thoughts_does_not_follow_what_stands_for_others_as_an_answer() -> None:
+    """Thoughts follow the user; an answer without any may follow another."""
+    thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
+    asked: Raw = {"role": "user", "content": "x " * 20 + "."}
+    said: Raw = {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]}
+    index = MessageIndex([asked, said, asked, said, asked], counter="chars/4", format=anthropic)
+    assert not index.apply(Replace([2], [anthropic.new("assistant", "x")]))
+    assert index.refused[-1].rule.startswith("what is left must be a list the provider takes [thinking-after-answer]: group 3 ")
+    assert index.apply(Replace([2], [anthropic.new("user", "x")]))
+    assert index_of("uauau").apply(Replace([2], [anthropic.new("assistant", "x")]))
+
+
+def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
+    """The acknowledgement that an answer may follow belongs to it, and starts no turn; elsewhere the words are the user's."""
+    index = index_of("usauau")
+    answer = anthropic.summary(marked("what was said", by="Summarization"), index.included_groups[1].messages[0], None)
+    assert [message.role for message in answer] == ["assistant", "user"]
+    assert index.apply(Replace([2, 3], answer))
+    again = MessageIndex(index.messages(), counter="chars/4", format=anthropic)
+    kinds = [(group.kind.value, len(group.messages), group.turn) for group in again.included_groups]
+    assert kinds == [("user", 1, 1), ("system", 1, None), ("summary", 2, None), ("assistant", 1, 1), ("user", 1, 2)]
+    assert again.included.tokens == index.included.tokens
+    alone = MessageIndex([answer[1].raw], counter="chars/4", format=anthropic)
+    assert alone.included_groups[0].kind.value == "user"
+
+
+def test_a_gap_closes_as_far_as_it_can() -> None:
+    """Before the last gap so much may go that what stays follows what is before; a call counts by its first message."""
+    index = index_of("uauauaua")
+    assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 6]))] == [2, 3, 6]
+    said: list[Raw] = [{"role": ROLES[role], "content": f"{role} " * 20 + "."} for role in "uauau"]
+    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    index = MessageIndex([*said, call, result, said[1], said[0], said[1]], counter="chars/4", format=anthropic)
+    assert [group.id for group in index.included_groups] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
+    assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]

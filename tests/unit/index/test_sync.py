@@ -1,0 +1,386 @@
+"""Following the full list a framework passes on each call, whatever it did to it in between."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction.errors import InputError, InvalidMessage
+from compaction.formats import openai_chat
+from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.index.marks import marked
+from compaction.messages import Message
+from compaction.strategies import ToolResult
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+
+LONG = "word " * 100
+
+
+def summary(text: str = "so far") -> Message:
+    """A message that may stand for others."""
+    return openai_chat.new("user", marked(text, by="Tests"))
+
+
+def rebuilt(messages: Chat) -> Chat:
+    """The same messages as other objects, as from a store."""
+    return list(json.loads(json.dumps(messages)))
+
+
+def compacted(messages: Chat) -> MessageIndex:
+    """An index whose second and third group were dropped."""
+    index = indexed(messages)
+    assert index.apply(Drop([1, 2], "old"))
+    return index
+
+
+def sizes_of(messages: Chat) -> Metrics:
+    """The sizes of these messages, read anew."""
+    return indexed(messages).included
+
+
+class TestSource:
+    def test_the_grown_source(self) -> None:
+        """What is new is appended; edits stay."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        index.sync([*messages, user("q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
+        assert index.total.messages == 6
+
+    def test_the_same_list_again(self) -> None:
+        """Nothing new, nothing changed."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        before = (index.included, index.messages(), index.edits)
+        index.sync(messages)
+        index.sync(iter(messages))
+        assert (index.included, index.messages(), index.edits) == before
+
+    def test_the_list_that_grows_in_place(self) -> None:
+        """The caller's own list may grow between two calls."""
+        messages = [system("s"), *turns(1)]
+        index = indexed(messages)
+        messages.append(user("q2"))
+        index.sync(messages)
+        assert index.messages() == messages
+
+    def test_rebuilt_messages(self) -> None:
+        """Equal content is the same message; what is kept is the first object that was seen."""
+        messages = [system("s"), *tool_turns(2)]
+        index = compacted(messages)
+        index.sync([*rebuilt(messages), user("new")])
+        assert shown(index.messages()) == ["s", "a1", "q2", "c2", shown([messages[7]])[0], "a2", "new"]
+        assert index.messages()[0] is messages[0]
+
+    def test_a_call_in_one_update_and_its_result_in_the_next(self) -> None:
+        """They are one group all the same."""
+        messages = [user("q"), call("1")]
+        index = indexed(messages)
+        index.sync([*messages, result("1")])
+        assert [len(group.messages) for group in index.included_groups] == [1, 2]
+
+    def test_a_late_result(self) -> None:
+        """It brings its group back through ``sync`` as through ``append``."""
+        messages = [user("q"), call("1"), user("r"), assistant("a")]
+        index = indexed(messages)
+        index.apply(Drop([1]))
+        index.sync([*messages, result("1")])
+        assert shown(index.messages()) == ["q", "1", "r", "a", "found"]
+
+    def test_formats_may_say_what_the_same_message_is(self) -> None:
+        """By default equal content; a format with ids may know better."""
+
+        class ById(OpenAIChat):
+            name = "by-id"
+
+            def key(self, raw: Any) -> Any:
+                return raw["id"]
+
+        messages = [{**user("q"), "id": 1}, {**assistant("a"), "id": 2}]
+        index = MessageIndex(messages, counter="chars/4", format=ById())
+        index.sync([{**user("edited elsewhere"), "id": 1}, {**assistant("a"), "id": 2}, {**user("r"), "id": 3}])
+        assert shown(index.messages()) == ["q", "a", "r"]
+        index.sync([{**user("q"), "id": 9}])
+        assert [message["id"] for message in index.messages()] == [9]
+
+
+class TestFedBack:
+    def test_the_last_view_and_what_is_new(self) -> None:
+        """A framework that keeps only what it sent: the index still knows the rest."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        index.sync([*index.messages(), user("q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
+        assert (index.total.messages, len(index.edits)) == (6, 1)
+
+    def test_the_view_rebuilt(self) -> None:
+        """As from JSON, with a summary in it: still a view of this index, not a new conversation."""
+        index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
+        index.apply(Replace([1, 2], [summary()]))
+        index.sync([*rebuilt(index.messages()), user("q2")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())] == ["s", "so far", "q1", "a1", "q2"]
+        assert (index.total.messages, index.group(-1).replaces) == (6, (1, 2))
+
+    def test_the_view_of_a_rewritten_group(self) -> None:
+        """The shortened result is ours."""
+        index = indexed([user("q"), call("1"), result("1", LONG), assistant("a")])
+        asked, found = index.group(1).messages
+        index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
+        index.sync([*rebuilt(index.messages()), user("r")])
+        assert shown(index.messages()) == ["q", "1", "cut", "a", "r"]
+        assert index.originals(1)[1]["content"] == LONG
+
+    def test_the_longer_match_wins(self) -> None:
+        """The source, where it goes on from there."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([*messages[:6], user("another q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "q3", "another q3"]
+        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "q3", "another q3"]
+
+    def test_the_view_that_departs(self) -> None:
+        """The source is cut where the view was left; what was dropped before that stays dropped."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([*index.messages()[:3], user("another q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "another q3"]
+        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "another q3"]
+        assert index.edits == (Drop([1, 2], "old"),)
+
+    def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
+        """If the rest of the view cannot be had from the source, it is read anew as it is."""
+        messages = [system("s"), *turns(2), user("q3")]
+        index = indexed(messages)
+        index.apply(Drop([1, 3]))
+        index.pin([2])
+        given = index.messages()[:3]
+        index.sync(given)
+        assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
+        assert index.to_dict()["pinned"] == []
+
+    def test_a_view_cut_where_its_edits_cannot_stand_with_something_new(self) -> None:
+        """The same where the list goes on: it is all there is, and what the view left out does not come back."""
+        index = indexed([system("s"), *turns(2), user("q3")])
+        index.apply(Drop([1, 3]))
+        given = [*index.messages()[:2], assistant("another a2")]
+        index.sync(given)
+        assert (index.messages(), index.edits) == (given, ())
+
+    def test_a_late_result_after_a_cut(self) -> None:
+        """It brings its call back, although the view that was fed back did not show it."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
+        index.apply(Drop([1]))
+        index.sync([*index.messages()[:3], user("another s"), result("1")])
+        assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
+
+    def test_the_view_with_its_summary_edited(self) -> None:
+        """Who edits a summary takes it over: what it stood for is gone, and the text is an ordinary message."""
+        index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
+        index.apply(Replace([1, 2], [summary()]))
+        view = index.messages()
+        edited = [view[0], user("I met them before"), *view[2:]]
+        index.sync(edited)
+        assert index.messages() == edited
+        assert (index.edits, index.total.messages) == ((), 4)
+
+
+class TestDivergence:
+    def test_the_end_was_taken_back(self) -> None:
+        """A retry: the source is cut, edits before that stay."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync(messages[:-1])
+        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
+        assert index.edits == (Drop([1, 2], "old"),)
+
+    def test_a_message_in_the_middle_was_changed(self) -> None:
+        """From there on all is read anew."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        changed = copy.deepcopy(messages)
+        changed[3]["content"] = "q2, said differently"
+        index.sync(changed)
+        assert shown(index.messages()) == ["s", "q2, said differently", "a2", "q3", "a3"]
+        assert index.included.turns == 2
+
+    def test_edits_that_touch_what_was_cut_are_undone(self) -> None:
+        """The others stay, also those made after them."""
+        messages = [system("s"), *turns(4, words=20)]
+        index = indexed(messages)
+        index.apply(Drop([1], "early"))
+        index.apply(Drop([3, 5], "half of it is cut"))
+        index.apply(Drop([2], "late but not touched"))
+        index.sync([*messages[:5], user("new")])
+        assert [edit.reason for edit in index.edits] == ["early", "late but not touched"]
+        assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
+
+    def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
+        """A call was dropped with its result; without the result it is another call, and comes back."""
+        messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.apply(Drop([1], "answered"))
+        index.sync([*messages[:2], user("never mind"), assistant("fine"), user("r")])
+        assert (shown(index.messages()), index.edits) == (["q", "1", "never mind", "fine", "r"], ())
+
+    def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
+        """What was asked for after it stands, if it may."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([3], "the last question now"))
+        index.apply(Drop([1], "still an old one"))
+        index.sync([*messages[:4], assistant("another a2")])
+        assert [edit.reason for edit in index.edits] == ["still an old one"]
+
+    def test_a_summary_of_what_was_cut_is_undone(self) -> None:
+        """With every edit that names it; a summary of what stays keeps its originals, under a new id if need be."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([5, 6], [summary("cut")]))
+        index.apply(Replace([1, 2], [summary("stays " * 9)]))
+        index.apply(Drop([-1], "names what was cut"))
+        index.apply(Replace([-2, 3], [summary("stays too")]))
+        index.sync([*messages[:5], user("new")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())][1:] == ["stays too", messages[4]["content"], "new"]
+        made = next(group for group in index.included_groups if group.replaces)
+        assert index.originals(made) == messages[1:4]
+        assert index.edit_count == 2
+
+    def test_an_edit_that_the_cut_makes_unlawful_is_undone(self) -> None:
+        """What is now the last user message, or the newest group, comes back."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        index.sync(messages[:3])
+        assert index.messages() == messages[:3]
+        assert index.edits == ()
+
+    def test_a_together_that_the_cut_makes_unlawful_is_undone_whole(self) -> None:
+        """All or none holds here too."""
+        messages = [system("s"), *turns(2)]
+        index = indexed(messages)
+        assert index.apply(Together(Drop([1]), Drop([2])))
+        index.sync(messages[:3])
+        assert index.messages() == messages[:3]
+        assert index.edits == ()
+
+    def test_pins_outlive_a_cut(self) -> None:
+        """What was pinned by id stays pinned as far as it is still there."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.pin([0, 1, 5])
+        index.sync(messages[:3])
+        assert [group.pinned for group in index.included_groups] == [True, True, False]
+        assert index.to_dict()["pinned"] == [0, 1]
+
+    def test_a_pinned_summary_outlives_a_cut(self) -> None:
+        """Under the id it has then."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([5, 6], [summary("cut")]))
+        index.apply(Replace([1, 2], [summary("stays")]))
+        index.pin([-2])
+        index.sync(messages[:5])
+        assert [(group.id, group.pinned) for group in index.included_groups] == [(0, False), (-1, True), (3, False), (4, False)]
+
+    @pytest.mark.parametrize("given", [[], [user("another")]])
+    def test_another_conversation(self, given: Chat) -> None:
+        """Nothing in common, nothing kept; an empty list clears."""
+        index = compacted([system("s"), *turns(2)])
+        index.sync(given)
+        assert index.messages() == given
+        assert (index.edits, index.total.messages) == ((), len(given))
+
+    def test_an_index_that_was_cut_equals_one_built_at_once(self) -> None:
+        """Sizes, groups and turns."""
+        messages = [system("s"), *tool_turns(3)]
+        index = indexed(messages)
+        index.sync([*messages[:7], user("new"), assistant("b")])
+        anew = indexed([*messages[:7], user("new"), assistant("b")])
+        assert (index.included, index.total) == (anew.included, anew.total)
+        assert [(group.id, group.kind, group.turn, group.open) for group in index.included_groups] == [
+            (group.id, group.kind, group.turn, group.open) for group in anew.included_groups
+        ]
+
+
+class TestVerify:
+    def test_a_message_changed_in_place_is_noticed(self) -> None:
+        """Only contents tell; without ``verify`` the same object is the same message."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        tokens = index.included.tokens
+        messages[4]["content"] = LONG
+        index.sync(messages)
+        assert index.included.tokens == tokens
+        index.sync(messages, verify=True)
+        assert index.included == sizes_of([messages[0], *messages[3:]])
+        assert index.edits == (Drop([1, 2], "old"),)
+
+    def test_also_in_the_view_fed_back(self) -> None:
+        """The framework may have kept the view alone."""
+        index = compacted([system("s"), *turns(3)])
+        view = index.messages()
+        view[2]["content"] = LONG
+        index.sync(view, verify=True)
+        assert index.included == sizes_of(view)
+        assert index.messages() == view
+
+    def test_nothing_changed_nothing_read(self) -> None:
+        """A check that finds nothing leaves all as it is."""
+        messages = [system("s"), *tool_turns(2)]
+        index = compacted(messages)
+        before = (index.included, index.edits)
+        index.sync(messages, verify=True)
+        index.sync(index.messages(), verify=True)
+        assert (index.included, index.edits) == before
+
+
+class TestFailure:
+    @pytest.mark.parametrize("bad", [{"content": "no role"}, "no message", None])
+    def test_a_list_that_cannot_be_read_changes_nothing(self, bad: Any) -> None:
+        """Not even where it departs; the error names the place in the list that was passed."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        before = (index.included, index.messages(), index.edits)
+        with pytest.raises(InvalidMessage, match=r"^messages\[4\]"):
+            index.sync([*messages[:3], user("new"), bad])
+        assert (index.included, index.messages(), index.edits) == before
+
+    @pytest.mark.parametrize("given", ["text", b"text", user("one message"), 7, None])
+    def test_what_is_no_list(self, given: Any) -> None:
+        """A text or one message is refused, not taken apart."""
+        with pytest.raises(InputError, match="a conversation is a list of messages"):
+            indexed([]).sync(given)
+
+
+def test_an_object_and_its_dictionary_are_the_same_message() -> None:
+    """An agent that keeps the provider's objects, and passes them as dictionaries the next time, goes on where it was."""
+    from openai.types.chat import ChatCompletionMessage
+
+    said = ChatCompletionMessage(role="assistant", content="a" * 80)
+    index = indexed([user("q"), said, user("r"), user("s")])
+    index.apply(Drop([0], "old"))
+    index.sync([user("q"), {"role": "assistant", "content": "a" * 80}, user("r"), user("s"), user("t")])
+    assert (index.edit_count, index.included.messages, index.source[1]) == (1, 4, said)
+
+
+def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
+    """What stood for the call alone goes when the call comes back, and comes again when that is taken back."""
+    index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
+    run_sync(index, ToolResult(keep=nothing))
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
+    mark, turns_before = index.mark(), index.turns_since_edit
+    index.append([result("1")])
+    assert [group.kind for group in index.included_groups] == [
+        GroupKind.USER,
+        GroupKind.TOOL_CALL,
+        GroupKind.USER,
+        GroupKind.ASSISTANT,
+    ]
+    assert index.turns_since_edit == turns_before
+    again = MessageIndex.from_dict(index.to_dict(), counter="chars/4")
+    assert (again.messages(), again.included) == (index.messages(), index.included)
+    index.rollback(mark)
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]

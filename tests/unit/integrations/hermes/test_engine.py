@@ -1,0 +1,628 @@
+"""The context engine: when it compacts, what it does if it cannot, how it follows its host."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction import last, validate
+from compaction.config import dump
+from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
+from compaction.integrations.hermes import CompactionEngine, ContextEngine, ContextPressure, EngineSettings, SessionHygiene
+from compaction.stores import SQLiteStore
+from compaction.strategies import Lossless, Offload, Pipeline, StubResults, Summarization, ToolResult, Truncation
+from compaction.testing import agent_session
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import tool_turns
+from tests.support.fault_server import FaultServer, reply, status
+
+CHAT = agent_session(200, lines=20)
+SMALL = EngineSettings(threshold=0.5, protect_last_n=4)
+
+
+def engine(settings: EngineSettings = SMALL, **options: Any) -> CompactionEngine:
+    return CompactionEngine(settings, **{"context_length": 8_000, "counter": "chars/4", **options})
+
+
+class Bare(ContextEngine):
+    """The least an engine has."""
+
+    @property
+    def name(self) -> str:
+        return "bare"
+
+    def update_from_response(self, usage: Any) -> None:
+        self.last_prompt_tokens = usage["prompt_tokens"]
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        return False
+
+    def compress(self, messages: Any, current_tokens: Any = None, focus_topic: Any = None, force: bool = False) -> list[Any]:
+        return list(messages)
+
+
+class TestContract:
+    """What an engine has without doing anything for it."""
+
+    def test_defaults(self) -> None:
+        """Every optional method has its documented default."""
+        bare = Bare()
+        bare.on_session_start("s")
+        bare.on_session_end("s", [])
+        assert (bare.get_tool_schemas(), bare.should_compress_preflight([]), bare.has_content_to_compress([])) == (
+            [],
+            False,
+            True,
+        )
+        assert bare.should_defer_preflight_to_real_usage(9) is False
+        assert "error" in json.loads(bare.handle_tool_call("lcm_grep", {}))
+        assert (bare.threshold_percent, bare.protect_first_n, bare.protect_last_n) == (0.75, 3, 6)
+
+    def test_status(self) -> None:
+        """Five figures; a host's -1 for "not reported yet" counts as nothing used."""
+        bare = Bare()
+        bare.update_model("m", 200_000)
+        bare.update_from_response({"prompt_tokens": 50_000})
+        assert bare.get_status() == {
+            "last_prompt_tokens": 50_000,
+            "threshold_tokens": 150_000,
+            "context_length": 200_000,
+            "usage_percent": 25.0,
+            "compression_count": 0,
+        }
+        bare.last_prompt_tokens = -1
+        assert bare.get_status()["usage_percent"] == 0
+        assert Bare().get_status()["usage_percent"] == 0
+
+    def test_reset(self) -> None:
+        """A reset forgets what was counted, and not the model."""
+        bare = Bare()
+        bare.update_model("m", 200_000)
+        bare.last_prompt_tokens = bare.last_completion_tokens = bare.last_total_tokens = bare.compression_count = 7
+        bare.on_session_reset()
+        assert [bare.last_prompt_tokens, bare.last_completion_tokens, bare.last_total_tokens, bare.compression_count] == [0] * 4
+        assert bare.context_length == 200_000
+
+    @pytest.mark.parametrize("name", ["name", "update_from_response", "should_compress", "compress"])
+    def test_what_is_abstract(self, name: str) -> None:
+        """Four things an engine has to bring."""
+        assert name in ContextEngine.__abstractmethods__
+        with pytest.raises(TypeError):
+            ContextEngine()  # type: ignore[abstract]
+
+
+class TestWhen:
+    """When it is time."""
+
+    def test_documented_figures(self) -> None:
+        """At half of a window of 200,000 tokens, at that figure exactly."""
+        made = CompactionEngine(counter="chars/4")
+        assert (made.threshold_tokens, made.should_compress(99_999), made.should_compress(100_000)) == (100_000, False, True)
+
+    def test_reported_usage(self) -> None:
+        """Without an argument the last report counts; an argument overrides it; what is missing is 0."""
+        made = engine()
+        made.update_from_response({"prompt_tokens": 4_000, "completion_tokens": 5})
+        assert (made.last_total_tokens, made.should_compress(), made.should_compress(3_999)) == (4_005, True, False)
+        made.update_from_response({"total_tokens": None})
+        assert (made.last_prompt_tokens, made.last_completion_tokens, made.last_total_tokens) == (0, 0, 0)
+
+    @pytest.mark.parametrize(
+        "usage", [{"prompt_tokens": "9"}, {"prompt_tokens": -1}, {"completion_tokens": True}, 5, ["x"]], ids=repr
+    )
+    def test_usage_of_the_wrong_type(self, usage: Any) -> None:
+        """It is a typed error, and what was counted before stays."""
+        made = engine()
+        made.update_from_response({"prompt_tokens": 7, "completion_tokens": 1})
+        with pytest.raises(InputError):
+            made.update_from_response(usage)
+        assert made.last_prompt_tokens == 7
+
+    def test_disabled(self) -> None:
+        """Switched off, it never asks by itself."""
+        made = engine(EngineSettings(enabled=False))
+        assert (made.should_compress(10**9), made.should_compress_preflight(CHAT)) == (False, False)
+
+    def test_preflight(self) -> None:
+        """A rough estimate before a request; after a compaction, a report is waited for."""
+        made = engine()
+        assert (made.should_compress_preflight(CHAT), made.should_compress_preflight(CHAT[:2])) == (True, False)
+        assert made.should_compress_preflight([*CHAT, 5]) is False
+        assert "InvalidMessage" in str(made.last_error)
+        assert made.should_defer_preflight_to_real_usage(9_000) is False
+        made.awaiting_real_usage_after_compression = True
+        assert made.should_defer_preflight_to_real_usage(9_000) is True
+        made.update_from_response({"prompt_tokens": 1})
+        assert made.should_defer_preflight_to_real_usage(9_000) is False
+
+    def test_two_strikes(self) -> None:
+        """After two compactions that did not help it waits: until usage falls, or somebody asks."""
+        made = engine()
+        for _ in range(2):
+            made.compress(CHAT)
+            made.update_from_response({"prompt_tokens": 5_000})
+        assert (made.should_compress(), made.get_status()["waiting"]) == (False, True)
+        made.update_from_response({"prompt_tokens": 3_000})
+        assert made.should_compress(4_000) is True
+        for _ in range(2):
+            made.compress(CHAT)
+            made.update_from_response({"prompt_tokens": 5_000})
+        made.compress(CHAT, force=True)
+        assert made.should_compress(5_000) is True
+
+    def test_strikes_need_a_compaction(self) -> None:
+        """Reports above the threshold alone are no strikes."""
+        made = engine()
+        for _ in range(5):
+            made.update_from_response({"prompt_tokens": 5_000})
+        assert made.should_compress() is True
+
+
+class TestCompress:
+    """What comes of it."""
+
+    def test_result(self) -> None:
+        """A shorter, valid list of the same messages and a summary; the given list is not changed."""
+        made, before = engine(), copy.deepcopy(CHAT)
+        out = made.compress(CHAT)
+        assert before == CHAT
+        assert validate(out) == []
+        assert out[-1] is CHAT[-1]
+        assert (len(out) < len(CHAT) / 2, made.compression_count, made.get_status()["outcome"]) == (True, 1, "compacted")
+
+    def test_rounds(self) -> None:
+        """The result with what came since goes in again; each round counts, and the summary is updated, not repeated."""
+        made = engine()
+        view: list[Any] = []
+        for start in range(0, 200, 50):
+            view = made.compress([*view, *CHAT[start : start + 50]])
+            assert validate(view) == []
+        assert made.compression_count == 4
+        assert sum("[compaction " in str(message["content"]) for message in view) == 1
+
+    def test_nothing_to_do(self) -> None:
+        """A short conversation is returned itself, and does not count."""
+        made = engine()
+        short = CHAT[:3]
+        assert made.compress(short) is short
+        assert (made.compression_count, made.last_error) == (0, None)
+
+    def test_source_again(self) -> None:
+        """Given the source again instead of its last result, it answers with the result, not with the source."""
+        made = engine()
+        out = made.compress(CHAT)
+        assert made.compress(CHAT) == out
+
+    def test_focus(self) -> None:
+        """A topic reaches the summarizer."""
+        asked: list[str | None] = []
+
+        class Asked:
+            def summarize(self, request: Any) -> str:
+                asked.append(request.focus)
+                return "a summary of it"
+
+        engine(summarizer=Asked()).compress(CHAT, focus_topic="the port")
+        assert asked == ["the port"]
+
+    def test_current_tokens(self) -> None:
+        """Tokens beyond the messages count as sent with every request, so that triggers of a pipeline know of them."""
+        pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
+        assert engine(strategy=pipeline).compress(CHAT) is CHAT
+        assert len(engine(strategy=pipeline).compress(CHAT, current_tokens=60_000)) < len(CHAT)
+
+    def test_in_any_thread(self) -> None:
+        """It can be called where an event loop runs already, and from several threads at once."""
+
+        async def main() -> list[Any]:
+            return engine().compress(CHAT)
+
+        made = engine()
+        results: list[int] = []
+        threads = [threading.Thread(target=lambda: results.append(len(made.compress(CHAT)))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {len(anyio.run(main)), *results} == {len(engine().compress(CHAT))}
+        assert len(results) == 4
+
+    async def test_awaited(self) -> None:
+        """A host that awaits has a form of its own."""
+        assert await engine().compress_async(CHAT) == engine().compress(CHAT)
+
+    async def test_awaited_twice_at_once(self) -> None:
+        """The second waits for the first, which may be waiting for its summarizer."""
+        asked = 0
+        first_asks = anyio.Event()
+
+        class Slow:
+            async def summarize(self, request: Any) -> str:
+                nonlocal asked
+                asked += 1
+                first_asks.set()
+                await anyio.sleep(0.05)
+                return "a summary of it"
+
+        made = engine(summarizer=Slow())
+        results: list[list[Any]] = []
+
+        async def compress(upto: int) -> None:
+            results.append(await made.compress_async(CHAT[:upto]))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(compress, 120)
+            await first_asks.wait()
+            tasks.start_soon(compress, 200)
+        assert [validate(each) for each in results] == [[], []]
+        assert asked == made.compression_count == 2
+        assert results[1][-1] is CHAT[-1]
+
+
+class TestFailure:
+    """Whatever fails, the conversation goes on with what it had."""
+
+    def test_unreadable(self) -> None:
+        """A list that is no conversation is returned as it is, with the reason."""
+        made = engine()
+        broken = [*CHAT, 5]
+        assert made.compress(broken) is broken
+        assert "InvalidMessage" in str(made.last_error)
+        assert len(made.compress(CHAT)) < len(CHAT)
+        assert made.last_error is None
+
+    def test_summarizer(self) -> None:
+        """A summarizer that fails is replaced by a digest, and the failure is told."""
+
+        class Broken:
+            def summarize(self, request: Any) -> str:
+                raise SummaryFailed("the server is away")
+
+        made = engine(summarizer=Broken())
+        assert len(made.compress(CHAT)) < len(CHAT)
+        assert "the server is away" in str(made.get_status()["error"])
+
+    @pytest.mark.parametrize("key", [None, "SUMMARY_KEY"])
+    def test_model(self, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The settings' model writes the summary, with its key or, at home, without; if it refuses, a digest takes over."""
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        monkeypatch.setenv("SUMMARY_KEY", "one")
+        text = "## Goal\nFind the time-outs.\n\n## Next Steps\nRead the handler.\n\n## Critical Context\nPort 9090."
+        with FaultServer(reply(text), status(401)) as server:
+            made = engine(EngineSettings(summary_model="m", summary_base_url=server.url, summary_key_env=key, protect_last_n=4))
+            out = made.compress(CHAT[:100])
+            assert (made.last_error, "Port 9090." in str(out)) == (None, True)
+            out = made.compress([*out, *CHAT[100:]])
+            assert (len(server.requests), "401" in str(made.last_error), validate(out)) == (2, True, [])
+            assert len(out) < 40
+
+    def test_key_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A variable that is named and not set is told each time; the conversation stays as it is."""
+        monkeypatch.delenv("SUMMARY_KEY", raising=False)
+        made = engine(EngineSettings(summary_model="m", summary_key_env="SUMMARY_KEY", protect_last_n=4))
+        assert made.compress(CHAT) is CHAT
+        assert "SUMMARY_KEY is not set" in str(made.last_error)
+
+    def test_raising_pipeline(self) -> None:
+        """A pipeline that raises changes nothing."""
+
+        def broken(index: Any) -> Any:
+            raise ZeroDivisionError
+            yield
+
+        made = engine(strategy=broken)
+        assert made.compress(CHAT) is CHAT
+        assert "ZeroDivisionError" in str(made.last_error)
+
+    def test_damaged_store(self, tmp_path: Path) -> None:
+        """What cannot be stored stays in the conversation."""
+        made = engine(EngineSettings(store=tmp_path / "store.db"))
+        (tmp_path / "store.db").write_bytes(b"not a database" * 99)
+        assert made.compress(CHAT) is CHAT
+        assert "stays in the view" in str(made.last_error)
+
+    def test_locked_store(self, tmp_path: Path) -> None:
+        """A store that another process holds is waited for, then the conversation goes on unchanged; later it works."""
+        store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
+        made = engine(strategy=Lossless(ToolResult() >> Summarization(), store))
+        holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        assert made.compress(CHAT) is CHAT
+        assert "locked" in str(made.last_error)
+        holder.close()
+        assert len(made.compress(CHAT)) < len(CHAT)
+
+
+class TestHost:
+    """How it follows its host."""
+
+    def test_model_switch(self) -> None:
+        """Every budget is computed anew, what was compacted stays so, and what was reported is forgotten."""
+        made = engine()
+        out = made.compress(CHAT)
+        made.update_from_response({"prompt_tokens": 4_500})
+        made.update_model("large", 64_000)
+        assert (made.threshold_tokens, made.last_prompt_tokens, made.compression_count) == (32_000, 0, 1)
+        assert made.compress(out) == out
+        assert made.session.status().window == 64_000
+        made.update_model("small", 8_000)
+        assert made.threshold_tokens == 4_000
+
+    def test_model_without_a_window(self) -> None:
+        """A window that is none is refused, and nothing changes."""
+        made = engine()
+        with pytest.raises(ConfigurationError):
+            made.update_model("broken", 0)
+        assert (made.context_length, made.threshold_tokens) == (8_000, 4_000)
+
+    def test_threshold_that_a_host_lowers(self) -> None:
+        """A host may lower the threshold for the session; a switch of models computes it anew from the settings."""
+        made = engine()
+        made.threshold_tokens = 1_000
+        assert made.should_compress(1_000) is True
+        made.update_model("m", 8_000)
+        assert made.should_compress(1_000) is False
+
+    def test_reset(self) -> None:
+        """After a reset nothing of the conversation is left."""
+        made = engine()
+        made.compress(CHAT)
+        made.on_session_reset()
+        assert (made.compression_count, made.get_status()["outcome"], made.session.index.total.messages) == (0, None, 0)
+
+    def test_copy(self, tmp_path: Path) -> None:
+        """A copy has the settings and a conversation of its own; locks and files do not stand in its way."""
+        made = engine(EngineSettings(store=tmp_path / "store.db"))
+        made.compress(CHAT)
+        copied = copy.deepcopy(made)
+        copied.update_model("m", 64_000)
+        assert (made.context_length, copied.context_length, copied.session.index.total.messages) == (8_000, 64_000, 0)
+
+    def test_content_to_compress(self) -> None:
+        """Protected messages alone are nothing to compact."""
+        made = engine()
+        assert (made.has_content_to_compress(CHAT[:7]), made.has_content_to_compress(CHAT[:8])) == (False, True)
+
+
+class TestLossless:
+    """With a store nothing is lost, and the agent has tools."""
+
+    def ids(self, view: list[Any]) -> str:
+        return str(next(message["content"] for message in view if "by Summarization" in str(message["content"]))).split()[1]
+
+    def expanded(self, made: CompactionEngine, id: str) -> list[str]:
+        """All that an id stands for, page by page, a line of JSON for each message."""
+        pages, offset = [""], 0
+        while offset is not None:
+            arguments = {"id": id, "form": "json", "offset": offset, "limit": 50_000}
+            answer = json.loads(made.handle_tool_call("compaction_expand", arguments))
+            pages.append(answer["content"])
+            offset = answer.get("next_offset")
+        return "".join(pages).split("\n")
+
+    def test_tools(self, tmp_path: Path) -> None:
+        """They are offered bare, as a host wraps them, and answered from the conversation's own part of the store."""
+        made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
+        made.on_session_start("kim")
+        out = made.compress(CHAT)
+        assert [each["name"] for each in made.get_tool_schemas()] == [
+            "compaction_grep",
+            "compaction_expand",
+            "compaction_describe",
+        ]
+        answer = json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out), "limit": 100_000}, messages=out))
+        assert CHAT[7]["content"] in answer["content"]
+        made.on_session_start("lee")
+        assert "error" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
+        assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] == 0
+
+    def test_a_pipelines_own_store_wins(self, tmp_path: Path) -> None:
+        """With a store in the pipeline and one in the settings, the tools read where the pipeline stores."""
+        own = SQLiteStore(tmp_path / "own.db")
+        made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
+        made.compress(CHAT)
+        assert made.store == own
+        assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
+
+    def test_restarts(self, tmp_path: Path) -> None:
+        """A new process in every round, which knows the last view alone: every original comes back from the last one's ids."""
+        view: list[Any] = []
+        for start in range(0, 200, 40):
+            made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
+            made.on_session_start("kim")
+            view = json.loads(json.dumps(made.compress([*view, *CHAT[start : start + 40]])))
+        named = [self.ids(view), *re.findall(r'compaction_expand\(id=\\?"(\w+)', json.dumps(view))]
+        found = {*map(json.dumps, view), *(line for id in named for line in self.expanded(made, id))}
+        assert [place for place, message in enumerate(CHAT) if json.dumps(message, ensure_ascii=False) not in found] == [0]
+        hits = json.loads(made.handle_tool_call("compaction_grep", {"query": "fix bugs"}))["results"]
+        assert [hit["role"] for hit in hits] == ["system"]
+
+    def test_no_store(self) -> None:
+        """Without a store there are no tools."""
+        assert engine().get_tool_schemas() == []
+        assert "error" in json.loads(engine().handle_tool_call("compaction_grep", {"query": "x"}))
+
+    def test_same_conversation_under_another_name(self, tmp_path: Path) -> None:
+        """A host that goes on under a new id after a compaction keeps its stored messages."""
+        made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
+        made.on_session_start("first")
+        out = made.compress(CHAT)
+        made.on_session_start("second", boundary_reason="compression", old_session_id="first")
+        assert "content" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
+
+    @pytest.mark.parametrize(
+        "wrap",
+        [
+            lambda store: Offload(store, style=StubResults(min_chars=500)) >> ToolResult(),
+            lambda store: Pipeline(Lossless(Summarization(), store), trigger=tokens_exceed(1)),
+        ],
+        ids=["offload", "nested"],
+    )
+    def test_store_of_a_pipeline(self, wrap: Callable[[SQLiteStore], Any], tmp_path: Path) -> None:
+        """A store in the pipeline is found, and each conversation has its own part of it."""
+        store = SQLiteStore(tmp_path / "store.db")
+        made = engine(strategy=wrap(store))
+        made.on_session_start("kim")
+        made.compress(CHAT)
+        assert made.store == store
+        assert sum(tally.messages for tally in store.describe("kim").tallies) > 0
+        assert sum(tally.messages for tally in store.describe("default").tallies) == 0
+
+
+class TestSettings:
+    """A host's ``config.yaml``."""
+
+    def test_documented_blocks(self) -> None:
+        """The newer document's keys."""
+        config = {
+            "model": "some/model",
+            "context": {"engine": "compaction", "store": "~/store.db"},
+            "compression": {"enabled": False, "threshold": 0.6, "target_ratio": 0.3, "protect_last_n": 9, "in_place": True},
+            "auxiliary": {"compression": {"model": "small", "provider": "auto", "base_url": "http://127.0.0.1:1/v1"}},
+            "prompt_caching": {"cache_ttl": "1h"},
+        }
+        assert EngineSettings.from_config(config) == EngineSettings(
+            enabled=False,
+            threshold=0.6,
+            target_ratio=0.3,
+            protect_last_n=9,
+            summary_model="small",
+            summary_base_url="http://127.0.0.1:1/v1",
+            cache_ttl="1h",
+            store=Path("~/store.db").expanduser(),
+        )
+
+    def test_older_spellings(self) -> None:
+        """The older document's keys, where the newer ones are not given."""
+        older = {"compression": {"summary_model": "old"}, "model": {"cache_ttl": "1h"}}
+        assert EngineSettings.from_config(older) == EngineSettings(summary_model="old", cache_ttl="1h")
+        newer = {"auxiliary": {"compression": {"model": "new"}}, "prompt_caching": {"cache_ttl": "5m"}}
+        assert EngineSettings.from_config({**older, **newer}) == EngineSettings(summary_model="new", cache_ttl="5m")
+
+    def test_empty(self) -> None:
+        """Nothing given, or nothing in it, is the documented defaults."""
+        blank = {"compression": None, "auxiliary": {"compression": {"model": "", "base_url": None}}}
+        assert EngineSettings.from_config({}) == EngineSettings.from_config(blank) == EngineSettings()
+        assert (EngineSettings().threshold, EngineSettings().target_ratio, EngineSettings().protect_last_n) == (0.5, 0.2, 20)
+
+    @pytest.mark.parametrize(
+        ("config", "told"),
+        [
+            ({"compression": {"threshold": "half"}}, "compression.threshold must be a number"),
+            ({"compression": {"threshold": True}}, "compression.threshold must be a number"),
+            ({"compression": {"threshold": 0}}, "'threshold' must be a share"),
+            ({"compression": {"threshold": 1.5}}, "'threshold' must be a share"),
+            ({"compression": {"target_ratio": 0.9}}, "from 0.10 to 0.80"),
+            ({"compression": {"protect_last_n": 2.5}}, "compression.protect_last_n must be a whole number"),
+            ({"compression": {"protect_last_n": 0}}, "'protect_last_n' must be a whole number >= 1"),
+            ({"compression": {"enabled": "yes"}}, "compression.enabled must be true or false"),
+            ({"compression": ["threshold"]}, "compression must be a block"),
+            ({"auxiliary": {"compression": 3}}, "auxiliary.compression must be a block"),
+            ({"auxiliary": {"compression": {"model": 3}}}, "auxiliary.compression.model must be a text"),
+            ({"prompt_caching": {"cache_ttl": "2h"}}, "must be 5m or 1h"),
+            ({"context": {"store": 5}}, "context.store must be a text"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_wrong_values(self, config: dict[str, Any], told: str) -> None:
+        """A value of the wrong type or out of range names its key."""
+        with pytest.raises(ConfigurationError) as caught:
+            EngineSettings.from_config(config)
+        assert told in str(caught.value)
+
+    def test_summary_model(self) -> None:
+        """A model writes the summaries on its own server, or on the main model's; its failure leaves a digest."""
+        made = engine(EngineSettings(summary_model="small", summary_base_url="http://127.0.0.1:9/v1"))
+        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:9/v1'" in repr(made._strategy())
+        assert "on_failure='digest'" in repr(made._strategy())
+        made = engine(EngineSettings(summary_model="small"))
+        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1", api_key="sk-secret")
+        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        assert "sk-secret" not in repr(made._strategy())
+
+    def test_whose_model(self) -> None:
+        """``main`` is the main model itself, ``openrouter`` has a server and a key of its own, others need a server."""
+        made = engine(EngineSettings(summary_provider="main"))
+        assert "DigestSummarizer" in repr(made._strategy())
+        made.update_model("big", 64_000, base_url="http://127.0.0.1:8/v1")
+        assert "OpenAISummarizer(model='big', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
+        made = engine(EngineSettings(summary_provider="openrouter", summary_model="small"))
+        assert "api_key_env='OPENROUTER_API_KEY'" in repr(made._strategy())
+        elsewhere = {"model": "m", "provider": "elsewhere"}
+        with pytest.raises(ConfigurationError, match="set base_url"):
+            EngineSettings.from_config({"auxiliary": {"compression": elsewhere}})
+        named = {**elsewhere, "base_url": "http://127.0.0.1:7/v1"}
+        assert EngineSettings.from_config({"auxiliary": {"compression": named}}).summary_base_url == "http://127.0.0.1:7/v1"
+
+    def test_any_pipeline(self, tmp_path: Path) -> None:
+        """A file of a pipeline takes the place of the default one; a wrong file is refused when the engine is made."""
+        pipeline = Truncation(keep=last(groups=2), target=tokens_below(500))
+        dump(pipeline, tmp_path / "p.toml")
+        out = engine(EngineSettings(pipeline=tmp_path / "p.toml")).compress(tool_turns(60))
+        assert len(out) < 240
+        with pytest.raises(ConfigurationError, match=r"none\.toml"):
+            engine(EngineSettings(pipeline=tmp_path / "none.toml"))
+
+    def test_store_that_cannot_be(self, tmp_path: Path) -> None:
+        """A store in a folder that is not there is refused when the engine is made."""
+        with pytest.raises(StateError, match=r"no/such"):
+            engine(EngineSettings(store=tmp_path / "no/such/store.db"))
+
+
+class TestHygiene:
+    """Whether a session is compacted before the agent runs."""
+
+    @pytest.mark.parametrize(
+        ("reported", "count", "enabled", "due"),
+        [
+            (850, 4, True, True),
+            (849, 4, True, False),
+            (850, 3, True, False),
+            (850, 4, False, False),
+            (None, 4, True, False),
+            (0, 100, True, True),
+            (-1, 100, True, True),
+        ],
+    )
+    def test_rule(self, reported: int | None, count: int, enabled: bool, due: bool) -> None:
+        """At 85 % of the window, at least four messages, switched on; by reported tokens, else by an estimate."""
+        messages = [{"role": "user", "content": "word " * 8}] * count
+        found = SessionHygiene().check(messages, window=1_000, reported_tokens=reported, enabled=enabled)
+        assert (found.due, found.limit, found.estimated) == (due, 850, not reported or reported < 0)
+
+
+class TestPressure:
+    """Whether the next compaction is near: a value for the host, off unless asked for."""
+
+    def test_once_until_it_falls(self) -> None:
+        """Told at 85 % of the threshold, not again while it stays there, again after it fell."""
+        pressure, told = ContextPressure(), []
+        for tokens in (42_499, 42_500, 49_000, 60_000, 42_499, 43_000):
+            pressure, notice = pressure.seen(tokens, 50_000)
+            told.append(notice is not None)
+        assert told == [False, True, False, False, False, True]
+
+    def test_words(self) -> None:
+        """The words of the older document, without its sign."""
+        assert str(ContextPressure().seen(42_500, 50_000)[1]) == "Context is 85% to compaction threshold (42,500/50,000 tokens)"
+        assert ContextPressure().seen(5, 0)[1] is None
+
+    def test_engine(self) -> None:
+        """An engine makes none unless it is given one; then it is in the status, and a reset clears it."""
+        for pressure, expected in ((None, [None, None]), (ContextPressure(), ["Context is 90%", None])):
+            made = engine(pressure=pressure)
+            found = []
+            for _ in range(2):
+                made.update_from_response({"prompt_tokens": 3_600})
+                notice = made.get_status()["notice"]
+                found.append(notice and notice[:14])
+            assert found == expected

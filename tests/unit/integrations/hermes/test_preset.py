@@ -1,0 +1,265 @@
+"""The documented Hermes compressor as one configuration: its figures, its worked example, its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import MessageIndex, Pipeline, compact_sync, first, last, presets, run_sync, validate
+from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.strategies import Clear, Summarization, ToolResult
+from compaction.summarizers import SummaryBudget
+from compaction.triggers import always, tokens_exceed
+from tests.support.scripted import Scripted
+
+Chat = list[dict[str, Any]]
+PLACEHOLDER = "[Old tool output cleared to save context space]"
+
+
+def parts(pipeline: Pipeline) -> tuple[ToolResult, Summarization]:
+    clearing, summarizing = pipeline.steps
+    assert isinstance(clearing, ToolResult)
+    assert isinstance(summarizing, Summarization)
+    return clearing, summarizing
+
+
+def test_the_computed_values_for_a_window_of_200_000() -> None:
+    """100,000 to trigger, a tail of 20,000, at most 10,000 for the summary."""
+    clearing, summarizing = parts(presets.hermes(200_000))
+    assert presets.hermes(200_000).trigger == tokens_exceed(99_999)
+    assert summarizing.keep == first(messages=3) | last(tokens=20_000) | last(messages=20)
+    assert clearing.keep == last(tokens=20_000) | last(messages=20)
+    assert clearing.style == Clear(min_chars=200, placeholder=PLACEHOLDER)
+    assert summarizing.budget == SummaryBudget(ratio=0.20, floor=2_000, ceiling=10_000)
+
+
+@pytest.mark.parametrize(
+    ("content", "window", "tokens"),
+    [
+        (5_000, 200_000, 2_000),
+        (30_000, 200_000, 6_000),
+        (90_000, 200_000, 10_000),
+        (90_000, 1_000_000, 12_000),
+        (90_000, 32_000, 1_600),
+    ],
+)
+def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
+    """min(max(0.20 x content, 2,000), min(0.05 x context, 12,000))."""
+    assert parts(presets.hermes(window))[1].budget.tokens(content) == tokens
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"context_length": 0},
+        {"threshold": 0.0},
+        {"threshold": 1.01},
+        {"target_ratio": 0.09},
+        {"target_ratio": 0.81},
+        {"protect_first_n": -1},
+        {"protect_last_n": 0},
+        {"context_length": "200k"},
+        {"threshold": None},
+    ],
+    ids=str,
+)
+def test_ranges_are_checked(options: dict[str, Any]) -> None:
+    """Each parameter has the documented range."""
+    with pytest.raises(ConfigurationError):
+        presets.hermes(**options)
+
+
+def test_it_is_one_configuration_of_the_general_parts() -> None:
+    """A pipeline of two strategies: no subclass, no private hook."""
+    assert type(presets.hermes()) is Pipeline
+    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization]
+
+
+# ---------------------------------------------------------------- the documents' worked example
+
+
+def tool_turn(id: str, name: str, argument: str, result: str) -> Chat:
+    call = {"id": id, "type": "function", "function": {"name": name, "arguments": f'{{"value": "{argument}"}}'}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ]
+
+
+def worked_example() -> Chat:
+    """45 messages with the head and the tail that the documents print, and thirty turns of work between."""
+    chat: Chat = [
+        {"role": "system", "content": "You are a helpful assistant..."},
+        {"role": "user", "content": "Help me set up a FastAPI project"},
+        *tool_turn("c1", "terminal", "mkdir project", "directory created"),
+        *tool_turn("c2", "write_file", "main.py", "file written (2.3KB)"),
+    ]
+    for step in range(16):
+        chat += tool_turn(f"m{step}", "write_file", f"step_{step}.py", f"line of step {step}\n" * 40)
+    chat += tool_turn("c3", "terminal", "pytest", "8 passed, 2 failed\n" + "E   assert 201 == 200\n" * 200)
+    tail: Chat = [
+        {"role": "user", "content": "Fix the failing tests"},
+        *tool_turn("c4", "read_file", "tests/test_api.py", "import pytest\n" + "def test_create_user(): ...\n" * 100),
+        {"role": "assistant", "content": "I see the issue with the test fixtures..."},
+        {"role": "user", "content": "Great, also add error handling"},
+    ]
+    return chat + tail
+
+
+def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> None:
+    """Forced, with the head (two messages) and the tail (five) of the printed result."""
+    chat = worked_example()
+    assert len(chat) == 45
+    scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
+    pipeline = presets.hermes(
+        20_000, scripted, protect_first_n=2, protect_last_n=5, threshold=0.1, target_ratio=0.1, trigger=always
+    )
+    after = compact_sync(chat, pipeline, counter="chars/4").messages
+    assert [message["role"] for message in after] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert after[0]["content"].startswith("You are a helpful assistant...\n\n[Note: some earlier turns")
+    assert after[1] is chat[1]
+    assert "[CONTEXT COMPACTION] Earlier turns were compacted" in after[2]["content"]
+    assert "## Goal\nSet up a FastAPI project" in after[2]["content"]
+    assert all(now is then for now, then in zip(after[3:], chat[-5:], strict=True))
+    assert validate(after) == []
+
+
+def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others() -> None:
+    """Outside the tail; the head's too; short ones stay; the tail is not touched."""
+    chat = worked_example()
+    chat[3]["content"] = "y" * 201
+    chat[5]["content"] = "x" * 200
+    keep_all = presets.hermes(
+        200_000, Scripted("S"), protect_first_n=10**6, protect_last_n=5, threshold=0.05, target_ratio=0.1, trigger=always
+    )
+    after = compact_sync(chat, keep_all, counter="chars/4").messages
+    assert (after[3]["content"], after[5]["content"]) == (PLACEHOLDER, "x" * 200)
+    assert after[-3]["content"] == chat[-3]["content"]
+    assert after[37]["content"] == PLACEHOLDER
+
+
+def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
+    """The middle it reads has the placeholders, as in the documents."""
+    scripted = Scripted("S")
+    compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
+    (request,) = scripted.requests
+    assert PLACEHOLDER in [message.text for group in request.groups for message in group.messages]
+
+
+def test_fewer_tail_messages_by_budget_fall_back_to_the_count() -> None:
+    """A tail budget of a few tokens still keeps protect_last_n messages, in whole groups."""
+    pipeline = presets.hermes(1_000, Scripted("S"), protect_last_n=6, trigger=always)
+    chat = worked_example()
+    after = compact_sync(chat, pipeline, counter="chars/4").messages
+    assert after[-7:] == chat[-7:]
+
+
+# ---------------------------------------------------------------- where the preset does better than the release
+
+
+def test_there_is_no_tail_cliff() -> None:
+    """Fifty more messages do not make the result twenty times as long, as they do in release 0.19."""
+    lengths: list[int] = []
+    for steps in (400, 425, 450):
+        chat = worked_example()[:6]
+        for step in range(steps):
+            chat += tool_turn(f"m{step}", "write_file", f"step_{step}.py", "a line of output\n" * 40)
+        lengths.append(
+            len(compact_sync(chat, presets.hermes(200_000, Scripted("S"), trigger=always), counter="chars/4").messages)
+        )
+    assert max(lengths) - min(lengths) <= 4
+
+
+def test_identical_results_in_the_tail_are_left_alone() -> None:
+    """The release replaces them anywhere; here the tail is what was said."""
+    chat = worked_example()[:6]
+    for step in range(6):
+        chat += tool_turn(f"m{step}", "read_file", "same.py", "the same file\n" * 40)
+    after = compact_sync(
+        chat, presets.hermes(200_000, Scripted("S"), trigger=always, protect_last_n=12), counter="chars/4"
+    ).messages
+    assert after[-12:] == chat[-12:]
+
+
+def test_a_failed_summary_returns_the_callers_list_unchanged() -> None:
+    """The release returns a list with its results cleared; here on_failure="raise" changes nothing at all."""
+    chat = worked_example()
+    index = MessageIndex(chat, counter="chars/4")
+    pipeline = presets.hermes(20_000, Scripted(SummaryFailed("down")), protect_last_n=5, on_failure="raise", trigger=always)
+    with pytest.raises(SummaryFailed):
+        run_sync(index, pipeline)
+    assert all(now is then for now, then in zip(index.messages(), chat, strict=True))
+
+
+def test_the_documented_loss_happens_only_when_asked_for() -> None:
+    """By default a failed summary keeps the middle; with "drop" it goes, and the result says so."""
+    chat = worked_example()
+    failing = Scripted(SummaryFailed("down"))
+    kept = compact_sync(chat, presets.hermes(20_000, failing, protect_last_n=5, trigger=always), counter="chars/4")
+    assert (len(kept.messages), kept.outcome) == (45, "degraded")
+    dropped = compact_sync(
+        chat, presets.hermes(20_000, failing, protect_last_n=5, on_failure="drop", trigger=always), counter="chars/4"
+    )
+    assert len(dropped.messages) < 45
+    assert "dropped" in dropped.failures[0].policy
+
+
+def test_an_empty_round_makes_no_call() -> None:
+    """With nothing but the old summary between head and tail, the summarizer is not asked."""
+    scripted = Scripted("S")
+    pipeline = presets.hermes(20_000, scripted, protect_last_n=5, trigger=always)
+    once = compact_sync(worked_example(), pipeline, counter="chars/4").messages
+    again = compact_sync(once, pipeline, counter="chars/4")
+    assert (again.outcome, len(scripted.requests)) == ("unchanged", 1)
+
+
+# ---------------------------------------------------------------- five rounds on recorded sessions
+
+
+@pytest.mark.parametrize("name", ["coding_long", "tau_long", "openhands"])
+def test_five_rounds_stay_valid_keep_the_first_request_and_never_grow(
+    name: str, corpus: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    """hermes() with the digest, at a window that forces five rounds, fed by slices."""
+    for recorded in corpus(name):
+        source = recorded["messages"]
+        if len(source) < 60:
+            continue
+        request = next(message for message in source if message["role"] == "user")
+        index = MessageIndex(counter="chars/4")
+        pipeline = presets.hermes(64_000, protect_last_n=6, trigger=always)
+        problems = {problem.rule for problem in validate(source)}
+        for round in range(5):
+            index.append(source[len(source) * round // 5 : len(source) * (round + 1) // 5])
+            before = index.included.tokens
+            run_sync(index, pipeline)
+            assert index.included.tokens <= before
+            assert any(message is request for message in index.messages())
+            assert {problem.rule for problem in validate(index.messages())} <= problems | {"pending-call"}
+
+
+def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:
+    """3,072 tokens before, 512 for the summary, 4 recent messages in whole groups; a failure loses nothing."""
+    scripted = Scripted("요약")
+    strategy = presets.langgraph_summary(scripted)
+    chat: Chat = [
+        {"role": "user" if place % 2 == 0 else "assistant", "content": "페트병은 어떻게 버려? " * 30} for place in range(40)
+    ]
+    result = compact_sync(chat, strategy, counter="chars/4")
+    assert len(result.messages) == 5
+    assert scripted.requests[0].budget == 512
+    failing = compact_sync(chat, presets.langgraph_summary(Scripted(SummaryFailed("down"))), counter="chars/4")
+    assert failing.messages == chat
+    with pytest.raises(ConfigurationError):
+        presets.langgraph_summary(max_summary_tokens=4_000)

@@ -1,0 +1,165 @@
+"""Prompt-cache breakpoints: which message carries one, where in it, and never more than four."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from compaction.errors import ConfigurationError, InvalidMessage
+from compaction.formats import anthropic
+from compaction.integrations.hermes.prompt_caching import MAX_BREAKPOINTS, apply_cache_control, cached_prefix, should_cache
+
+FIVE = {"type": "ephemeral"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+SYSTEM = {"role": "system", "content": "be brief"}
+MARKED_SYSTEM = {"role": "system", "content": [{"type": "text", "text": "be brief", "cache_control": FIVE}]}
+
+
+def said(count: int) -> list[dict[str, Any]]:
+    return [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n}"} for n in range(count)]
+
+
+def carriers(messages: list[Any]) -> list[int]:
+    """The places of the messages that hold a breakpoint."""
+    return [place for place, message in enumerate(messages) if "cache_control" in repr(message)]
+
+
+def test_system_and_three() -> None:
+    """The system message and the three latest; four of the latest if there is no system message."""
+    assert carriers(apply_cache_control([SYSTEM, *said(9)])) == [0, 7, 8, 9]
+    assert carriers(apply_cache_control(said(9))) == [5, 6, 7, 8]
+    assert carriers(apply_cache_control([SYSTEM, *said(2)])) == [0, 1, 2]
+    assert apply_cache_control([]) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "native", "gateway"),
+    [
+        (SYSTEM, MARKED_SYSTEM, MARKED_SYSTEM),
+        ({"role": "system", "content": ""}, *[{"role": "system", "content": "", "cache_control": FIVE}] * 2),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}]},
+            *[
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "a"},
+                        {"type": "image_url", "image_url": {"url": "u"}, "cache_control": FIVE},
+                    ],
+                }
+            ]
+            * 2,
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "assistant", "content": None, "tool_calls": [CALL], "cache_control": FIVE},
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        ),
+        (
+            {"role": "tool", "tool_call_id": "c", "content": "r"},
+            {"role": "tool", "tool_call_id": "c", "content": "r", "cache_control": FIVE},
+            {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "r", "cache_control": FIVE}]},
+        ),
+        (
+            {"role": "tool", "tool_call_id": "c", "content": ""},
+            {"role": "tool", "tool_call_id": "c", "content": "", "cache_control": FIVE},
+            {"role": "tool", "tool_call_id": "c", "content": ""},
+        ),
+        ({"role": "user", "content": ["text"]}, {"role": "user", "content": ["text"]}, {"role": "user", "content": ["text"]}),
+    ],
+    ids=["text", "empty system", "list", "call", "tool", "empty tool", "list of text"],
+)
+def test_where_the_mark_goes(message: dict[str, Any], native: dict[str, Any], gateway: dict[str, Any]) -> None:
+    """Each kind of content, on Anthropic's own API and through a gateway."""
+    assert apply_cache_control([message], native=True) == [native]
+    assert apply_cache_control([message]) == [gateway]
+
+
+def test_what_cannot_carry_one_takes_none() -> None:
+    """The breakpoint of an ineligible message goes to an earlier one."""
+    empty = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    assert carriers(apply_cache_control([SYSTEM, *said(4), empty, empty])) == [0, 2, 3, 4]
+    odd = {"role": "user", "content": ["text"]}
+    assert carriers(apply_cache_control([SYSTEM, *said(4), odd], native=True)) == [0, 2, 3, 4]
+
+
+def test_an_hour() -> None:
+    """The hour is named, five minutes are not; anything else is refused."""
+    assert "'ttl': '1h'" in repr(apply_cache_control([SYSTEM], "1h"))
+    assert "ttl" not in repr(apply_cache_control([SYSTEM]))
+    with pytest.raises(ConfigurationError, match="'5m' or '1h'"):
+        apply_cache_control([SYSTEM], "2h")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_marking_again_moves_them(native: bool) -> None:
+    """Breakpoints of an earlier request, and the caller's own, are taken out: there are never more than four."""
+    messages: list[Any] = [SYSTEM, *said(3)]
+    for more in range(6):
+        messages = apply_cache_control([*messages, *said(more)], native=native)
+        assert len(carriers(messages)) == MAX_BREAKPOINTS
+        assert repr(messages).count("cache_control") == MAX_BREAKPOINTS
+
+
+def test_the_callers_list_is_untouched() -> None:
+    """Neither the list nor a message changes; what gets no breakpoint is the same object."""
+    messages = [SYSTEM, *said(9), {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "r"}]}]
+    before = copy.deepcopy(messages)
+    marked = apply_cache_control(messages, native=True)
+    assert messages == before
+    assert marked[1] is messages[1]
+
+
+def test_anthropic_messages() -> None:
+    """Their own last blocks are marked, a result as any other; no thought is, and ``native`` makes no difference."""
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "18"}]}
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
+    messages = [*said(1), call, answer, thought]
+    marked = apply_cache_control(messages, native=True)
+    assert marked == apply_cache_control(messages, format="anthropic")
+    assert carriers(marked) == [0, 1, 2]
+    assert marked[2]["content"] == [{**answer["content"][0], "cache_control": FIVE}]  # type: ignore[index]
+    assert marked[3] == thought
+    assert anthropic.validate(marked[:3]) == []
+
+
+@pytest.mark.parametrize("format", ["gemini", "openai-responses"])
+def test_formats_without_breakpoints(format: str) -> None:
+    """The error says which have some."""
+    with pytest.raises(ConfigurationError, match=f"{format} has no breakpoints; use openai-chat or anthropic"):
+        apply_cache_control([{"role": "user", "content": "hi"}], format=format)
+
+
+def test_what_is_no_message() -> None:
+    """Something that is no mapping is named with its place."""
+    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
+        apply_cache_control([SYSTEM, "hi"])
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "expected"),
+    [
+        ("claude-sonnet-4-5", "anthropic", True),
+        ("anthropic/Claude-Opus-4", "OpenRouter", True),
+        ("claude-sonnet-4-5", "nous", True),
+        ("claude-sonnet-4-5", "local", False),
+        ("gpt-5", "openrouter", False),
+        ("", "", False),
+    ],
+)
+def test_should_cache(model: str, provider: str, expected: bool) -> None:
+    """A Claude model, at a provider that passes breakpoints on."""
+    assert should_cache(model, provider) is expected
+
+
+def test_cached_prefix() -> None:
+    """Messages that are equal from the start, wherever the breakpoints of the two requests stand."""
+    first = apply_cache_control([SYSTEM, *said(4)])
+    second = apply_cache_control([SYSTEM, *said(6)])
+    assert cached_prefix(first, second) == 5
+    assert cached_prefix(first, [SYSTEM, *said(3), {"role": "user", "content": "other"}]) == 4
+    assert cached_prefix([], second) == 0
+    assert cached_prefix([SYSTEM], [{**SYSTEM, "content": "be brief "}]) == 0

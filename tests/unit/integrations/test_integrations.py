@@ -1,0 +1,138 @@
+"""What holds of the integrations without any framework; the rest is tested with the frameworks, in ``tests.frameworks``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import CompactionResult, Edit, MessageIndex, last, presets
+from compaction.errors import ConfigurationError, StateError
+from compaction.formats import openai_chat
+from compaction.integrations import IntegrationOptions
+from compaction.integrations.conversation import FrameworkConversation, RecentConversations
+from compaction.integrations.requirements import Requirement
+from compaction.strategies import Summarization, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+
+ROOT = Path(__file__).resolve().parents[3]
+FRAMEWORKS = {"agent_framework", "agents", "langchain", "langchain_core", "langgraph", "pydantic_ai"}
+MAKERS: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("agent_framework", "agent_framework", "CompactionProvider", {}),
+    ("langchain", "langchain", "CompactionMiddleware", {"strategy": presets.token_budget(300)}),
+    ("langgraph", "langgraph", "SummarizationNode", {"strategy": presets.token_budget(300)}),
+    ("openai_agents", "agents", "compaction_filter", {"strategy": presets.token_budget(300)}),
+    ("pydantic_ai", "pydantic_ai", "CompactionProcessor", {"strategy": presets.token_budget(300)}),
+]
+
+
+def notes(number: int, start: int = 0) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": f"Note {place}: " + "the shop is open. " * 5} for place in range(start, start + number)]
+
+
+def broken(index: MessageIndex) -> Iterator[Edit]:
+    """A strategy that fails."""
+    raise ZeroDivisionError("broken strategy")
+    yield  # makes it a generator
+
+
+def test_the_folder_loads_no_framework() -> None:
+    """Importing the integrations' folder loads none of the frameworks."""
+    program = "import json, sys, compaction.integrations; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert FRAMEWORKS & set(json.loads(done.stdout)) == set()
+
+
+@pytest.mark.parametrize(("module", "package", "maker", "arguments"), MAKERS, ids=[each[0] for each in MAKERS])
+def test_a_framework_that_is_missing(module: str, package: str, maker: str, arguments: dict[str, Any]) -> None:
+    """The module can be imported; what it makes says which extra brings the framework."""
+    if find_spec(package) is not None:
+        pytest.skip(f"{package} is installed here")
+    with pytest.raises(ConfigurationError, match=r"is not installed; install compaction-toolkit\["):
+        getattr(import_module(f"compaction.integrations.{module}"), maker)(**arguments)
+
+
+def test_a_framework_that_is_too_old() -> None:
+    """The error names what was found, the extra, and the release that is needed."""
+    with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; install compaction-toolkit\[x\], .* pytest 999"):
+        Requirement("pytest", extra="x", minimum="999").check()
+    Requirement("pytest", extra="x", minimum="9").check()
+
+
+async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
+    """The view stays as it was, with what came since, and the result says what happened; a wrong setting is never hidden."""
+    results: list[CompactionResult] = []
+    cut = Truncation(trigger=tokens_exceed(400), target=tokens_below(300), keep=last(groups=1))
+
+    def works_once(index: MessageIndex) -> Iterator[Edit]:
+        yield from broken(index) if index.edits else cut(index)
+
+    options = IntegrationOptions(strategy=works_once, counter="chars/4", on_result=results.append)
+    conversation = FrameworkConversation(options, openai_chat)
+    good = await conversation.view(notes(20))
+    view = await conversation.view([*notes(20), *notes(1, 20)])
+    assert view == [*good, *notes(1, 20)]
+    assert [result.outcome for result in results] == ["compacted", "degraded"]
+    report = conversation.report()
+    assert report is not None
+    assert "broken strategy" in report["failures"][0]
+    assert await conversation.view(["no message"]) == ["no message"]
+
+
+def test_a_strategy_that_has_to_be_awaited() -> None:
+    """In a framework that does not await, the policy for failures does not hide what is set wrongly."""
+
+    class Later:
+        async def summarize(self, request: object) -> str:
+            return "later"
+
+    strategy = Summarization(Later(), trigger=tokens_exceed(200), keep=last(groups=1))
+    conversation = FrameworkConversation(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
+    with pytest.raises(Exception, match="has to be awaited"):
+        conversation.view_sync(notes(20))
+
+
+async def test_saved_and_resumed() -> None:
+    """The state is JSON, and another process gives the same view for the same messages."""
+    options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
+    conversation = FrameworkConversation(options, openai_chat)
+    view = await conversation.view(notes(30))
+    saved = json.loads(json.dumps(conversation.to_dict()))
+    assert not conversation.unsaved
+    resumed = FrameworkConversation(options, openai_chat, saved)
+    assert await resumed.view(notes(30)) == view
+    assert len(view) < 30
+
+
+@pytest.mark.parametrize("saved", ["text", {"version": 0, "index": {}}, {"version": 1, "index": {"version": 1}}])
+async def test_state_of_another_version(saved: object) -> None:
+    """It is ignored and the first result says so; or it is an error, if that was chosen."""
+    results: list[CompactionResult] = []
+    options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4", on_result=results.append)
+    await FrameworkConversation(options, openai_chat, saved).view(notes(3))
+    assert "ignored" in results[0].failures[0].policy
+    with pytest.raises(StateError):
+        FrameworkConversation(IntegrationOptions(strategy=presets.token_budget(400), on_failure="raise"), openai_chat, saved)
+
+
+def test_conversations_without_a_name() -> None:
+    """A list is followed by the conversation it continues; another one gets its own; the oldest are forgotten."""
+    recent = RecentConversations(
+        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat, remembered=2
+    )
+    first = recent.of(notes(3))
+    first.view_sync(notes(3))
+    assert recent.of(notes(5)) is first
+    other = recent.of(notes(3, 7))
+    other.view_sync(notes(3, 7))
+    assert other is not first
+    assert recent.of(notes(4, 7)) is other
+    recent.of(notes(1, 50)).view_sync(notes(1, 50))
+    assert recent.of(notes(5)) is not first

@@ -1,0 +1,106 @@
+"""Facts are extracted from the recorded answer alone, by patterns that do not depend on how a summary is written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.formats import openai_chat
+from compaction.replay.facts import NeededFactKind, answer_facts, flat_text, long_words_in, strings_in
+from tests.support.chats import assistant, call, result
+
+
+def kinds_in(text: str) -> dict[str, str]:
+    """Return the facts of an answer, each with the name of its kind."""
+    return {fact: kind.value for fact, kind in answer_facts(openai_chat.read(assistant(text))).items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "kind"),
+    [
+        ("see https://x.org/a?b=1, then", "https://x.org/a?b=1", "url"),
+        ("open src/app.py.", "src/app.py", "path"),
+        ("in /etc/hosts now", "/etc/hosts", "path"),
+        ("edit setup.cfg first", "setup.cfg", "path"),
+        ("mail a.b@x.org soon", "a.b@x.org", "id"),
+        ("flight HAT083 left", "HAT083", "id"),
+        ("user mia_li_3668 paid", "mia_li_3668", "id"),
+        ("on 2024-05-16 it", "2024-05-16", "number"),
+        ("costs 1,234.50 now", "1,234.50", "number"),
+        ("call retry_limit once", "retry_limit", "identifier"),
+        ("the readFile helper", "readFile", "identifier"),
+        ("pass --dry-run here", "--dry-run", "identifier"),
+        ('it says "too low" again', "too low", "quoted"),
+        ("run `make all` now", "make all", "quoted"),
+    ],
+)
+def test_kinds_of_facts(text: str, fact: str, kind: str) -> None:
+    """Each kind of fact is found in prose, without the punctuation around it."""
+    assert kinds_in(text)[fact] == kind
+
+
+def test_plain_words_are_not_facts() -> None:
+    """Words and single digits can be guessed."""
+    assert kinds_in("Let us look at 3 of the files, and then decide.") == {}
+
+
+def test_parts_of_a_link_are_counted_once() -> None:
+    """The numbers and names inside a link or a path are part of it, not separate facts."""
+    assert kinds_in("https://x.org/issues/4593/snake_case") == {"https://x.org/issues/4593/snake_case": "url"}
+
+
+def test_a_quotation_ends_where_it_closes() -> None:
+    """The text between two quotations is not one."""
+    assert kinds_in("`make all` or `make test`") == {"make all": "quoted", "make test": "quoted"}
+
+
+def test_argument_values_count_and_their_names_do_not() -> None:
+    """The schema gives a parameter's name; the value is what the agent had to know."""
+    answer = openai_chat.read(call("c1", arguments=json.dumps({"reservation_id": "4WQ150", "note": "window seat", "n": 7})))
+    assert answer_facts(answer) == {"4WQ150": NeededFactKind.ID, "window seat": NeededFactKind.QUOTED}
+
+
+def test_arguments_that_are_not_json_are_read_as_text() -> None:
+    """One recorded call in a thousand has broken arguments; its facts still count."""
+    facts = answer_facts(openai_chat.read(call("c1", arguments='{"path": "src/app.py')))
+    assert facts == {"src/app.py": NeededFactKind.PATH, "path": NeededFactKind.QUOTED}
+
+
+def test_reasoning_has_no_facts() -> None:
+    """Facts come from what the model said and did, not from what it thought."""
+    assert answer_facts(openai_chat.read({"role": "assistant", "content": "done", "reasoning_content": "src/app.py?"})) == {}
+
+
+def test_flat_text_reads_arguments_as_the_tool_gets_them() -> None:
+    """An escaped line end in JSON is a line end, and white space counts as one blank."""
+    answer = openai_chat.read(call("c1", name="write", arguments='{"text": "one\\n  two"}', text="Now:"))
+    assert flat_text(answer) == "Now: write text one two"
+    assert flat_text(openai_chat.read(result("c1", "a\n\tb"))) == "a b"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_any_json_can_be_argument(value: object) -> None:
+    """Arguments of any shape are read without an exception, every string in them."""
+    strings = strings_in(json.dumps(value))
+    assert all(isinstance(string, str) for string in strings)
+    if isinstance(value, dict):
+        assert set(value) <= set(strings)
+
+
+@given(st.text(max_size=200))
+def test_facts_occur_in_the_answer(text: str) -> None:
+    """Each fact occurs in the answer exactly as it is searched for."""
+    answer = openai_chat.read(assistant(text))
+    assert [fact for fact in answer_facts(answer) if fact not in flat_text(answer)] == []
+
+
+def test_long_words_are_whole_words() -> None:
+    """A part of an identifier is not a word."""
+    assert long_words_in("frobnicate user_quokka quokka2 quokkas; tiny") == {"frobnicate", "quokkas"}

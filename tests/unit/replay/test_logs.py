@@ -1,0 +1,249 @@
+"""Session logs of widely used agents, recognized by content and read as chat conversations with times."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import validate
+from compaction.errors import UnreadableFile
+from compaction.replay import Recording, recordings_of
+
+
+def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
+    """Write a file with one record per line."""
+    path = folder / name
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def only(path: Path) -> Recording:
+    """Return the one conversation in a file."""
+    [recording] = recordings_of(path)
+    return recording
+
+
+def claude(kind: str, content: Any, at: int, **fields: Any) -> dict[str, Any]:
+    """Return a line of a Claude Code log."""
+    message = {"role": kind, "content": content, **fields.pop("message", {})}
+    return {"type": kind, "sessionId": "s1", "timestamp": f"2026-01-05T10:00:{at:02}.000Z", "message": message, **fields}
+
+
+CLAUDE = (
+    {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}},
+    claude("user", "Fix the parser.", 0),
+    claude("assistant", [{"type": "thinking", "thinking": "Where is it?", "signature": "c2ln"}], 1, message={"id": "msg_1"}),
+    claude("assistant", [{"type": "text", "text": "I look."}], 2, message={"id": "msg_1"}),
+    claude(
+        "assistant",
+        [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/a.py"}}],
+        3,
+        message={"id": "msg_1"},
+    ),
+    claude("user", [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "x = 1"}]}], 4),
+    claude("assistant", [{"type": "text", "text": "Searching"}], 5, message={"id": "msg_9"}, isSidechain=True),
+    claude("assistant", [{"type": "text", "text": "Done."}], 6, message={"id": "msg_2"}),
+)
+
+
+def test_claude_code(tmp_path: Path) -> None:
+    """An answer in pieces is one message, each result is a message, and subagents and bookkeeping are skipped."""
+    recording = only(written(tmp_path, *CLAUDE))
+    call = {"id": "t1", "type": "function", "function": {"name": "Read", "arguments": '{"file_path": "/a.py"}'}}
+    assert recording.messages == [
+        {"role": "user", "content": "Fix the parser."},
+        {"role": "assistant", "content": "I look.", "reasoning_content": "Where is it?", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "t1", "content": "x = 1"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    assert recording.id == "s1"
+    assert [time - 1767607200.0 for time in recording.times if time is not None] == [0.0, 1.0, 4.0, 6.0]
+    assert validate(recording.messages) == []
+
+
+def test_claude_code_compactions_are_left_out(tmp_path: Path) -> None:
+    """The whole history is in the file; the agent's own summary would be in it twice."""
+    lines = [*CLAUDE, claude("user", "This session continues ...", 7, isCompactSummary=True), claude("user", "And now?", 8)]
+    recording = only(written(tmp_path, *lines))
+    assert recording.messages[-1] == {"role": "user", "content": "And now?"}
+    assert recording.notes == ("a summary that the agent wrote itself is skipped, 1 times",)
+
+
+def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
+    """An error that the client shows as an answer is not a model call."""
+    lines = [*CLAUDE, claude("assistant", [{"type": "text", "text": "API Error"}], 7, message={"model": "<synthetic>"})]
+    assert len(only(written(tmp_path, *lines)).messages) == 4
+
+
+def codex(kind: str, at: int, **payload: Any) -> dict[str, Any]:
+    """Return a line of a Codex CLI log."""
+    return {"timestamp": f"2026-01-05T10:00:{at:02}Z", "type": kind, "payload": payload}
+
+
+def item(kind: str, at: int, **fields: Any) -> dict[str, Any]:
+    """Return a response item of a Codex CLI log."""
+    return codex("response_item", at, type=kind, **fields)
+
+
+CODEX = (
+    codex("session_meta", 0, id="r1", cwd="/w", base_instructions={"text": "You code."}),
+    item("message", 1, role="user", content=[{"type": "input_text", "text": "Run the tests."}]),
+    codex("event_msg", 1, type="user_message", message="Run the tests."),
+    item("reasoning", 2, summary=[{"type": "summary_text", "text": "Tests first."}], encrypted_content="eA=="),
+    item("message", 2, role="assistant", content=[{"type": "output_text", "text": "Running."}]),
+    item("function_call", 3, name="exec_command", arguments='{"cmd": "pytest"}', call_id="c1"),
+    item("custom_tool_call", 3, name="apply_patch", input="*** Begin", call_id="c2"),
+    item("function_call_output", 4, call_id="c1", output="2 passed"),
+    item("custom_tool_call_output", 5, call_id="c2", output={"content": "ok", "success": True}),
+    item("message", 6, role="assistant", content=[{"type": "output_text", "text": "All pass."}]),
+    item("web_search_call", 7, action={"type": "search"}),
+)
+
+
+def test_codex(tmp_path: Path) -> None:
+    """Everything the model wrote up to a result is one answer; the display log is skipped."""
+    recording = only(written(tmp_path, *CODEX))
+    assert [(message["role"], message.get("content")) for message in recording.messages] == [
+        ("system", "You code."),
+        ("user", "Run the tests."),
+        ("assistant", "Running."),
+        ("tool", "2 passed"),
+        ("tool", "ok"),
+        ("assistant", "All pass."),
+    ]
+    calls = recording.messages[2]["tool_calls"]
+    assert [(call["id"], call["function"]["arguments"]) for call in calls] == [("c1", '{"cmd": "pytest"}'), ("c2", "*** Begin")]
+    assert recording.messages[2]["reasoning_content"] == "Tests first."
+    assert (recording.id, recording.notes) == ("r1", ("an item of type web_search_call is skipped, 1 times",))
+    assert validate(recording.messages) == []
+
+
+def test_codex_without_envelopes(tmp_path: Path) -> None:
+    """Older releases wrote the items without an envelope."""
+    items = [
+        {"id": "r0", "timestamp": "2025-06-01T00:00:00Z", "instructions": None},
+        *(line["payload"] for line in CODEX if line["type"] == "response_item"),
+    ]
+    recording = only(written(tmp_path, *items))
+    assert [message["role"] for message in recording.messages] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert recording.id == "r0"
+
+
+def test_swe_agent_history(tmp_path: Path) -> None:
+    """Messages are taken from the history; a result names its call."""
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    document = {
+        "environment": "main",
+        "trajectory": [{"action": "ls", "observation": "a.py", "response": "I look."}],
+        "history": [
+            {"role": "system", "content": "You fix issues.", "agent": "main", "message_type": "system_prompt"},
+            {"role": "user", "content": [{"type": "text", "text": "An issue."}], "agent": "main"},
+            {"role": "assistant", "content": "I look.", "action": "ls", "tool_calls": [call], "message_type": "action"},
+            {"role": "tool", "content": "a.py", "tool_call_ids": ["c1"], "message_type": "observation"},
+        ],
+        "info": {},
+    }
+    path = tmp_path / "issue.traj"
+    path.write_text(json.dumps(document, indent=2))
+    assert only(path).messages == [
+        {"role": "system", "content": "You fix issues."},
+        {"role": "user", "content": "An issue."},
+        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+    ]
+
+
+def test_swe_agent_steps(tmp_path: Path) -> None:
+    """Without a history, steps become answers and observations after the first query."""
+    steps = [
+        {"query": [{"role": "system", "content": "You fix."}], "response": "ls", "observation": "a.py"},
+        {"response": "exit", "observation": ""},
+    ]
+    path = tmp_path / "issue.traj"
+    path.write_text(json.dumps({"trajectory": steps, "info": {}}))
+    assert [message["content"] for message in only(path).messages] == ["You fix.", "ls", "a.py", "exit", ""]
+
+
+def test_tau_bench(tmp_path: Path) -> None:
+    """Each run is a conversation, named by task and trial."""
+    runs = [{"task_id": task, "reward": 1.0, "traj": [{"role": "user", "content": f"{task}"}], "trial": 1} for task in (3, 4)]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(runs, indent=1))
+    assert [(each.id, each.messages) for each in recordings_of(path)] == [
+        ("task 3, trial 1", [{"role": "user", "content": "3"}]),
+        ("task 4, trial 1", [{"role": "user", "content": "4"}]),
+    ]
+
+
+def test_atif(tmp_path: Path) -> None:
+    """An agent's step is an answer and the results of its calls; an observation without a call is a user message."""
+    steps = [
+        {"step_id": 1, "source": "system", "message": "You are helpful."},
+        {"step_id": 2, "source": "user", "message": "What time is it?", "timestamp": "2026-01-05T10:00:00Z"},
+        {
+            "step_id": 3,
+            "source": "agent",
+            "message": "Let me see.",
+            "tool_calls": [{"tool_call_id": "c1", "function_name": "now", "arguments": {}}],
+            "observation": {"results": [{"source_call_id": "c1", "content": "noon"}, {"content": "the screen is dark"}]},
+        },
+        {"step_id": 4, "source": "agent", "message": "Noon."},
+    ]
+    path = tmp_path / "trajectory.json"
+    path.write_text(
+        json.dumps({"schema_version": "ATIF-v1.7", "session_id": "t1", "agent": {"name": "a"}, "steps": steps}, indent=2)
+    )
+    recording = only(path)
+    assert [(message["role"], message["content"]) for message in recording.messages] == [
+        ("system", "You are helpful."),
+        ("user", "What time is it?"),
+        ("assistant", "Let me see."),
+        ("tool", "noon"),
+        ("user", "the screen is dark"),
+        ("assistant", "Noon."),
+    ]
+    assert (recording.id, recording.times[1]) == ("t1", 1767607200.0)
+    assert validate(recording.messages) == []
+
+
+def test_files_of_conversations_are_read_as_ever(tmp_path: Path) -> None:
+    """Any other file is a file of conversations, with the times in its messages; plain or gzip."""
+    chats = [{"id": "a", "messages": [{"role": "user", "content": "hi", "timestamp": 7}]}, [{"role": "user", "content": "ho"}]]
+    path = written(tmp_path, *chats)
+    packed = tmp_path / "chats.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for each in (path, packed):
+        first, second = recordings_of(each)
+        assert (first.id, first.times, second.id, second.times) == ("a", (7.0,), "2", (None,))
+
+
+def test_a_session_that_still_runs_may_end_within_a_line(tmp_path: Path) -> None:
+    """The complete lines are read, and the truncated one is noted."""
+    path = written(tmp_path, *CODEX)
+    path.write_text(path.read_text()[:-30])
+    recording = only(path)
+    assert recording.messages[-1]["content"] == "All pass."
+    assert recording.notes == ("line 11, the last, is truncated and skipped",)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b'{"type": "session_meta", "payload": {}}\nbroken\n{}\n', "line 2: it is not JSON"),
+        (b"\x1f\x8b\x08broken", "gzip data is truncated or damaged"),
+        (b"no json", "not JSON"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, words: str) -> None:
+    """The error names the file and the place."""
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableFile, match=words):
+        recordings_of(path)
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        recordings_of(tmp_path / "none")

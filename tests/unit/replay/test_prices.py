@@ -1,0 +1,106 @@
+"""Prices, and the tokens a prompt cache reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compaction.errors import ConfigurationError
+from compaction.replay.prices import ModelPrices, UnknownModel, prices_of, read_prices, unpriced
+from compaction.replay.prompt_cache import CacheUse, PromptCache
+
+
+def rules(**figures: float) -> ModelPrices:
+    """Return a model with round prices."""
+    return ModelPrices(**{"model": "m", "input": 1.0, "cached": 0.1, "write": 1.25, "output": 8.0, **figures})
+
+
+def test_every_shipped_price_has_a_source_and_a_date() -> None:
+    """Every price can be looked up."""
+    table = read_prices(Path("compaction/replay/prices.toml").read_text(encoding="utf-8"), "prices.toml")
+    assert [name for name, prices in table.items() if not prices.source.startswith("https://") or len(prices.date) != 10] == []
+    assert [
+        name for name, prices in table.items() if not 0 < prices.cached < prices.input <= prices.write < prices.output
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "openai/gpt-5", "GPT-5", "gpt-5-2025-08-07"])
+def test_a_model_is_found_by_any_of_its_names(name: str) -> None:
+    """A provider's prefix, the case and a date at the end do not matter."""
+    assert prices_of(name).model == "gpt-5"
+
+
+def test_a_longer_name_is_another_model() -> None:
+    """``gpt-5-mini`` is not a dated ``gpt-5``."""
+    assert prices_of("gpt-5-mini-2025-08-07").model == "gpt-5-mini"
+    with pytest.raises(UnknownModel, match="use one of gpt-5"):
+        prices_of("gpt-5-huge")
+
+
+def test_your_own_table_comes_first(tmp_path: Path) -> None:
+    """It may add models and override prices; the rest comes from the package's table."""
+    path = tmp_path / "mine.toml"
+    path.write_text('[me]\nblock_tokens = 7\n[me.models]\n"gpt-5" = {input = 9, cached = 1, write = 9, output = 9}\n')
+    assert (prices_of("gpt-5", path).input, prices_of("gpt-5", path).block_tokens) == (9, 7)
+    assert prices_of("gpt-4o", path) == prices_of("gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("models = ", "not valid TOML"),
+        ("[me]\nx = 1", "table of 'models'"),
+        ("[me.models]\nm = {input = 1}", "missing"),
+        ("[me.models]\nm = {input = -1, cached = 0, write = 0, output = 0}", "'input'"),
+        ('[me.models]\nm = {input = "1", cached = 0, write = 0, output = 0}', "'input'"),
+        ("[me.models]\nm = {input = 1, cached = 0, write = 0, output = 0, wrong = 1}", "wrong"),
+    ],
+)
+def test_a_bad_table_says_why(text: str, words: str) -> None:
+    """Bad prices fail when they are read, and name the table."""
+    with pytest.raises(ConfigurationError, match=words):
+        read_prices(text, "mine.toml")
+
+
+def test_a_missing_table_says_so(tmp_path: Path) -> None:
+    """The error names the file."""
+    with pytest.raises(ConfigurationError, match="cannot read a price table"):
+        prices_of("gpt-5", tmp_path / "none.toml")
+
+
+def test_dollars_are_per_million() -> None:
+    """Each kind of token has its price."""
+    assert rules().dollars(read=1_000_000, written=1_000_000, fresh=1_000_000, output=1_000_000) == 0.1 + 1.25 + 1.0 + 8.0
+    assert unpriced("new").dollars(read=1_000_000, fresh=1_000_000, output=1_000_000) == 1.1
+
+
+def test_a_short_request_is_not_cached() -> None:
+    """Below the minimum length all tokens are fresh, and the next request reads nothing."""
+    cache = PromptCache(rules())
+    assert cache.send(1_023, shared_tokens=0) == CacheUse(0, 0, 1_023)
+    assert cache.send(2_000, shared_tokens=1_023) == CacheUse(0, 2_000, 0)
+
+
+def test_a_prefix_is_read_in_blocks() -> None:
+    """Shared tokens are rounded down to whole blocks; the rest is written."""
+    cache = PromptCache(rules())
+    cache.send(2_000, shared_tokens=0)
+    assert cache.send(2_500, shared_tokens=2_000) == CacheUse(1_920, 580, 0)
+
+
+def test_a_cache_of_whole_messages_reads_what_is_shared() -> None:
+    """With no blocks, the prefix ends where the message does."""
+    cache = PromptCache(rules(block_tokens=0))
+    cache.send(2_000, shared_tokens=0)
+    assert cache.send(2_500, shared_tokens=2_000) == CacheUse(2_000, 500, 0)
+
+
+def test_a_prefix_expires_unless_it_is_used() -> None:
+    """The time counts from the last use, and only where it was recorded."""
+    cache = PromptCache(rules(ttl_seconds=300.0))
+    cache.send(2_000, shared_tokens=0, now=0.0)
+    assert cache.send(2_100, shared_tokens=2_000, now=300.0) == CacheUse(1_920, 180, 0)
+    assert cache.send(2_200, shared_tokens=2_100, now=600.0) == CacheUse(2_048, 152, 0)
+    assert cache.send(2_300, shared_tokens=2_200, now=901.0) == CacheUse(0, 2_300, 0, expired=True)
+    assert cache.send(2_400, shared_tokens=2_300) == CacheUse(2_176, 224, 0)

@@ -1,0 +1,103 @@
+"""The report as a file: one page that loads nothing and treats transcripts as text. tests/report opens it in a browser."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.cli.app import app
+from compaction.errors import UnwritableFile
+from compaction.replay import replay, report_html, write_report
+from tests.support.chats import Chat, assistant, call, result, turns, user
+
+HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800"
+
+
+def chat() -> Chat:
+    """Return a conversation with a call that ends with a question about its first message."""
+    start = [user(f"order A-170 came {HOSTILE}"), call("c1", "look"), result("c1", "A-170 is green. " * 30), assistant("noted")]
+    return [*start, *turns(20, words=20), user("which?"), assistant("A-170 is green")]
+
+
+def report(*chats: Any, window: int = 200) -> str:
+    """Return the report of a replay of these conversations."""
+    return report_html(replay(chats, ["context_window"], window=window, counter="chars/4"))
+
+
+def conversations(html: str) -> list[dict[str, Any]]:
+    """Return the data of each conversation in a report."""
+    packed = re.findall(r'id="conversation-\d+">([^<]*)</script>', html)
+    return [json.loads(gzip.decompress(base64.b64decode(each))) for each in packed]
+
+
+def test_no_transcript_is_markup() -> None:
+    """No tag of a transcript survives in the page's scripts, whether from ids, notes or texts."""
+    html = report({"id": HOSTILE, "messages": chat()})
+    assert html.count("</script>") == 3
+    assert "alert(1)" not in re.sub(r'<script type="application/json".*?</script>', "", html, flags=re.DOTALL)
+    overview = json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])
+    assert overview["conversations"][0]["id"] == HOSTILE
+
+
+def test_it_loads_nothing() -> None:
+    """The page has no address to fetch, and a policy that forbids fetching."""
+    html = report(chat())
+    assert "default-src 'none'" in html
+    assert re.findall(r"(?:src|href)=\"(?!data:,)", html) == []
+    assert set(re.findall(r"https?://[^\"' ]+", html)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_every_message_and_every_call_is_in_it() -> None:
+    """The page has the full originals, the needs of each call, and each candidate's actions by message."""
+    messages = chat()
+    (data,) = conversations(report(messages))
+    assert len(data["messages"]) == len(messages)
+    assert data["messages"][0] == ["user", "", f"order A-170 came {HOSTILE}"]
+    assert data["messages"][1][2].startswith("look(")
+    run = data["runs"]["context_window"]
+    assert len(run["tokens"]) == len(data["calls"]) == len(data["needs"])
+    assert data["needs"][-1][0][:2] == ["id", "A-170"]
+    assert run["missing"][-1] == [len(data["calls"]) - 1, [0]]
+    dropped = {at for place, left, _ in run["moves"] for at in left}
+    told = {at for *_, ordinals, _ in run["deeds"] for at in ordinals}
+    assert 0 in dropped
+    assert dropped <= told
+
+
+def test_sessions_within_the_window_are_in_it_too() -> None:
+    """There is nothing to average, but the conversation can be opened."""
+    html = report(turns(2), window=100_000)
+    assert json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])["summaries"] == []
+    assert len(conversations(html)) == 1
+
+
+def test_the_same_replay_gives_the_same_report() -> None:
+    """Everything but CPU time is the same."""
+
+    def stable(html: str) -> str:
+        return re.sub(r'"seconds":[\d.e-]+', "", html)
+
+    assert stable(report(chat())) == stable(report(chat()))
+
+
+def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option --report writes the page, and the table is still printed."""
+    sessions, page = tmp_path / "a.json", tmp_path / "report.html"
+    sessions.write_text(json.dumps(turns(20, words=20)))
+    with pytest.raises(SystemExit) as ended:
+        app(["replay", str(sessions), "--window", "200", "--report", str(page), "--counter", "chars/4", "--jobs", "1"])
+    assert ended.value.code == 0
+    assert "hysteresis" in capsys.readouterr().out
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error says that the file cannot be written."""
+    with pytest.raises(UnwritableFile, match=re.escape("cannot be written")):
+        write_report(replay([turns(2)], window=100, counter="chars/4"), tmp_path / "nowhere" / "report.html")

@@ -1,0 +1,146 @@
+"""The chain of requests: what each shares with the previous one, its size and its contents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.formats import openai_chat
+from compaction.replay.recordings import Recording
+from compaction.replay.requests import RequestChain, RequestDiff
+from compaction.replay.transcript import Transcript
+from compaction.tokens import MessageMeter
+from tests.support.chats import Chat, assistant, call, result, said, system, tool_turns, user
+
+METER = MessageMeter("chars/4")
+
+
+def requests_of(messages: Chat, **options: Any) -> RequestChain:
+    """Return a chain of requests for this conversation, empty so far."""
+    recording = Recording(id="1", messages=messages)
+    transcript = Transcript(recording, format=openai_chat, meter=METER, window=1_000)
+    return RequestChain(transcript, meter=METER, **options)
+
+
+def tokens_of(messages: Chat) -> int:
+    """Return their tokens."""
+    return sum(METER.measure(openai_chat.read(message))[0] for message in messages)
+
+
+def test_a_longer_request_continues_the_last() -> None:
+    """All of the last request is shared, and nothing is lost."""
+    chat = [user("one"), assistant("two"), user("three")]
+    chain = requests_of(chat, overhead_tokens=5)
+    first = tokens_of(chat[:1]) + 5
+    assert chain.add(chat[:1]) == RequestDiff(first, 0, 5, 5, broken=False, lost_tokens=0)
+    assert chain.add(chat[:]) == RequestDiff(tokens_of(chat) + 5, 1, first, first, broken=False, lost_tokens=0)
+
+
+def test_a_request_that_differs_breaks_the_prefix() -> None:
+    """The shared part ends at the first difference; the rest of the last request is lost."""
+    chat = [system(), user("one"), assistant("two"), user("three")]
+    chain = requests_of(chat)
+    chain.add(chat[:])
+    step = chain.add([chat[0], chat[3]])
+    assert (step.shared_messages, step.whole_tokens, step.broken) == (1, tokens_of(chat[:1]), True)
+    assert step.lost_tokens == tokens_of(chat[1:])
+
+
+def test_a_shorter_request_breaks_the_prefix() -> None:
+    """A request that ends before the last one does not continue it."""
+    chat = [user("one"), assistant("two")]
+    chain = requests_of(chat)
+    chain.add(chat[:])
+    assert chain.add(chat[:1]).broken
+
+
+def test_a_message_cut_at_its_end_shares_its_start() -> None:
+    """A provider's cache may end within a message: the tokens before the first difference are shared."""
+    long, short = user("a" * 400), user("a" * 200 + " [cut]")
+    chain = requests_of([long])
+    chain.add([long])
+    step = chain.add([short])
+    assert (step.whole_tokens, step.shared_tokens) == (0, 50)
+
+
+def test_recorded_messages_are_seen_unchanged_or_rebuilt() -> None:
+    """A message counts as contained if it is the same object or has the same role and text, as frameworks build them."""
+    chat = [user("order A-170"), assistant("two")]
+    chain = requests_of(chat)
+    chain.add([dict(chat[0]), chat[1]])
+    assert chain.visible == {0, 1}
+    assert chain.contains("A-170", [0])
+
+
+def test_equal_messages_are_told_apart_by_order() -> None:
+    """Two messages with the same text are two messages."""
+    chat = [user("yes"), assistant("go on"), user("yes")]
+    chain = requests_of(chat)
+    chain.add([dict(message) for message in chat])
+    assert chain.visible == {0, 1, 2}
+
+
+def test_a_summary_holds_what_it_says() -> None:
+    """A fact is found in a message that was not recorded, in any wording, but not as part of another fact."""
+    chat = [user("order A-170, order A-17"), assistant("I look")]
+    chain = requests_of(chat)
+    chain.add([said("user", "Earlier: A-170 came."), chat[1]])
+    assert (chain.contains("A-170", [0]), chain.contains("A-17", [0])) == (True, False)
+
+
+def test_a_summary_that_left_holds_nothing() -> None:
+    """Only the last request is searched, not the ones before it."""
+    chat = [user("abcdefghijklm A-170"), assistant("abcdefghijklm")]
+    chain = requests_of(chat)
+    chain.add([said("user", "abcdefghijklm A-170")])
+    assert chain.contains_span("abcdefghijkl", [0])
+    chain.add([said("user", "nothing")])
+    assert (chain.contains_span("abcdefghijkl", [0]), chain.contains("A-170", [0])) == (False, False)
+
+
+def test_an_instruction_is_quoted_verbatim_or_lost() -> None:
+    """A paraphrase does not count."""
+    chat = [user("Never touch prod.db."), assistant()]
+    chain = requests_of(chat)
+    chain.add([said("user", "He said: Never touch prod.db. Mind it.")])
+    assert chain.quotes("Never touch prod.db.", 0)
+    chain.add([said("user", "He said not to touch prod.db.")])
+    assert not chain.quotes("Never touch prod.db.", 0)
+
+
+def test_an_unreadable_message_breaks_a_rule_of_the_format() -> None:
+    """A strategy may send anything; an unreadable message counts no tokens and is reported by its rule."""
+    chain = requests_of([user()])
+    assert chain.add([{"content": "?"}]).tokens == 0
+    assert chain.broken_rules() == Counter({"missing-role": 1})
+
+
+steps = st.lists(st.sampled_from(["user", "say", "call", "result", "orphan", "drop first", "drop call"]), max_size=25)
+
+
+@given(steps)
+def test_rules_checked_piece_by_piece_are_those_of_the_whole(actions: list[str]) -> None:
+    """Not checking again what did not change finds the same problems as checking everything."""
+    view: Chat = []
+    chain = requests_of(tool_turns(2))
+    for number, action in enumerate(actions):
+        if action == "user":
+            view = [*view, user(f"u{number}")]
+        elif action == "say":
+            view = [*view, assistant(f"a{number}")]
+        elif action == "call":
+            view = [*view, call(f"c{number}")]
+        elif action == "result":
+            calls = [message["tool_calls"][0]["id"] for message in view if "tool_calls" in message]
+            view = [*view, result(calls[-1] if calls else "none")]
+        elif action == "orphan":
+            view = [*view, result("nobody")]
+        elif action == "drop first":
+            view = view[1:]
+        else:
+            view = [message for message in view if "tool_calls" not in message]
+        chain.add(view)
+        assert chain.broken_rules() == Counter(problem.rule for problem in openai_chat.validate(view))

@@ -1,0 +1,256 @@
+"""Replay of many conversations: figures, intervals, differences and the recommendation."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from compaction import last
+from compaction.errors import ConfigurationError, InputError
+from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
+from compaction.replay.intervals import BootstrapDraws, macro_average, micro_average
+from compaction.replay.scores import Score, Share
+from compaction.strategies import SlidingWindow
+from tests.support.chats import Chat, assistant, turns, user
+
+
+def chat(turn_count: int, words: int = 20) -> Chat:
+    """Return a conversation that ends with a question about its first message."""
+    return [user("order A-170 came"), assistant("noted"), *turns(turn_count, words=words), user("which?"), assistant("A-170")]
+
+
+def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
+    """Replay conversations with a window of 200 tokens."""
+    return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
+
+
+def keeps_first(setting: Any) -> Any:
+    """Return a function that keeps the first two messages and the last three."""
+    return lambda messages: messages if len(messages) < 6 else [*messages[:2], *messages[-3:]]
+
+
+FIRST = Candidate.of_function("first", keeps_first)
+
+
+def test_baselines_are_always_there_unless_refused() -> None:
+    """``none`` always is: costs are relative to it."""
+    assert replayed(chat(1)).candidates == ("none", "truncate", "hysteresis")
+    assert replayed(chat(1), strategies=["hysteresis"], baselines=False).candidates == ("none", "hysteresis")
+
+
+def test_candidates_have_unique_names() -> None:
+    """Two strategies of one class get different names."""
+    found = replayed(chat(1), strategies=[SlidingWindow(), SlidingWindow(keep=last(turns=3))], baselines=False)
+    assert found.candidates == ("none", "SlidingWindow", "SlidingWindow#2")
+
+
+def test_conversations_have_unique_ids() -> None:
+    """Duplicate and missing ids are made unique."""
+    found = replayed({"id": "a", "messages": chat(1)}, Recording(id="a", messages=chat(1)), chat(1))
+    assert [each.recording.id for each in found.conversations] == ["a", "a#2", "3"]
+
+
+def test_short_conversations_are_listed_but_not_averaged() -> None:
+    """The figures are those of conversations that exceed the window."""
+    both, alone = replayed(chat(20), chat(1)), replayed(chat(20))
+    assert [each.recording.id for each in both.short] == ["2"]
+    assert both.summary("hysteresis").score.calls == alone.summary("hysteresis").score.calls == 22
+    assert both.summary("hysteresis").macro["cost"].value == alone.summary("hysteresis").macro["cost"].value
+
+
+def test_recall_counts_requests_that_would_be_taken() -> None:
+    """Sending everything contains every fact, but none is usable once the window is exceeded."""
+    score = replayed(chat(20)).summary("none").score
+    assert (score.facts, score.usable, score.old) == (Share(1, 1), Share(0, 1), Share(0, 1))
+
+
+def test_a_kept_fact_is_recalled() -> None:
+    """What a candidate keeps is usable, by kind and age too."""
+    score = replayed(chat(20), strategies=[FIRST]).summary("first").score
+    assert (score.usable, score.old) == (Share(1, 1), Share(1, 1))
+    assert (score.kinds, score.ages) == ({"id": Share(1, 1)}, {"21 to 60": Share(1, 1)})
+
+
+def test_macro_counts_conversations_and_micro_calls() -> None:
+    """A long conversation weighs more only in the micro average."""
+    shares = [Share(1, 1), Share(0, 9), Share()]
+    assert (macro_average(shares), micro_average(shares)) == (0.5, 0.1)
+    assert (macro_average([Share()]), micro_average([])) == (None, None)
+
+
+def test_intervals_are_of_whole_conversations_and_reproducible() -> None:
+    """The same seed gives the same interval; equal conversations give a point; one conversation gives none."""
+    shares = [Share(at % 2, 1) for at in range(20)]
+    first, second = (BootstrapDraws(20, Random(7)).estimate(shares, macro_average) for _ in range(2))
+    assert first == second
+    assert first.low is not None
+    assert first.high is not None
+    assert 0.2 < first.low < 0.5 < first.high < 0.8
+    halves, twos = [Share(1, 2)] * 5, [Share(2, 4)] * 5
+    first, second = BootstrapDraws(5, Random(0)), BootstrapDraws(5, Random(1))
+    assert first.estimate(halves, micro_average) == second.estimate(twos, micro_average)
+    assert BootstrapDraws(1, Random(0)).estimate([Share(1, 2)], micro_average).low is None
+
+
+def test_differences_are_paired() -> None:
+    """If one is better by the same amount on each conversation, the interval is a point, however much conversations differ."""
+    worse = [Share(at, 20) for at in range(10)]
+    better = [Share(at + 1, 20) for at in range(10)]
+    found = BootstrapDraws(10, Random(0)).difference(better, worse, macro_average)
+    assert (found.value, found.low, found.high) == (pytest.approx(0.05), pytest.approx(0.05), pytest.approx(0.05))
+    assert found.excludes_zero
+
+
+def test_scores_add_up() -> None:
+    """Sums are summed, shares added, the peak is the largest."""
+    one = Score(calls=1, tokens=5, peak=5, usable=Share(1, 2), causes={"a": 1})
+    two = Score(calls=2, tokens=4, peak=3, usable=Share(1, 1), causes={"a": 1, "b": 2})
+    assert Score.total([one, two]) == Score(calls=3, tokens=9, peak=5, usable=Share(2, 3), causes={"a": 2, "b": 2})
+    assert Score.total([]) == Score()
+
+
+def test_cost_is_a_share_of_sending_everything() -> None:
+    """The cost of a candidate is divided by the cost of sending the whole history."""
+    summary = replayed(chat(60)).summary("hysteresis")
+    assert summary.macro["cost"].value == pytest.approx(
+        summary.score.dollars / replayed(chat(60)).summary("none").score.dollars
+    )
+
+
+def test_summaries_are_charged_if_asked() -> None:
+    """If charged, summaries cost as if the model had written them; if not, they are only counted."""
+    free, charged = (
+        replayed(chat(40), strategies=["langgraph_summary"], window=4_000, charge_summaries=charge) for charge in (False, True)
+    )
+    assert free.scores("langgraph_summary", free.conversations)[0].summary_dollars == 0.0
+    read = charged.scores("langgraph_summary", charged.conversations)[0]
+    assert read.summary_dollars == charged.setting.prices.dollars(fresh=read.summary_read, output=read.summary_written)
+
+
+def test_hopeless_requests_disqualify_nobody() -> None:
+    """A baseline is not excluded for requests whose user message alone exceeds the window."""
+    huge = [*chat(20), user("x" * 4_000), assistant("read")]
+    found = replayed(huge)
+    score = found.summary("hysteresis").score
+    assert (score.over, score.hopeless, score.would_fail) == (1, 1, False)
+    assert found.cheapest_baseline == "hysteresis"
+
+
+def test_the_frontier_names_what_nothing_beats() -> None:
+    """The frontier has the cheapest candidate and those that keep more; failing ones are excluded, with the reason."""
+    found = recommend(replayed(*(chat(20 + at) for at in range(6)), strategies=[FIRST]))
+    assert found.names in {("first",), ("hysteresis", "first")}
+    assert any(reason.startswith("none is excluded: ") and "exceed the window" in reason for reason in found.reasons)
+    assert len(found.reasons) == 4
+
+
+def test_below_the_window_not_compacting_is_best() -> None:
+    """If no conversation exceeds the window, not compacting is recommended."""
+    found = recommend(replayed(chat(1), chat(2)))
+    assert found.names == ("none",)
+    assert found.reasons[0].startswith(
+        "None of the 2 conversations exceeds the window of 200 tokens: not compacting is cheapest"
+    )
+
+
+def test_below_the_window_what_would_be_cheaper_is_named() -> None:
+    """Cutting may still be cheaper; the reason says what it would keep."""
+    found = recommend(replayed(chat(600), strategies=[FIRST], window=40_000))
+    assert found.names == ("none", "first")
+    assert found.reasons[1].startswith("first would cost 0.")
+    assert found.reasons[1].endswith("keep 100 % of the needed facts.")
+
+
+def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
+    """The frontier is empty then."""
+    found = recommend(replayed(chat(20), baselines=False))
+    assert found.names == ()
+    assert found.reasons[0] == "Every candidate has requests that would be refused; none has the fewest."
+
+
+def test_nothing_to_judge_by_is_said() -> None:
+    """An empty replay recommends nothing."""
+    assert recommend(replayed()).names == ()
+
+
+def test_what_raised_is_noted_and_excluded() -> None:
+    """A strategy that raises is named with its conversation."""
+
+    def fails(index: Any) -> Any:
+        raise ValueError("no")
+
+    found = replayed(chat(20), strategies=[fails])
+    assert found.notes == ("1: fails raised ValueError: no, 22 times, first at message 1",)
+    reason = "fails is excluded: 18 of 22 requests exceed the window, and it raised an exception in 1 runs."
+    assert reason in recommend(found).reasons
+
+
+def test_the_result_is_json() -> None:
+    """All figures, and optionally every call, can be written as JSON."""
+    found = replayed(chat(20), chat(1), strategies=[FIRST])
+    data = json.loads(json.dumps(found.to_dict(calls=True)))
+    assert set(data["contenders"]) == {"none", "truncate", "hysteresis", "first"}
+    assert data["contenders"]["first"]["macro"]["usable"]["value"] == 1.0
+    assert len(data["conversations"][0]["runs"]["first"]) == 22
+    assert data["conversations"][0]["needs"][-1]["facts"][0]["kind"] == "id"
+    assert data["short"] == ["2"]
+    assert "runs" not in found.to_dict()["conversations"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"window": 0}, "'window'"),
+        ({"jobs": 0}, "'jobs' must be"),
+        ({"strategies": ["quantum"]}, "'quantum' is unknown"),
+        ({"model": "gpt-0"}, "there are no prices for model"),
+        ({"strategies": [7]}, "a strategy is a callable"),
+    ],
+)
+def test_bad_arguments_fail_before_anything_is_replayed(options: dict[str, Any], words: str) -> None:
+    """The error names the argument and what to use."""
+    with pytest.raises(ConfigurationError, match=words):
+        replayed(chat(1), **options)
+
+
+def test_a_conversation_without_messages_is_refused() -> None:
+    """The error names the conversation."""
+    with pytest.raises(InputError, match="conversation 2 has no list of messages"):
+        replayed(chat(1), {"id": "x"})
+    with pytest.raises(InputError, match="this replay has none"):
+        replayed(chat(1)).scores("quantum")
+
+
+def test_processes_find_what_one_process_finds() -> None:
+    """Several processes give the same figures; only the CPU time differs."""
+    chats = [chat(12), chat(14), chat(16)]
+    seen: list[tuple[int, int]] = []
+    alone = replayed(*chats, strategies=["context_window"])
+    spread = replayed(*chats, strategies=["context_window"], jobs=2, on_progress=lambda done, total: seen.append((done, total)))
+
+    def figures(result: ReplayResult) -> Any:
+        data = result.to_dict()
+        for each in data["contenders"].values():
+            each["score"].pop("seconds")
+        for each in data["conversations"]:
+            for score in each["scores"].values():
+                score.pop("seconds")
+        return data
+
+    assert figures(spread) == figures(alone)
+    assert seen[0] == (0, 4 * (14 + 16 + 18))
+    assert seen[-1] == (4 * (14 + 16 + 18), 4 * (14 + 16 + 18))
+    assert spread.conversations[0].recording.messages == chats[0]
+
+
+def test_what_cannot_be_pickled_is_named() -> None:
+    """A function defined inside another cannot be pickled; the error says so before anything runs."""
+
+    def local(index: Any) -> Any:
+        yield from ()
+
+    with pytest.raises(ConfigurationError, match="strategy 'local' cannot be pickled"):
+        replayed(chat(1), chat(2), strategies=[local], jobs=2)

@@ -1,0 +1,217 @@
+"""The agent's tools: what they give back, how much of it, and that a wrong call is answered, never raised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.errors import InputError, StateError
+from compaction.stores import NotStored, SQLiteStore, StoredRecord
+from compaction.stores.recall import (
+    TOOLS,
+    compaction_describe,
+    compaction_expand,
+    compaction_grep,
+    handle_tool_call,
+    tool_schemas,
+)
+
+
+def note(text: str, **about: Any) -> StoredRecord:
+    """A user's message as a record."""
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    """A new store."""
+    return SQLiteStore(tmp_path / "store.db")
+
+
+def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
+    """What a model reads."""
+    answer: dict[str, Any] = json.loads(handle_tool_call(name, arguments, store=store, session="s"))
+    return answer
+
+
+# ------------------------------------------------------------------------ grep
+
+
+def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
+    """Each result names its message and shows the matching lines with their numbers and neighbours."""
+    text = "\n".join(f"line {n}" for n in range(1, 9)) + "\nthe needle\nafter"
+    store.put("s", [note(text), note("nothing")])
+    [result] = compaction_grep(store, "s", "needle", context=1)["results"]
+    assert result["id"] == note(text).id
+    assert result["lines"] == ["8: line 8", "9: the needle", "10: after"]
+
+
+def test_grep_is_bounded(store: SQLiteStore) -> None:
+    """A long line is cut around the word, few lines are shown of each message, and the whole answer stays small."""
+    store.put("s", [note(f"{n} " + "hay " * 3_000 + "needle " + "hay " * 3_000) for n in range(30)])
+    store.put("s", [note("needle\n" * 500 + str(n)) for n in range(30)])
+    answer = compaction_grep(store, "s", "needle", limit=50, context=5)
+    assert len(answer["results"]) == 50
+    assert len(json.dumps(answer)) < 40_000
+    assert all("needle" in line for result in answer["results"] for line in result["lines"] if "hay" in line)
+    store.put("s", [note(f"{n}\n" + ("pin " * 60 + "\n") * 9) for n in range(60)])
+    capped = compaction_grep(store, "s", "pin", limit=50, context=5)
+    assert (capped["matches"], len(capped["results"])) == (60, 8)
+    assert capped["note"] == "only 8 of 50 results fit; narrow the query"
+
+
+@pytest.mark.slow
+def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
+    """Past 20,000 matches the answer says that older ones were not ranked."""
+    store.put("s", [note(f"tea {n}") for n in range(20_001)])
+    assert "newest 20,000" in compaction_grep(store, "s", "tea")["ranked"]
+    assert "ranked" not in compaction_grep(store, "s", "tea 7")
+
+
+# ------------------------------------------------------------------------ expand
+
+
+def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
+    """As JSON it is what was on the wire, as text it is what was said."""
+    one = note("차 한 잔\ntwo")
+    store.put("s", [one])
+    assert compaction_expand(store, "s", one.id)["content"] == "차 한 잔\ntwo"
+    assert compaction_expand(store, "s", one.id, form="json")["content"] == '{"role": "user", "content": "차 한 잔\\ntwo"}'
+
+
+@pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
+def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
+    """Following next_offset gives every character once, and the last page has none."""
+    notes = [note(f"message {n}") for n in range(9)]
+    summary = StoredRecord.of_summary([each.id for each in notes])
+    store.put("s", [*notes, summary])
+    whole, offset, page = "", 0, dict[str, Any]()
+    while offset is not None:
+        page = compaction_expand(store, "s", summary.id, offset=offset, limit=limit, form="json")
+        assert len(page["content"]) <= limit
+        whole, offset = whole + page["content"], page.get("next_offset")
+    assert whole == "\n".join(each.data for each in notes)
+    assert compaction_expand(store, "s", summary.id, offset=1 << 40)["content"] == ""
+
+
+def test_expand_follows_summaries(store: SQLiteStore) -> None:
+    """A summary of summaries gives all messages in order, under a line that names each; a circle ends; a gap is reported."""
+    a, b, c = note("a"), note("b"), note("c")
+    inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], id="00000000")
+    outer = StoredRecord.of_summary([inner.id, c.id])
+    store.put("s", [a, b, c, inner, outer])
+    answer = compaction_expand(store, "s", outer.id)
+    assert answer["content"] == f"[{a.id} user]\na\n[{b.id} user]\nb\n[{c.id} user]\nc"
+    assert answer["missing"] == ["ffffffff"]
+
+
+def test_expand_gives_a_range(store: SQLiteStore) -> None:
+    """From one message to another, in the order they were stored, both included; backwards is an error."""
+    notes = [note(f"message {n}") for n in range(200)]
+    store.put("s", notes)
+    answer = compaction_expand(store, "s", notes[20].id, to=notes[150].id, limit=100_000, form="json")
+    assert answer["content"].split("\n") == [each.data for each in notes[20:151]]
+    assert compaction_expand(store, "s", notes[3].id, to=notes[3].id, form="json")["content"] == notes[3].data
+    with pytest.raises(InputError, match="stored after"):
+        compaction_expand(store, "s", notes[9].id, to=notes[8].id)
+
+
+# ------------------------------------------------------------------------ describe
+
+
+def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
+    """In sums for the session, and for one record; times are those passed in."""
+    one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
+    store.put("s", [one, StoredRecord.of_summary([one.id], by="Offload", reason="old", at=8.0)])
+    answer = compaction_describe(store, "s")
+    about = {
+        "by": "Offload",
+        "reason": "old",
+        "messages": 1,
+        "tokens": 5,
+        "chars": len(one.data),
+        "first_at": 7.0,
+        "last_at": 7.0,
+    }
+    assert (answer["messages"], answer["tokens"], answer["compacted"]) == (1, 5, [about])
+    [summary] = answer["newest_summaries"]
+    assert (summary["stands_for"], summary["first"], summary["at"]) == (1, (one.id,), 8.0)
+    alone = compaction_describe(store, "s", id=one.id)
+    assert (alone["by"], alone["at"], alone["chars"]) == ("Offload", 7.0, len(one.data))
+    assert "content" not in alone
+
+
+# ------------------------------------------------------------------------ calls
+
+
+def test_schemas_name_the_tools() -> None:
+    """Each tool has a schema whose properties are its arguments; a host may change what it was given."""
+    schemas = tool_schemas()
+    assert [schema["function"]["name"] for schema in schemas] == list(TOOLS)
+    for schema in schemas:
+        function = schema["function"]
+        arguments = set(TOOLS[function["name"]].__kwdefaults__ or ())
+        assert arguments | {"query", "id"} >= set(function["parameters"]["properties"]) >= arguments
+    schemas[0]["function"]["parameters"].clear()
+    assert tool_schemas()[0]["function"]["parameters"]
+
+
+def test_a_call_is_dispatched(store: SQLiteStore) -> None:
+    """Arguments come as JSON text or as an object; null means left out."""
+    one = note("tea")
+    store.put("s", [one])
+    for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None})):
+        assert answered(store, "compaction_expand", arguments)["content"] == "tea"
+    assert answered(store, "compaction_describe", None)["messages"] == 1
+    assert answered(store, "compaction_describe", "")["messages"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("compaction_write", {}, "the tools are"),
+        ("compaction_grep", {}, "missing ['query']"),
+        ("compaction_grep", {"query": " "}, "words"),
+        ("compaction_grep", {"query": 3}, "words"),
+        ("compaction_grep", {"query": "tea", "limit": 51}, "from 1 to 50"),
+        ("compaction_grep", {"query": "tea", "limit": True}, "from 1 to 50"),
+        ("compaction_grep", {"query": "\ud83d"}, "lone surrogate"),
+        ("compaction_expand", "{", "not JSON"),
+        ("compaction_expand", "[" * 100_000, "not JSON"),
+        ("compaction_expand", [1], "are an object"),
+        ("compaction_expand", {"id": None}, "the id"),
+        ("compaction_expand", {"id": "x", "session": "t"}, "unknown ['session']"),
+        ("compaction_expand", {"id": "x", "offset": -1}, "offset=-1"),
+        ("compaction_expand", {"id": "x", "form": "xml"}, "text or json"),
+        ("compaction_expand", {"id": "ffffffffffffffff"}, "is not stored"),
+        ("compaction_expand", {"id": "\x00' OR 1=1"}, "is not stored"),
+        ("compaction_describe", {"id": 3}, "an id"),
+    ],
+)
+def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any, says: str) -> None:
+    """A model reads what was wrong as JSON, and can mend its call."""
+    answer = answered(store, name, arguments)
+    assert list(answer) == ["error"]
+    assert says in answer["error"]
+
+
+def test_another_sessions_id_is_answered(store: SQLiteStore) -> None:
+    """The session is the host's to choose; a model that names another session's id reads that it may not."""
+    other = note("secret")
+    store.put("t", [other])
+    with pytest.raises(NotStored):
+        compaction_expand(store, "s", other.id)
+    assert "does not belong to session" in answered(store, "compaction_expand", {"id": other.id})["error"]
+
+
+def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
+    """A store that cannot be read is a typed error for a program and an answer for a model."""
+    one = note("tea")
+    store.put("s", [one, StoredRecord.of_summary([one.id], id="12345678")])
+    store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)
+    with pytest.raises(StateError):
+        compaction_expand(store, "s", "12345678")
+    assert "not a database" in answered(store, "compaction_grep", {"query": "tea"})["error"]

@@ -1,0 +1,344 @@
+"""The SQLite store: what it keeps, what it finds, and that a file gone wrong is a typed error that loses nothing."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compaction.errors import ConfigurationError, StateError
+from compaction.stores import NotStored, SQLiteStore, Store, StoredRecord
+from compaction.stores.base import RANKED
+
+
+def note(text: str, **about: Any) -> StoredRecord:
+    """A user's message as a record."""
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    """A new store."""
+    return SQLiteStore(tmp_path / "store.db")
+
+
+def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
+    """The texts that a search finds, best first."""
+    return [hit.record.text for hit in store.search(session, query, limit=50).hits]
+
+
+# ------------------------------------------------------------------------ keeping
+
+
+def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
+    """A record comes back as it was put, with its position."""
+    one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
+    summary = StoredRecord.of_summary([one.id, "0000000000000000"], by="Offload", at=13.0)
+    store.put("s", [one, summary])
+    assert store.get("s", [summary.id, one.id]) == [attrs.evolve(summary, position=2), attrs.evolve(one, position=1)]
+    assert isinstance(store, Store)
+
+
+def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
+    """A message's id is a digest of its content, so storing it again changes nothing, sums included."""
+    store.put("s", [note("tea", by="A"), note("milk", by="A")])
+    before = store.describe("s")
+    store.put("s", [note("milk", by="B"), note("tea", by="A")])
+    assert store.describe("s") == before
+    assert [record.text for record in store.range("s", 1, 9)] == ["tea", "milk"]
+
+
+def test_a_summary_gains_children(store: SQLiteStore) -> None:
+    """A summary stored again under its id links to what both name, in order, each once."""
+    store.put("s", [StoredRecord.of_summary(["a", "b"], id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["b", "c"], id="12345678")])
+    assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
+
+
+def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
+    """Should two contents ever have one digest, the second is refused and nothing of its batch is kept."""
+    one = note("tea")
+    store.put("s", [one])
+    with pytest.raises(StateError, match="belongs to another message"):
+        store.put("s", [note("milk"), attrs.evolve(one, data='{"role": "user", "content": "coffee"}')])
+    assert [record.text for record in store.range("s", 1, 9)] == ["tea"]
+
+
+@given(
+    wire=st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats(allow_nan=False)
+            | st.text(st.characters(exclude_categories=[])),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=6,
+        ),
+        max_size=4,
+    )
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, Any]) -> None:
+    """Whatever the message, its JSON reads back to the same text: keys in their order, halves of a sign and all."""
+    record = StoredRecord.of_message(wire, role="user", text=json.dumps(wire))
+    store.put("s", [record])
+    [back] = store.get("s", [record.id])
+    assert json.dumps(json.loads(back.data)) == json.dumps(wire)
+
+
+def test_what_is_no_json_is_refused() -> None:
+    """A message that cannot be written as JSON is a typed error, not a changed message."""
+    for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
+        with pytest.raises(StateError, match="cannot be stored as JSON"):
+            StoredRecord.of_message(wire, role="user", text="")
+
+
+def test_a_session_reads_its_own(store: SQLiteStore) -> None:
+    """Another session's id is an error that says so; ranges, searches and sums never show it."""
+    mine, other = note("my tea"), note("other tea")
+    store.put("s", [mine])
+    store.put("t", [other])
+    with pytest.raises(NotStored, match="does not belong to session"):
+        store.get("s", [mine.id, other.id])
+    with pytest.raises(NotStored, match="is not stored"):
+        store.get("s", ["ffffffffffffffff"])
+    assert found(store, "tea") == ["my tea"]
+    assert [record.text for record in store.range("s", 0, 9)] == ["my tea"]
+    assert sum(tally.messages for tally in store.describe("s").tallies) == 1
+    assert store.describe("nobody").tallies == ()
+    assert store.range("nobody", 1, 9) == []
+
+
+def test_a_range_is_bounded(store: SQLiteStore) -> None:
+    """A range starts at a position and holds as many messages as asked for, summaries left out."""
+    store.put("s", [note("a"), StoredRecord.of_summary(["x"]), note("b"), note("c")])
+    assert [record.text for record in store.range("s", 2, 1)] == ["b"]
+    assert [record.text for record in store.range("s", 2, 9)] == ["b", "c"]
+    assert store.range("s", 1 << 60, 9) == []
+
+
+def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
+    """The sums say who, why, how many, how large, and from when to when."""
+    store.put("s", [note("a", by="A", reason="old", at=1.0, tokens=3), note("bb", by="A", reason="old", at=5.0, tokens=4)])
+    store.put("s", [note("c", by="B", reason="large")])
+    described = {(tally.by, tally.reason): tally for tally in store.describe("s").tallies}
+    old = described["A", "old"]
+    assert (old.messages, old.tokens, old.first_at, old.last_at) == (2, 7, 1.0, 5.0)
+    assert described["B", "large"].first_at is None
+
+
+# ------------------------------------------------------------------------ searching
+
+
+def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
+    """All words must occur, in any case; quoted words together; a message that says it more often in less text comes first."""
+    store.put("s", [note("green tea and " + "milk " * 30), note("tea tea TEA"), note("green milk"), note("tea that is green")])
+    assert found(store, "tea")[0] == "tea tea TEA"
+    assert sorted(found(store, "green TEA")) == ["green tea and " + "milk " * 30, "tea that is green"]
+    assert found(store, '"green tea"') == ["green tea and " + "milk " * 30]
+    assert found(store, "handle_tea") == []
+
+
+HOSTILE = [
+    '"', '""', '"""', "tea AND", "NOT tea", "tea OR OR", "NEAR(tea", "text:tea", "tea*", "^tea", "(tea", "{text}: tea", "-tea",
+    "tea'; DROP TABLE records; --", "\x00", "tea\x00milk", "\ud83d", "a" * 100_000, "tea " * 5_000, "...", "* * *", "💥",
+    "%", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_query_is_an_operator(store: SQLiteStore, query: str) -> None:
+    """A query is words, whatever signs it holds: it neither fails nor means anything else."""
+    store.put("s", [note("tea")])
+    assert store.search("s", query, limit=5).matches in (0, 1)
+    assert [record.text for record in store.range("s", 1, 9)] == ["tea"]
+
+
+@given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:
+    """No text whatever makes a search fail."""
+    assert store.search("s", query, limit=1).capped is False
+    store.put("t", [note("tea")])
+    assert len(store.search("t", query, limit=1).hits) <= 1
+
+
+def test_operators_are_words(store: SQLiteStore) -> None:
+    """NOT, OR and a column's name are looked for like any word."""
+    store.put("s", [note("to be or not to be"), note("tea")])
+    assert found(store, "NOT tea") == []
+    assert found(store, "OR NOT") == ["to be or not to be"]
+
+
+def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
+    """A session or id that looks like SQL, or holds half a sign, is a name like any other."""
+    for session in ("'; DROP TABLE records; --", "a\x00b", "\ud83d", ""):
+        store.put(session, [note("tea")])
+        assert found(store, "tea", session) == ["tea"]
+        with pytest.raises(NotStored):
+            store.get(session, ["' OR 1=1 --"])
+
+
+@pytest.mark.slow
+def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
+    """Of more than 20,000 matches the newest are ranked, and the answer says that there are older ones."""
+    store.put("s", [note("tea tea tea, the oldest"), *(note(f"tea {n}") for n in range(RANKED - 1))])
+    whole = store.search("s", "tea", limit=1)
+    assert (whole.matches, whole.capped, whole.hits[0].record.position) == (RANKED, False, 1)
+    store.put("s", [note("tea, the newest of all")])
+    capped = store.search("s", "tea", limit=50)
+    assert (capped.matches, capped.capped) == (RANKED, True)
+    assert "tea tea tea, the oldest" not in [hit.record.text for hit in capped.hits]
+
+
+# ------------------------------------------------------------------------ the file
+
+
+def test_the_file_is_its_owners(store: SQLiteStore) -> None:
+    """Nobody else can read it, it is written ahead, and the store is a value that travels."""
+    assert store.path.stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(store.path) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database.close()
+    assert pickle.loads(pickle.dumps(store)) == store == SQLiteStore(store.path)
+    with pytest.raises(ConfigurationError):
+        SQLiteStore(store.path, timeout_seconds=0)
+
+
+def test_a_locked_file_is_an_error_and_stays_whole(store: SQLiteStore) -> None:
+    """While another process writes, reading goes on and storing fails after the timeout, typed; then it works again."""
+    store.put("s", [note("tea")])
+    impatient = SQLiteStore(store.path, timeout_seconds=0.05)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StateError, match="locked; another process"):
+        impatient.put("s", [note("milk")])
+    assert found(impatient, "tea") == ["tea"]
+    other.rollback()
+    other.close()
+    impatient.put("s", [note("milk")])
+    assert found(store, "milk") == ["milk"]
+
+
+def test_a_read_only_file_is_an_error(store: SQLiteStore) -> None:
+    """A file that SQLite may only read can be read; storing is a typed error."""
+    store.put("s", [note("tea")])
+    header = bytearray(store.path.read_bytes())
+    header[18] = 9  # a newer write version: SQLite then takes the file as read-only, whoever runs the test
+    store.path.write_bytes(bytes(header))
+    with pytest.raises(StateError, match="readonly"):
+        store.put("s", [note("milk")])
+
+
+FULL = """
+import resource, sys
+from compaction.errors import StateError
+from compaction.stores import StoredRecord, SQLiteStore
+store = SQLiteStore(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+kept = 0
+try:
+    for n in range(100_000):
+        text = f"note {n} " * 500
+        store.put("s", [StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text)])
+        kept += 1
+except StateError as error:
+    print(kept, error)
+"""
+
+
+def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
+    """When nothing more can be written, storing is a typed error; everything stored before is still there."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(store.path)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kept, _, error = done.stdout.partition(" ")
+    assert "free some space" in error
+    assert len(store.range("s", 1, 100_000)) == int(kept) > 0
+
+
+def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
+    """A file that is no database, one that is damaged, and one of something else are typed errors, and stay as they are."""
+    (tmp_path / "text").write_text("these are not the bytes of a database, but words " * 100)
+    with pytest.raises(StateError, match="not a database"):
+        SQLiteStore(tmp_path / "text")
+    store.put("s", [note(f"tea {n}") for n in range(500)])
+    whole = store.path.read_bytes()
+    store.path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with pytest.raises(StateError, match="damaged"):
+        store.put("s", [note("milk")])
+    with pytest.raises(StateError, match="damaged"):
+        store.search("s", "tea", limit=1)
+    with sqlite3.connect(tmp_path / "other.db") as database:
+        database.execute("CREATE TABLE mine (a)")
+    database.close()
+    with pytest.raises(StateError, match="not a store of this package"):
+        SQLiteStore(tmp_path / "other.db")
+
+
+def test_a_newer_schema_is_an_error(store: SQLiteStore) -> None:
+    """A file of a newer release is not touched."""
+    with sqlite3.connect(store.path) as database:
+        database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(StateError, match="schema 99 is newer"):
+        SQLiteStore(store.path)
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A folder that does not exist, or a folder itself, is no place for a store."""
+    for path in (tmp_path / "nowhere" / "store.db", tmp_path):
+        with pytest.raises(StateError):
+            SQLiteStore(path)
+
+
+WRITER = """
+import sys
+from compaction.stores import StoredRecord, SQLiteStore
+store = SQLiteStore(sys.argv[1], timeout_seconds=60)
+for n in range(60):
+    text = f"{sys.argv[2]} says {n}"
+    shared = f"both say {n}"
+    store.put("s", [StoredRecord.of_message({"content": each}, role="user", text=each) for each in (text, shared)])
+"""
+
+
+def test_two_processes_share_a_store(tmp_path: Path) -> None:
+    """Two processes that make the file and write to it at once lose nothing, and what both store is there once."""
+    path = tmp_path / "store.db"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
+        for name in ("ann", "bob")
+    ]
+    errors = [writer.communicate()[1] for writer in writers]
+    assert errors == [b"", b""]
+    told = [record.text for record in SQLiteStore(path).range("s", 1, 1_000)]
+    assert sorted(told) == sorted(f"{who} {n}" for who in ("ann says", "bob says", "both say") for n in range(60))
+
+
+def test_threads_share_a_store(store: SQLiteStore) -> None:
+    """Any number of threads may use one store."""
+    threads = [
+        threading.Thread(target=lambda who=who: [store.put("s", [note(f"{who} {n}")]) for n in range(20)]) for who in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.range("s", 1, 1_000)) == 80

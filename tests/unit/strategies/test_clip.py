@@ -1,0 +1,75 @@
+"""Clip: what is too large for the window keeps its two ends; calls and structure stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import GroupKind, compact_sync, kinds
+from compaction.errors import ConfigurationError
+from compaction.formats.validity import validate
+from compaction.strategies import Clip
+from tests.support.chats import Chat, assistant, call, indexed, result, system, user
+
+
+def clipped(messages: Chat, **options: Any) -> list[Any]:
+    """What is left of a conversation."""
+    return compact_sync(messages, Clip(**{"tokens": 100, **options}), counter="chars/4").messages
+
+
+def sizes(messages: Chat) -> list[int]:
+    """Tokens of each group."""
+    return [group.tokens for group in indexed(messages).included_groups]
+
+
+def test_both_ends_stay() -> None:
+    """Of whoever speaks, and the caller's message is not touched."""
+    for role in (user, assistant):
+        message = role("start " + "word " * 500 + "end")
+        (left,) = clipped([message])
+        assert left["content"].startswith("start word")
+        assert left["content"].endswith("word end")
+        assert "characters cut" in left["content"]
+        assert sizes([left])[0] <= 100
+        assert len(message["content"]) == 2_509
+
+
+def test_what_is_small_enough_is_the_same_object() -> None:
+    """Up to the slack."""
+    messages = [user("word " * 60), user("word " * 95)]
+    assert [one is other for one, other in zip(clipped(messages), messages, strict=True)] == [True, True]
+    assert clipped(messages, slack=1.0)[1] is not messages[1]
+
+
+def test_the_larger_results_of_parallel_calls_come_down() -> None:
+    """To one size; the small one stays, and so do the calls."""
+    messages = [user("go"), call("a", "b", "c"), result("a", "x " * 900), result("b", "small"), result("c", "y " * 300)]
+    left = clipped(messages, tokens=200)
+    assert left[1] is messages[1]
+    assert left[3] is messages[3]
+    large, other = (len(left[place]["content"]) for place in (2, 4))
+    assert abs(large - other) < 60
+    assert sizes(left)[1] <= 200
+    assert validate(left) == []
+
+
+def test_again_changes_nothing() -> None:
+    """A clipped message is not clipped again, not even where calls alone are too large."""
+    messages = [user("go"), call("a", arguments='{"text": "' + "z " * 900 + '"}'), result("a", "x " * 900), user("next")]
+    once = clipped(messages)
+    assert clipped(once) == once
+
+
+def test_what_stays_as_it_is() -> None:
+    """System messages, what is kept, and a call whose result may still come."""
+    messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]
+    left = clipped(messages, keep=kinds(GroupKind.USER))
+    assert [one is other for one, other in zip(left, messages, strict=True)] == [True, True, True]
+
+
+@pytest.mark.parametrize("options", [{"tokens": 0}, {"slack": 0}], ids=str)
+def test_bad_figures(options: dict[str, Any]) -> None:
+    """Fail where they are written."""
+    with pytest.raises(ConfigurationError):
+        Clip(**{"tokens": 10, **options})

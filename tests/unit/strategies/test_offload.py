@@ -1,0 +1,611 @@
+"""Offload and Lossless: nothing leaves the view before it is stored, and all that left can be read back, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from compaction import (
+    CompactionError,
+    Drop,
+    MessageIndex,
+    Pipeline,
+    RunContext,
+    compact,
+    compact_sync,
+    last,
+    nothing,
+    run_sync,
+    validate,
+)
+from compaction.errors import NoProgress, StateError, SyncDriverError
+from compaction.formats import anthropic
+from compaction.session import CompactionSession
+from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
+from compaction.strategies import (
+    Clear,
+    ClearReasoning,
+    Lossless,
+    Offload,
+    SlidingWindow,
+    Strategy,
+    StubGroups,
+    StubResults,
+    Summarization,
+    ToolResult,
+    Truncation,
+)
+from compaction.testing import agent_session, check_strategy, conversations, sample_conversations
+from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    """A new store."""
+    return SQLiteStore(tmp_path / "store.db")
+
+
+class Held:
+    """A store in memory that cannot store as long as ``error`` is set, and may have to be awaited."""
+
+    def __init__(self, *, awaited: bool = False) -> None:
+        self.records: list[StoredRecord] = []
+        self.puts = 0
+        self.error: Exception | None = None
+        self._awaited = awaited
+
+    def put(self, session: str, records: Sequence[StoredRecord]) -> Any:
+        return self._later(records) if self._awaited else self._keep(records)
+
+    async def _later(self, records: Sequence[StoredRecord]) -> None:
+        self._keep(records)
+
+    def _keep(self, records: Sequence[StoredRecord]) -> None:
+        self.puts += 1
+        if self.error is not None:
+            raise self.error
+        self.records += records
+
+    def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
+        return [next(record for record in self.records if record.id == id) for id in ids]
+
+    range = search = describe = get  # never asked here
+
+
+def expanded(store: SQLiteStore, id: str, session: str = "default") -> list[str]:
+    """The JSON lines that the tool gives for an id, all pages of them."""
+    lines, offset = "", 0
+    while True:
+        asked = {"id": id, "form": "json", "offset": offset, "limit": 50_000}
+        answer = json.loads(handle_tool_call("compaction_expand", asked, store=store, session=session))
+        lines += answer["content"]
+        if "next_offset" not in answer:
+            return lines.split("\n")
+        offset = answer["next_offset"]
+
+
+def stored(store: SQLiteStore, session: str = "default") -> set[str]:
+    """The JSON of every message stored."""
+    return {record.data for record in store.range(session, 1, 1 << 20)}
+
+
+def lines(messages: Chat) -> set[str]:
+    """The JSON of every message."""
+    return {json.dumps(message, ensure_ascii=False) for message in messages}
+
+
+def ids_in(messages: Chat) -> list[str]:
+    """The ids that stubs in a view name."""
+    return [id for message in messages for id in re.findall(r'compaction_expand\(id="(\w+)"\)', str(message.get("content")))]
+
+
+def mark_id(message: dict[str, Any]) -> str:
+    """The id in the first line of a summary."""
+    return str(message["content"]).split()[1]
+
+
+# ------------------------------------------------------------------------ stubs
+
+
+def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
+    """The stub says how large the result was, of which call, and how to get it; structure and other messages stay."""
+    chat = [user(), call("c1", name="read_file", arguments='{"path": "a.py"}'), result("c1", "x" * 5_000), *turns(2)]
+    answer = compact_sync(chat, Offload(store), counter="chars/4")
+    stub = answer.messages[2]["content"]
+    assert "5,000 characters of read_file(path=a.py) are stored" in stub
+    assert len(stub) < 200
+    assert [message for place, message in enumerate(answer.messages) if place != 2] == [*chat[:2], *chat[3:]]
+    assert expanded(store, ids_in(answer.messages)[0]) == [json.dumps(chat[2])]
+
+
+def test_a_call_cannot_mislead_its_stub(store: SQLiteStore) -> None:
+    """Arguments that look like a stub's id are words in a stub: what the stub stands for is the id at its end."""
+    decoy = json.dumps({"q": 'compaction_expand(id="ffffffff")'})
+    chat = [user("go"), call("c1", name="f", arguments=decoy), result("c1", "x" * 5_000), *turns(2, words=60)]
+    stubbed = compact_sync(chat, Offload(store), counter="chars/4").messages
+    view = compact_sync(stubbed, Offload(store, style=StubGroups(), keep=last(groups=1)), counter="chars/4").messages
+    assert expanded(store, ids_in(view)[0])[:3] == [json.dumps(message) for message in chat[:3]]
+
+
+def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
+    """Below min_chars, in kept groups, pinned, pending or the newest, nothing is offloaded."""
+    chat = [
+        user(),
+        call("c1"),
+        result("c1", "x" * 1_999),
+        call("c2"),
+        result("c2", "x" * 9_999),
+        call("c3"),
+        result("c3", "x" * 9_999),
+    ]
+    waiting = [*chat, call("c4", "c5"), result("c4", "x" * 9_999)]
+    assert compact_sync(chat, Offload(store), counter="chars/4").edits == ()
+    pinned = compact_sync(waiting, Offload(store, keep=nothing), counter="chars/4", pin=lambda message: message.role == "tool")
+    assert pinned.edits == ()
+    free = compact_sync(chat, Offload(store, keep=nothing), counter="chars/4")
+    assert [edit.group for edit in free.edits] == [3]
+
+
+def test_images_in_results_leave_too(store: SQLiteStore) -> None:
+    """A result with an image is offloaded whatever its text, and the original comes back with the image."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
+    shot = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a screenshot"}, picture]}
+    view = compact_sync([user(), call("c1", name="shot"), shot, *turns(2)], Offload(store), counter="chars/4").messages
+    [part] = view[2]["content"]
+    assert "and its image are stored" in part["text"]
+    assert expanded(store, ids_in([{"content": part["text"]}])[0]) == [json.dumps(shot)]
+
+
+def test_groups_give_way_to_one_stub_that_later_rounds_update(store: SQLiteStore) -> None:
+    """Old groups become one stub; the next round's stub stands for it and what came since, and gives all originals in order."""
+    groups = Offload(store, style=StubGroups(), keep=last(groups=2))
+    first = [system(), *tool_turns(3)]
+    view = compact_sync(first, groups, counter="chars/4").messages
+    assert [message["role"] for message in view][:2] == ["system", "user"]
+    more = tool_turns(6)[12:]
+    again = compact_sync([*view, *more], groups, counter="chars/4").messages
+    [id] = ids_in(again)
+    everything = [json.loads(line) for line in expanded(store, id)]
+    gone = [message for message in [*first, *more] if message not in again]
+    assert everything == gone
+    assert f"{len(gone)} earlier messages are stored" in again[1]["content"]
+
+
+SAID: Chat = [
+    {"role": "user", "content": "hi"},
+    {"role": "system", "content": "be kind"},
+    {"role": "assistant", "content": "hello"},
+    {"role": "user", "content": "and now?"},
+    {"role": "assistant", "content": "long " * 100},
+    {"role": "assistant", "content": "done"},
+]
+
+
+class Letters:
+    """A counter of letters."""
+
+    name = "letters"
+    exact = True
+
+    def count_text(self, text: str) -> int:
+        return len(text)
+
+
+def test_what_an_instruction_kept_goes_with_what_was_before_it() -> None:
+    """An instruction in the middle keeps the answer after it only as long as something stays before it."""
+    offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
+    index = MessageIndex(SAID, counter="chars/4", format=anthropic)
+    run_sync(index, offload)
+    assert [edit.groups for edit in index.edits] == [(0, 2, 4)]
+    check_strategy(offload, messages=SAID, format=anthropic)
+
+
+def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
+    """After an instruction that stays, a stub takes two messages: more than both groups have, but one goes without them."""
+    kept = {"role": "user", "content": "stays"}
+    chat = [user("long " * 60), user("B"), kept, system("be kind"), assistant("y"), user("now?")]
+    offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
+    check_strategy(offload, messages=chat, format=anthropic, counter=Letters(), pin=lambda message: message.text == "stays")
+
+
+def test_groups_whose_step_is_refused_are_not_asked_for_again() -> None:
+    """A driver that refuses a step is not asked for another."""
+    index = MessageIndex(turns(3, words=200), counter="chars/4")
+    steps = StubGroups()(index, index.included_groups[:-1])
+    assert len(list(steps)) == 1
+
+
+def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:
+    """It stops once the target holds: oldest first, and at most about twice as many groups as it takes."""
+    chat = tool_turns(40, words=1_000)
+    index = MessageIndex(chat, counter="chars/4")
+    enough = index.tokens - 1_000 * 5 * 5 // 4 + 500  # what five results take, roughly
+    done = compact_sync(chat, Offload(store, trigger=tokens_exceed(100), target=tokens_below(enough)), counter="chars/4")
+    assert done.outcome == "compacted"
+    assert [edit.group for edit in done.edits] == [1, 5, 9, 13, 17, 21, 25]
+
+
+def test_a_stub_is_never_offloaded_again(store: SQLiteStore) -> None:
+    """Fed back, the view keeps its stubs; a text that only looks like a long stub is offloaded like any other."""
+    chat = [*tool_turns(4, words=1_000), *turns(1)]
+    offload = Offload(store, style=StubResults(min_chars=20), keep=last(groups=1))
+    view = compact_sync(chat, offload, counter="chars/4").messages
+    assert compact_sync(json.loads(json.dumps(view)), offload, counter="chars/4").edits == ()
+    long = view[2]["content"] + " forged" * 400
+    forged = compact_sync([user(), call("c1"), result("c1", long), *turns(2)], offload, counter="chars/4")
+    assert json.loads(expanded(store, ids_in(forged.messages)[0])[0])["content"] == long
+
+
+def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
+    """When is the time passed in with the run."""
+    chat = [user(), call("c1"), result("c1", "x" * 5_000), *turns(2)]
+    compact_sync(chat, Offload(store), counter="chars/4", context=RunContext(now=1_234.5))
+    [record] = store.range("default", 1, 9)
+    assert (record.by, record.reason, record.at) == ("Offload", "a large tool result", 1_234.5)
+
+
+# ------------------------------------------------------------------------ Lossless
+
+
+def test_what_any_strategy_drops_is_stored(store: SQLiteStore) -> None:
+    """A strategy that drops without a trace leaves everything in the store; its edits are what they were without."""
+    chat = [system(), *turns(20, words=30)]
+    strategy = Truncation(keep=last(groups=4))
+    plain, lossless = compact_sync(chat, strategy), compact_sync(chat, Lossless(strategy, store))
+    assert lossless.edits == plain.edits
+    assert stored(store) == lines([message for message in chat if message not in plain.messages])
+    assert {record.by for record in store.range("default", 1, 99)} == {"Truncation"}
+
+
+def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
+    """The id in a summary's first line gives what it stands for, through rounds, also when each reads the view anew."""
+    strategy = Lossless(Summarization(keep=last(groups=2)), store)
+    said: Chat = turns(9, words=40)
+    view = compact_sync(said, strategy, counter="chars/4").messages
+    for round in range(1, 4):
+        more = [user(f"more {round}" + " word" * 300), assistant(f"done {round}" + " word" * 300)]
+        said += more
+        view = compact_sync(json.loads(json.dumps([*view, *more])), strategy, counter="chars/4").messages
+    assert "round 4" in view[0]["content"]
+    back = expanded(store, mark_id(view[0]))
+    gone = [json.dumps(message, ensure_ascii=False) for message in said if message not in view]
+    assert [line for line in back if "[compaction " not in line] == gone
+
+
+def test_a_rewrite_is_stored_as_it_was(store: SQLiteStore) -> None:
+    """Of a group that is rewritten, the messages that change are stored as they came, whatever strategies shortened before."""
+    chat = [user(), call("c1"), result("c1", "line\n" * 900), *turns(2)]
+    twice = Pipeline(ToolResult(Clear(), keep=nothing), Offload(store, keep=nothing), Truncation(keep=last(groups=1)))
+    compact_sync(chat, Lossless(twice, store), counter="chars/4")
+    assert stored(store) >= {json.dumps(chat[2])}
+
+
+def test_offload_before_a_summary(store: SQLiteStore) -> None:
+    """In a pipeline the summary's id leads to the offloaded original itself, not to its stub."""
+    chat = [user("go " * 200), call("c1"), result("c1", "x" * 5_000), assistant("done " * 200), *turns(3, words=30)]
+    pipeline = Offload(store, keep=nothing) >> Lossless(Summarization(keep=last(groups=2)), store)
+    view = compact_sync(compact_sync(chat, Offload(store, keep=nothing)).messages, pipeline, counter="chars/4").messages
+    assert expanded(store, mark_id(view[0])) == [json.dumps(message) for message in chat if message not in view]
+
+
+# ------------------------------------------------------------------------ reading back
+
+
+def test_what_is_read_back_is_not_stored_twice(store: SQLiteStore) -> None:
+    """The answer of compaction_expand leaves the view like any result; its stub names the original, nothing is stored."""
+    chat = [user(), call("c1"), result("c1", "the original " * 400), *turns(2)]
+    view = compact_sync(chat, Offload(store), counter="chars/4").messages
+    [id] = ids_in(view)
+    asked = json.dumps({"id": id, "limit": 9_000})
+    answer = handle_tool_call("compaction_expand", asked, store=store)
+    later = [*view, call("c2", name="compaction_expand", arguments=asked), result("c2", answer), *turns(2)]
+    again = compact_sync(later, Offload(store), counter="chars/4").messages
+    assert ids_in(again) == [id, id]
+    assert len(store.range("default", 1, 99)) == 1
+
+
+def test_a_range_that_is_read_back_is_not_stored_twice(store: SQLiteStore) -> None:
+    """So it is with a range: its stub names both ends, another process knows it for one, and all leads to the originals."""
+    said = [result(f"c{n}", f"original {n} " * 400) for n in range(3)]
+    chat = [user(), *(each for n in range(3) for each in (call(f"c{n}"), said[n])), *turns(2)]
+    view = compact_sync(chat, Offload(store), counter="chars/4").messages
+    first, _, last_id = ids_in(view)
+    asked = json.dumps({"id": first, "to": last_id, "limit": 90_000})
+    answer = handle_tool_call("compaction_expand", asked, store=store)
+    assert all(json.dumps(each["content"])[1:-1] in answer for each in said)
+    later = [*view, call("c9", name="compaction_expand", arguments=asked), result("c9", answer), *turns(2)]
+    again = json.loads(json.dumps(compact_sync(later, Offload(store), counter="chars/4").messages))
+    assert f'compaction_expand(id="{first}", to="{last_id}")' in json.dumps(again).replace("\\", "")
+    assert compact_sync(again, Offload(store), counter="chars/4").messages == again
+    assert len(store.range("default", 1, 99)) == 3
+    grouped = compact_sync(again, Offload(store, style=StubGroups(), keep=last(groups=1)), counter="chars/4").messages
+    link = next(id for message in grouped for id in ids_in([message]) if "earlier messages" in message["content"])
+    assert lines(chat) <= lines(grouped) | set(expanded(store, link))
+
+
+def test_what_search_answered_is_not_found(store: SQLiteStore) -> None:
+    """The answer of compaction_grep may be stored, but a later search finds the original alone."""
+    chat = [user(), call("c1"), result("c1", "a needle in hay " * 400), *turns(2)]
+    view = compact_sync(chat, Offload(store), counter="chars/4").messages
+    answer = handle_tool_call("compaction_grep", {"query": "needle"}, store=store) + " " * 5_000
+    later = [*view, call("c2", name="compaction_grep", arguments='{"query": "hay"}'), result("c2", answer), *turns(2)]
+    compact_sync(later, Offload(store), counter="chars/4")
+    found = json.loads(handle_tool_call("compaction_grep", {"query": "needle"}, store=store))
+    assert (found["matches"], len(store.range("default", 1, 99))) == (1, 2)
+
+
+PIPELINES: dict[str, Callable[[Any], Strategy]] = {
+    "results": lambda store: Offload(store, style=StubResults(min_chars=200)),
+    "groups": lambda store: Offload(store, style=StubGroups(), keep=last(groups=3)),
+    "results, then groups": lambda store: (
+        Offload(store, style=StubResults(min_chars=200), keep=last(groups=4)) >> Offload(store, style=StubGroups())
+    ),
+    "results, then a summary": lambda store: (
+        Offload(store, style=StubResults(min_chars=200)) >> Lossless(Summarization(keep=last(groups=3)), store)
+    ),
+    "a window": lambda store: Lossless(
+        ClearReasoning() >> ToolResult(keep=nothing) >> SlidingWindow(keep=last(groups=3)), store
+    ),
+    "to a target": lambda store: Offload(store, style=StubGroups(), trigger=tokens_exceed(400), target=tokens_below(300)),
+}
+each_pipeline = pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINES)
+
+
+@each_pipeline
+@pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
+def test_five_rounds_lose_nothing(made: Callable[[Any], Strategy], in_session: bool, store: SQLiteStore) -> None:
+    """Fed back for five rounds as JSON, every original is in the view or in the store, byte for byte, and views are valid."""
+    strategy = made(store)
+    session = CompactionSession(strategy, counter="chars/4")
+    said, view = list[Any](), list[Any]()
+    source = agent_session(250)
+    for round in range(5):
+        fresh = source[round * 50 : (round + 1) * 50]
+        said += fresh
+        fed = json.loads(json.dumps([*view, *fresh]))
+        view = session.view_sync(fed) if in_session else compact_sync(fed, strategy, counter="chars/4").messages
+        assert lines(said) <= lines(view) | stored(store)
+        assert validate(view) == []
+    assert sum(map(len, lines(view))) < sum(map(len, lines(said))) / 2
+
+
+def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str, Any]]], store: SQLiteStore) -> None:
+    """A real coding session in five rounds: valid each time, every message reachable through the tools, byte for byte."""
+    said = corpus("coding_long")[0]["messages"][:300]
+    strategy = PIPELINES["results, then a summary"](store)
+    view: Chat = []
+    for round in range(5):
+        fed = json.loads(json.dumps([*view, *said[round * 60 : (round + 1) * 60]]))
+        view = compact_sync(fed, strategy, counter="chars/4").messages
+        assert len(validate(view)) <= len(validate(said[: (round + 1) * 60]))
+    summary = next(message for message in view if "by Summarization" in str(message.get("content")))
+    reachable = [*expanded(store, mark_id(summary)), *(line for id in ids_in(view) for line in expanded(store, id))]
+    assert lines(said) <= lines(view) | set(reachable)
+
+
+@each_pipeline
+@given(messages=conversations(valid=False, pending=True))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat, store: SQLiteStore) -> None:
+    """Every law holds, on broken conversations too; and what is no longer in the view is in the store."""
+    check_strategy(made(store), messages=messages)
+
+
+@each_pipeline
+def test_laws_hold_on_samples(made: Callable[[Any], Strategy], store: SQLiteStore) -> None:
+    """The laws hold on conversations of every shape, on the other event loop, and each pipeline does something there."""
+    check_strategy(made(store), backend="trio")
+    assert any(compact_sync(messages, made(store), counter="chars/4").edits for messages in sample_conversations())
+
+
+def test_other_formats(store: SQLiteStore) -> None:
+    """Anthropic's messages hold several results each: the stubs name the message they came in, and it comes back whole."""
+    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": f"{id} " * 2_000} for id in ("a", "b")]
+    chat = [user("go"), {"role": "assistant", "content": calls}, {"role": "user", "content": results}, assistant(), *turns(3)]
+    done = compact_sync(chat, Offload(store), counter="chars/4", format="anthropic")
+    assert validate(done.messages, format="anthropic") == []
+    texts = json.dumps(done.messages[2])
+    ids = set(re.findall(r'id=\\+"(\w{16})', texts))
+    assert [expanded(store, id) for id in ids] == [[json.dumps(chat[2])]]
+
+
+# ------------------------------------------------------------------------ when the store fails
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
+    """Nothing leaves the view that was not stored: the view stays, the result says what failed, the next run tries again."""
+    held = Held()
+    held.error = StateError("the disk is full")
+    inner = Truncation(keep=last(groups=2))
+    strategy: Strategy = Lossless(inner, held) if lossless else Offload(held, style=StubGroups())
+    index = MessageIndex(turns(9, words=30), counter="chars/4")
+    failed = run_sync(index, strategy)
+    assert (failed.edits, failed.outcome, [str(each.error) for each in failed.failures]) == (
+        (),
+        "degraded",
+        ["the disk is full"],
+    )
+    assert held.puts == 1
+    held.error = None
+    assert run_sync(index, strategy).outcome == "compacted"
+
+
+def test_on_failure_raise_undoes_the_run() -> None:
+    """A user who wants to know at once gets the store's own error, and the index as it was."""
+    held = Held()
+    held.error = StateError("locked")
+    index = MessageIndex(turns(9, words=30), counter="chars/4")
+    for strategy in (
+        Offload(held, style=StubGroups(), on_failure="raise"),
+        Lossless(SlidingWindow(), held, on_failure="raise"),
+    ):
+        with pytest.raises(StateError, match="locked"):
+            run_sync(index, Truncation(keep=last(groups=16)) >> strategy)
+        assert index.edits == ()
+
+
+def test_a_failed_store_rests_with_a_clock() -> None:
+    """With a clock, a store that failed a moment ago is not asked on every turn."""
+    held = Held()
+    held.error = StateError("locked")
+    index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=100.0))
+    run_sync(index, Offload(held, style=StubGroups()))
+    run_sync(index, Offload(held, style=StubGroups()))
+    assert held.puts == 1
+
+
+def test_a_strategy_that_insists_is_stopped() -> None:
+    """A strategy that repeats an edit which could not be stored would never end; it is told so."""
+
+    def insisting(index: MessageIndex) -> Any:
+        while True:
+            yield Drop([0], "again")
+
+    held = Held()
+    held.error = StateError("locked")
+    with pytest.raises(NoProgress):
+        compact_sync(turns(3), Lossless(insisting, held))
+
+
+def test_two_strategies_may_ask_for_the_same() -> None:
+    """What could not be stored for one strategy may be asked for by the next; neither has insisted."""
+    held = Held()
+    held.error = StateError("locked")
+    done = compact_sync(turns(3), Lossless(Pipeline(SlidingWindow(), SlidingWindow()), held))
+    assert (done.edits, done.outcome) == ((), "degraded")
+
+
+def test_a_message_that_is_no_json_stays(store: SQLiteStore) -> None:
+    """What cannot be stored byte for byte is not taken out of the view."""
+    chat = [user(), call("c1"), {**result("c1", "x" * 5_000), "extra": {1, 2}}, *turns(2)]
+    done = compact_sync(chat, Offload(store), counter="chars/4")
+    assert (done.edits, done.outcome) == ((), "degraded")
+
+
+async def test_an_async_store_works_with_the_async_driver() -> None:
+    """A store that has to be awaited is awaited; the sync driver says that it cannot, and changes nothing."""
+    held = Held(awaited=True)
+    chat = tool_turns(4, words=1_000)
+    done = await compact(chat, Offload(held), counter="chars/4")
+    assert (done.outcome, len(held.records)) == ("compacted", 3)
+    session = CompactionSession(Lossless(Truncation(keep=last(groups=2)), held), counter="chars/4")
+    assert len(await session.view(chat)) < len(chat)
+    with pytest.raises(SyncDriverError):
+        compact_sync(chat, Offload(held), counter="chars/4")
+    with pytest.raises(SyncDriverError):
+        compact_sync(chat, Lossless(Truncation(keep=nothing), held), counter="chars/4")
+
+
+def test_bad_arguments() -> None:
+    """What cannot be meant fails at construction."""
+    for make in (lambda: StubResults(min_chars=0), lambda: Lossless(3, Held())):
+        with pytest.raises(CompactionError):
+            make()
+    with pytest.raises(ValueError, match="on_failure"):
+        Offload(Held(), on_failure="ignore")  # type: ignore[arg-type]
+
+
+def test_they_are_values(store: SQLiteStore) -> None:
+    """They compare by value and travel."""
+    strategy = Offload(store, trigger=messages_exceed(9)) >> Lossless(Truncation(), store, session="s")
+    assert pickle.loads(pickle.dumps(strategy)) == strategy
+
+
+# ------------------------------------------------------------------------ kill -9
+
+CHILD = """
+import json, os, signal, sys
+from pathlib import Path
+from compaction.session import CompactionSession
+from compaction.stores import SessionStore
+from compaction.stores import SQLiteStore
+from compaction.strategies import Lossless, Offload, StubGroups, Summarization
+from compaction import last
+from compaction.testing import agent_session
+from compaction.triggers import tokens_exceed, tokens_below
+
+folder, deadly, when = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+
+class Deadly(SQLiteStore):
+    puts = 0
+
+    def put(self, session, records):
+        Deadly.puts += 1
+        if when == "before" and Deadly.puts == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().put(session, records)
+        if when == "after" and Deadly.puts == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+store = Deadly(folder / "store.db")
+summary = Summarization(trigger=tokens_exceed(900), keep=last(groups=3))
+pipeline = Offload(store, trigger=tokens_exceed(900)) >> Lossless(summary, store)
+session = CompactionSession(pipeline, counter="chars/4", store=SessionStore(folder / "sessions.db"))
+saved = folder / "view.json"
+state = json.loads(saved.read_text()) if saved.exists() else {"said": 0, "view": []}
+source = agent_session(120)
+while state["said"] < len(source):
+    view = session.view_sync([*state["view"], *source[state["said"] : state["said"] + 4]])
+    state = {"said": state["said"] + 4, "view": view}
+    (folder / "next.json").write_text(json.dumps(state))
+    os.replace(folder / "next.json", saved)
+print("done")
+"""
+
+
+def child(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """An agent that keeps nothing but its last view, in another process."""
+    program = [sys.executable, "-c", textwrap.dedent(CHILD), str(folder), *arguments]
+    return subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def all_there(folder: Path) -> int:
+    """How much was said by the last view that was kept; every message of it is in that view or in the store."""
+    state = json.loads((folder / "view.json").read_text())
+    said = lines(agent_session(120)[: state["said"]])
+    assert said <= lines(state["view"]) | stored(SQLiteStore(folder / "store.db"))
+    return int(state["said"])
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("deadly", [1, 2, 5])
+def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: Path) -> None:
+    """Killed in the middle of a step, before or after the store answered, an agent starts again and nothing is lost."""
+    killed = child(tmp_path, str(deadly), when)
+    killed.communicate()
+    assert killed.returncode == -9
+    all_there(tmp_path)
+    resumed = child(tmp_path, "0", "never")
+    assert resumed.communicate() == ("done\n", "")
+    assert all_there(tmp_path) == 120
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """Killed again and again after some milliseconds more, an agent gets on, and nothing is ever lost."""
+    for attempt in range(12):
+        running = child(tmp_path, "0", "never")
+        try:
+            running.communicate(timeout=0.6 + 0.05 * attempt)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.communicate()
+        if (tmp_path / "view.json").exists():
+            all_there(tmp_path)
+    assert child(tmp_path, "0", "never").communicate() == ("done\n", "")
+    assert all_there(tmp_path) == 120

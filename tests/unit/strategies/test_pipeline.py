@@ -1,0 +1,245 @@
+"""Pipelines: strategies in a row, each by its own trigger; a pipeline is a strategy."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Edit, MessageIndex, Pipeline, Request, Step, compact_sync, last, nothing, run_sync
+from compaction.errors import ConfigurationError, StrategyError
+from compaction.strategies import (
+    Clear,
+    FunctionStrategy,
+    SelectiveToolCall,
+    SlidingWindow,
+    StepBegan,
+    StepEnded,
+    Steps,
+    ToolResult,
+    Truncation,
+    as_strategy,
+)
+from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
+from tests.support.chats import assistant, edits_of, indexed, shown, system, tool_turns, turns
+
+
+def drop_first(index: MessageIndex) -> Iterator[Edit]:
+    """A plain function that is a strategy: it drops what comes first."""
+    yield Drop(index.included_groups[0], "first")
+
+
+class Asks(Request):
+    """A request that nobody needs to await."""
+
+    def call(self) -> Any:
+        return "an answer"
+
+
+class TestOrder:
+    def test_each_step_sees_what_the_one_before_it_left(self) -> None:
+        """In order, and each by its own trigger."""
+        index = indexed([system("s"), *tool_turns(4)])
+        clearing = ToolResult(Clear(), trigger=always, keep=nothing)
+        pipeline = clearing >> Truncation(trigger=tokens_exceed(index.tokens // 2), keep=nothing)
+        edits = list(edits_of(pipeline, index))
+        assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4
+        assert index.included.messages == index.total.messages
+
+    def test_all_steps_run_although_the_first_changed_something(self) -> None:
+        """Nothing stops a pipeline but its end."""
+        pipeline = Pipeline(
+            SelectiveToolCall(keep=nothing),
+            SlidingWindow(trigger=turns_exceed(3)),
+            Truncation(trigger=messages_exceed(3), keep=nothing),
+        )
+        seen: list[Step] = []
+        done = compact_sync([system("s"), *tool_turns(4)], pipeline, counter="chars/4", on_step=seen.append)
+        assert [(step.strategy, len(step.edits)) for step in seen] == [
+            ("SelectiveToolCall", 4),
+            ("SlidingWindow", 1),
+            ("Truncation", 4),
+        ]
+        assert shown(done.messages) == ["s", "q4", "a4"]
+
+    def test_what_it_changes_is_what_a_part_changes(self) -> None:
+        """None of them: unchanged. One of them: compacted."""
+        resting, acting = Truncation(trigger=never), SlidingWindow()
+        assert compact_sync(turns(3), Pipeline(resting, resting), counter="chars/4").outcome == "unchanged"
+        assert compact_sync(turns(3), Pipeline(resting, acting), counter="chars/4").outcome == "compacted"
+
+    def test_an_empty_pipeline_does_nothing(self) -> None:
+        """It is the identity."""
+        messages = turns(2)
+        assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
+        assert list(Pipeline()(indexed(messages))) == []
+
+    def test_answers_reach_the_step_that_asked(self) -> None:
+        """Driven by hand: what is sent goes through."""
+        got: list[object] = []
+
+        def asking(index: MessageIndex) -> Steps:
+            got.append((yield Asks()))
+            got.append((yield Drop(0)))
+
+        steps = Pipeline(Truncation(trigger=never), asking, drop_first)(indexed(turns(3)))
+        assert isinstance(next(steps), StepBegan)
+        assert isinstance(steps.send(None), Asks)
+        assert steps.send("an answer") == Drop(0)
+        assert isinstance(steps.send(True), StepEnded)
+        assert got == ["an answer", True]
+        steps.close()
+
+    def test_a_step_that_raises_ends_it(self) -> None:
+        """What is thrown into it reaches the step that runs, and its failure comes out."""
+
+        def failing(index: MessageIndex) -> Iterator[Edit]:
+            yield Drop(0)
+            raise OSError("no more")
+
+        index = indexed(turns(3))
+        with pytest.raises(OSError, match="no more"):
+            run_sync(index, Pipeline(drop_first, failing, drop_first))
+        assert index.messages() == turns(3)
+
+
+class TestTrigger:
+    def test_a_trigger_for_the_whole(self) -> None:
+        """Asked once: all steps run if it fires, although the first already won enough."""
+        pipeline = Pipeline(SlidingWindow(), Truncation(keep=nothing), trigger=turns_exceed(2))
+        seen: list[Step] = []
+        done = compact_sync([assistant("hello"), *turns(3)], pipeline, counter="chars/4", on_step=seen.append)
+        assert [(step.strategy, step.why, step.reached) for step in seen] == [
+            ("SlidingWindow", "always", True),
+            ("Truncation", "always", True),
+            ("Pipeline", "turns 3 > 2", True),
+        ]
+        assert done.outcome == "compacted"
+        assert compact_sync(turns(2), pipeline, counter="chars/4").outcome == "unchanged"
+
+    def test_its_target_is_that_the_trigger_rests(self) -> None:
+        """If it still fires at the end, the outcome says so."""
+        pipeline = Pipeline(Truncation(trigger=never), trigger=turns_exceed(2))
+        assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == "over_target"
+
+    @pytest.mark.parametrize(("count", "outcome"), [(2, "over_target"), (6, "compacted")])
+    def test_a_target_for_the_whole(self, count: int, outcome: str) -> None:
+        """It is what counts, not the targets of the steps; with or without a trigger."""
+        steps = (SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=messages_exceed(1)))
+        for trigger in (always, turns_exceed(2)):
+            pipeline = Pipeline(*steps, trigger=trigger, target=~messages_exceed(count))
+            assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == outcome
+
+
+class TestAlgebra:
+    def test_arrows_build_pipelines(self) -> None:
+        """From the left or the right, with plain functions on either side, and nested ones taken apart."""
+        a, b, c = SlidingWindow(), Truncation(), SelectiveToolCall()
+        assert a >> b >> c == a >> (b >> c) == Pipeline(a, b, c) == Pipeline(Pipeline(a), Pipeline(b, Pipeline(c)))
+        assert a >> b != b >> a
+        lifted = FunctionStrategy(drop_first)
+        assert drop_first >> a == Pipeline(lifted, a)
+        assert a >> drop_first == Pipeline(a, lifted)
+        assert Pipeline() >> Pipeline() == Pipeline()
+
+    @pytest.mark.parametrize("options", [{"trigger": turns_exceed(2)}, {"target": ~turns_exceed(2)}])
+    def test_a_pipeline_with_a_trigger_or_a_target_is_not_taken_apart(self, options: dict[str, Any]) -> None:
+        """It would lose them."""
+        inner = Pipeline(SlidingWindow(), **options)
+        assert Pipeline(inner, Truncation()).steps == (inner, Truncation())
+        assert eval(repr(inner)) == inner
+
+    @pytest.mark.parametrize(
+        "pipeline",
+        [
+            Pipeline(),
+            Pipeline(SlidingWindow(), Truncation(trigger=tokens_exceed(9), keep=last(groups=1))),
+            Pipeline(ToolResult(Clear()), trigger=turns_exceed(2)),
+        ],
+    )
+    def test_a_value(self, pipeline: Pipeline) -> None:
+        """``repr`` builds it, it pickles, it can be a key."""
+        assert eval(repr(pipeline)) == pipeline
+        assert pickle.loads(pickle.dumps(pipeline)) == pipeline
+        assert len({pipeline, pickle.loads(pickle.dumps(pipeline))}) == 1
+        assert pipeline.name == "Pipeline"
+
+    def test_repr_says_what_was_said(self) -> None:
+        """A trigger that always fires and a target that follows from the trigger go without saying."""
+        assert repr(Pipeline()) == "Pipeline()"
+        assert repr(Pipeline(trigger=turns_exceed(2))) == "Pipeline(trigger=turns_exceed(2))"
+        assert repr(Pipeline(target=turns_exceed(2))) == "Pipeline(target=turns_exceed(2))"
+        assert compact_sync(turns(1), Pipeline(trigger=turns_exceed(2)), counter="chars/4").outcome == "unchanged"
+
+    @pytest.mark.parametrize("wrong", [None, 7, "Truncation"])
+    def test_what_is_no_strategy(self, wrong: Any) -> None:
+        """Fails where it is written."""
+        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index that yields edits"):
+            Pipeline(wrong)
+        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index that yields edits"):
+            Truncation() >> wrong
+
+
+class TestForced:
+    """For a run that somebody asked for."""
+
+    def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
+        """What drops is as it was; what shortens does all it can, in a pipeline too."""
+        rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
+        forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
+        assert rough.forced() is rough
+        assert gentle.forced() == forced
+        assert Pipeline(gentle, rough, trigger=never).forced() == Pipeline(forced, rough)
+
+
+class TestFunctions:
+    """A plain function is a strategy."""
+
+    def test_it_is_lifted(self) -> None:
+        """Under its own name; a strategy stays what it is."""
+        done = compact_sync(turns(2), drop_first, counter="chars/4")
+        assert (shown(done.messages), done.edits) == (["a1", "q2", "a2"], (Drop(0, "first"),))
+        assert as_strategy(drop_first).name == "drop_first"
+        truncation = Truncation()
+        assert as_strategy(truncation) is truncation
+
+    def test_a_list_of_edits_will_do(self) -> None:
+        """It need not be a generator."""
+        done = compact_sync(turns(3), lambda index: [Drop(0), Drop(1)], counter="chars/4")
+        assert shown(done.messages) == ["q2", "a2", "q3", "a3"]
+
+    def test_an_object_that_is_called(self) -> None:
+        """Named after its class."""
+
+        class Dropper:
+            def __call__(self, index: MessageIndex) -> list[Edit]:
+                return [Drop(0)]
+
+        index = indexed(turns(2))
+        run_sync(index, Dropper())
+        assert [entry.by for entry in index.journal] == ["Dropper"]
+
+    def test_nothing_is_not_a_list_of_edits(self) -> None:
+        """Who forgot ``yield`` is told so; so is who wrote ``async def``."""
+
+        async def later(index: MessageIndex) -> Any:
+            yield Drop(0)
+
+        for wrong in (lambda index: None, later):
+            with pytest.raises(StrategyError, match="a strategy yields edits, or returns a list of them"):
+                compact_sync(turns(2), wrong, counter="chars/4")  # type: ignore[arg-type]
+
+    def test_a_subclass_of_one_s_own(self) -> None:
+        """The base asks the trigger and reports; what is left to write are the edits."""
+
+        class DropLast(Truncation):
+            def edits(self, index: MessageIndex) -> Steps:
+                for group in reversed(self.candidates(index)):
+                    if self.target(index):
+                        return
+                    yield Drop(group, "from the end")
+
+        done = compact_sync(turns(3), DropLast(trigger=messages_exceed(4), keep=nothing), counter="chars/4")
+        assert shown(done.messages) == ["q1", "a1", "q3", "a3"]

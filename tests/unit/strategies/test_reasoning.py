@@ -1,0 +1,127 @@
+"""Clearing reasoning: old thoughts go, what was said and called stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Rewrite, compact_sync, last, nothing, validate
+from compaction.strategies import ClearReasoning
+from compaction.triggers import never, tokens_exceed
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, turns, user
+
+
+def thinking(message: dict[str, Any], text: str = "hm") -> dict[str, Any]:
+    """The message with a thought before it."""
+    return {**message, "reasoning": text}
+
+
+def cleared(messages: Chat, **options: Any) -> Chat:
+    """What is left of a conversation."""
+    return compact_sync(messages, ClearReasoning(**options), counter="chars/4").messages
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_the_thought_goes_and_the_words_stay(field: str) -> None:
+    """Other fields, known or not, stay as they were; a message without thoughts is the same object."""
+    said = {"role": "assistant", "content": "4", field: "two and two", "trace": 7}
+    messages = [user("2+2?"), said, user("thanks"), assistant("sure"), user("bye")]
+    left = cleared(messages)
+    assert left[1] == {"role": "assistant", "content": "4", "trace": 7}
+    assert said[field] == "two and two"
+    assert [out is put_in for out, put_in in zip(left, messages, strict=True)] == [True, False, True, True, True]
+
+
+def test_reasoning_details_go_too() -> None:
+    """A list of blocks, some of them opaque."""
+    details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x" * 400}]
+    said = {"role": "assistant", "content": "4", "reasoning_details": details}
+    assert cleared([user("q"), said, user("r")])[1] == assistant("4")
+
+
+def test_thoughts_among_the_parts_of_the_content() -> None:
+    """The other parts stay."""
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}]
+    left = cleared([user("q"), {"role": "assistant", "content": parts}, user("r")])
+    assert left[1]["content"] == [{"type": "text", "text": "4"}]
+
+
+def test_a_tool_group_keeps_calls_and_results() -> None:
+    """Messages of nothing but reasoning leave it, the thought within the call message goes, nothing else does."""
+    messages = [
+        user("q"),
+        thought("a"),
+        thinking(call("1")),
+        thought("b"),
+        result("1"),
+        thought("c"),
+        assistant("a"),
+        user("r"),
+    ]
+    index = indexed(messages)
+    (edit,) = edits_of(ClearReasoning(), index)
+    assert isinstance(edit, Rewrite)
+    assert [None if message is None else message.role for message in edit.messages] == [None, "assistant", None, "tool", None]
+    assert index.messages() == [user("q"), call("1"), result("1"), assistant("a"), user("r")]
+    assert index.included.tool_calls == 1
+    assert validate(index.messages()) == []
+
+
+def test_what_holds_no_thought_is_the_same_object() -> None:
+    """Also beside one that does, in a group that changes."""
+    messages = [user("q"), thinking(call("1")), result("1"), assistant("a"), user("r")]
+    left = cleared(messages)
+    assert "reasoning" not in left[1]
+    assert left[2] is messages[2]
+
+
+def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
+    """There is nothing left of it."""
+    messages = [user("q"), thought("a"), thought("b"), assistant("a"), user("r")]
+    assert list(edits_of(ClearReasoning(), indexed(messages))) == [Drop([1], "nothing but old reasoning")]
+    assert shown(cleared(messages)) == ["q", "a", "r"]
+
+
+def test_unless_it_is_the_newest() -> None:
+    """The newest group stays, so that the model goes on from there."""
+    messages = [user("q"), thought("a")]
+    done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4")
+    assert (done.messages, done.outcome, done.refused) == (messages, "unchanged", ())
+
+
+def test_the_last_turn_stays_by_default() -> None:
+    """Its tool loop may need what it thought."""
+    messages = [user("q"), thinking(assistant("a")), user("r"), thinking(call("1")), result("1"), thinking(assistant("b"))]
+    left = cleared(messages)
+    assert ["reasoning" in message for message in left] == [False, False, False, True, False, True]
+    left = cleared(messages, keep=nothing)
+    assert not any("reasoning" in message for message in left)
+
+
+def test_pinned_and_pending_groups_stay_as_they_are() -> None:
+    """Whatever is kept."""
+    messages = [user("q"), thinking(assistant("keep")), user("r"), thinking(call("1"))]
+    done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4", pin=lambda message: message.text == "keep")
+    assert (done.messages, done.refused) == (messages, ())
+
+
+def test_the_target_is_asked_before_each_group() -> None:
+    """Oldest first, and no further than is needed."""
+    messages = [message for n in range(4) for message in (user(f"q{n}"), thinking(assistant(f"a{n}"), "word " * 40))]
+    index = indexed(messages)
+    strategy = ClearReasoning(trigger=tokens_exceed(index.tokens - 1), keep=last(groups=1))
+    assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1]
+    assert ["reasoning" in message for message in index.messages()] == [False, False, False, True, False, True, False, True]
+
+
+def test_again_changes_nothing() -> None:
+    """There is nothing left to clear."""
+    once = cleared([user("q"), thought("a"), thinking(assistant("a")), user("r")])
+    assert compact_sync(once, ClearReasoning(), counter="chars/4").outcome == "unchanged"
+
+
+def test_conversations_without_reasoning() -> None:
+    """Not even asked for."""
+    assert cleared(turns(3)) == turns(3)
+    assert list(ClearReasoning(trigger=never)(indexed([thought()]))) == []

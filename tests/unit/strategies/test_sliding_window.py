@@ -1,0 +1,185 @@
+"""The sliding window: whole turns go, oldest first; what ``keep`` says is the window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds, last, nothing, run_sync, validate
+from compaction.formats import OpenAIChat, Side
+from compaction.index.marks import marked
+from compaction.messages import Message
+from compaction.strategies import SlidingWindow, ToolResult
+from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_exceed, turns_exceed
+from tests.support.chats import (
+    Chat,
+    assistant,
+    call,
+    edits_of,
+    indexed,
+    result,
+    said,
+    shown,
+    system,
+    thought,
+    tool_turns,
+    turns,
+    user,
+)
+
+REASON = "outside the window"
+
+
+def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
+    """What the strategy leaves of a conversation."""
+    return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
+
+
+class TestTurns:
+    def test_the_oldest_turns_go_whole(self) -> None:
+        """One step a turn, with its calls and answers."""
+        index = indexed([system("s"), *tool_turns(4, words=1)])
+        assert list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index)) == [
+            Drop([1, 2, 4], REASON),
+            Drop([5, 6, 8], REASON),
+        ]
+        assert shown(index.messages()) == ["s", *shown(tool_turns(4, words=1)[8:])]
+        assert index.included.turns == 2
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_a_window_that_is_not_full(self, count: int) -> None:
+        """Nothing goes."""
+        messages = turns(count)
+        done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(2)), counter="chars/4")
+        assert (done.messages, done.outcome) == (messages, "unchanged")
+
+    def test_without_trigger_what_is_kept_is_left(self) -> None:
+        """By default the last turn; the system message in any case."""
+        strategy = SlidingWindow()
+        assert (strategy.trigger, strategy.target, strategy.keep) == (always, never, last(turns=1))
+        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
+        assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
+
+    def test_a_window_of_groups(self) -> None:
+        """The last so many, wherever a turn begins; a first part may be kept too."""
+        assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["a3", "q4", "a4"]
+        assert left(SlidingWindow(keep=first(messages=1) | last(groups=2)), turns(4)) == ["q1", "q4", "a4"]
+
+    def test_what_comes_before_the_first_turn_is_a_turn(self) -> None:
+        """It is the oldest."""
+        messages = [assistant("hello"), assistant("there"), *turns(2)]
+        index = indexed(messages)
+        assert list(edits_of(SlidingWindow(trigger=messages_exceed(5)), index)) == [Drop([0, 1], REASON)]
+        assert shown(index.messages()) == ["q1", "a1", "q2", "a2"]
+
+    def test_the_target_is_asked_before_each_turn(self) -> None:
+        """A target that holds half-way stops there; a turn is never cut in two for it."""
+        index = indexed(turns(5))
+        strategy = SlidingWindow(trigger=turns_exceed(3), target=~messages_exceed(7))
+        assert len(list(edits_of(strategy, index))) == 2
+        assert index.included.turns == 3
+        assert list(edits_of(SlidingWindow(target=always), indexed(turns(5)))) == []
+
+    def test_the_floor_wins_over_the_target(self) -> None:
+        """The window is never smaller than ``keep``."""
+        done = compact_sync(turns(5), SlidingWindow(trigger=turns_exceed(1), keep=last(turns=3)), counter="chars/4")
+        assert (shown(done.messages)[0], done.outcome) == ("q3", "over_target")
+
+    def test_several_user_messages_in_a_row(self) -> None:
+        """Each is a turn."""
+        messages = [user("a"), user("b"), user("c"), assistant("d")]
+        assert left(SlidingWindow(trigger=turns_exceed(2)), messages) == ["b", "c", "d"]
+
+
+class TestWhatStays:
+    def test_system_messages_and_summaries(self) -> None:
+        """They are in no turn; also such as stand within one."""
+        messages = [system("s"), user(marked("so far", by="X")), user("q1"), system("t"), assistant("a1"), *turns(1)]
+        assert left(SlidingWindow(), messages)[2:] == ["t", "q1", "a1"]
+        assert len(left(SlidingWindow(), messages)) == 5
+
+    def test_collapsed_tool_calls_go_with_what_is_around_them(self) -> None:
+        """They are no summaries of the conversation."""
+        index = indexed([*tool_turns(3), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
+        assert [text.split("\n")[-1][:6] for text in shown(index.messages())] == ["q3", "look()", "a3", "q"]
+
+    def test_a_collapsed_tool_call_is_of_the_turn_it_stands_in(self) -> None:
+        """It goes with the question before it and the answer after it, and the next question begins another step."""
+        index = indexed([*tool_turns(2), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        assert list(edits_of(SlidingWindow(), index)) == [Drop([0, -1, 3], REASON), Drop([4, -2, 7], REASON)]
+
+    def test_answers_of_two_turns_are_two_steps(self) -> None:
+        """Also where the question between them stays."""
+        index = indexed(turns(3))
+        index.pin([2])
+        assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
+
+    def test_a_kept_group_within_an_old_turn(self) -> None:
+        """The rest of its turn goes."""
+        strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
+        assert left(strategy, tool_turns(2, words=1)) == ["c1", "r1 word", "q2", "c2", "r2 word", "a2"]
+
+    def test_a_call_that_waits(self) -> None:
+        """It is in the last turn, and pending groups stay whatever is kept."""
+        messages = [*turns(2), user("q"), assistant("I look"), call("1")]
+        assert left(SlidingWindow(keep=nothing), messages) == ["q", "1"]
+
+    def test_reused_ids_never_leave_a_result_alone(self) -> None:
+        """Each result went with its own call."""
+        messages = [message for text in "abcd" for message in (user(text), call("1"), result("1"))]
+        for count in (1, 2, 3):
+            done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(count)), counter="chars/4")
+            assert done.messages == messages[-3 * count :]
+            assert validate(done.messages) == []
+
+    def test_reasoning_stays_with_its_call(self) -> None:
+        """The window cannot begin between them."""
+        messages = [*turns(1), user("q"), thought("hm"), call("1"), thought("so"), result("1"), assistant("a")]
+        assert left(SlidingWindow(keep=last(groups=2)), messages) == ["q", "hm", "1", "so", "found", "a"]
+
+    def test_unknown_roles_go_with_their_turn(self) -> None:
+        """They speak in it."""
+        assert left(SlidingWindow(), [user("a"), said("critic", "b"), user("c")]) == ["c"]
+
+    def test_what_was_dropped_before_is_passed_over(self) -> None:
+        """The next run goes on."""
+        index = indexed(turns(4))
+        run_sync(index, SlidingWindow(trigger=turns_exceed(3)))
+        done = run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
+        assert (done.edits, done.refused) == ((Drop([2, 3], REASON),), ())
+
+
+class Starting(OpenAIChat):
+    """A format whose conversations start with the user."""
+
+    name = "starting"
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        starts = before is not None or after is None or after.role == "user"
+        return None if starts else ("user-first", "after")
+
+
+class TestCutPoints:
+    def test_a_window_of_groups_begins_where_it_may(self) -> None:
+        """Where the format wants a user message first, the answer before it stays."""
+        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
+        run_sync(index, SlidingWindow(keep=last(groups=3)))
+        assert shown(index.messages()) == ["q3", "a3", "q4", "a4"]
+
+    def test_a_kept_group_within_an_old_turn_keeps_what_it_needs(self) -> None:
+        """What goes before it and what goes after it are judged apart."""
+        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
+        index.pin([3])
+        run_sync(index, SlidingWindow(trigger=groups_exceed(1)))
+        assert shown(index.messages()) == ["q2", "a2", "q4", "a4"]
+
+    def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
+        """A turn goes at once."""
+        messages = [user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
+        index = indexed(messages)
+        index.pin([1])
+        assert list(edits_of(SlidingWindow(trigger=tokens_exceed(0)), index)) == [Drop([0, 2], REASON)]

@@ -1,0 +1,524 @@
+"""The summarizing strategy: what it asks for, what it accepts, and what happens when there is no summary to be had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction import (
+    CompactionResult,
+    GroupKind,
+    MessageIndex,
+    compact,
+    compact_sync,
+    first,
+    kinds,
+    last,
+    run_sync,
+    validate,
+)
+from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
+from compaction.index.marks import marked, read_mark
+from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
+from compaction.summarizers import SummaryBudget
+from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
+from tests.support.scripted import Awaited, Scripted
+
+Chat = list[dict[str, Any]]
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def turns(count: int, start: int = 1) -> Chat:
+    """So many turns of a question and an answer, about 100 tokens each."""
+    chat: Chat = []
+    for turn in range(start, start + count):
+        chat += [
+            said("user", f"Question {turn}: " + "what about it? " * 12),
+            said("assistant", f"Answer {turn}: " + "this about it. " * 12),
+        ]
+    return chat
+
+
+def call(name: str, *ids: str) -> dict[str, Any]:
+    calls = [{"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def result(id: str, text: str = "done " * 60) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+SYSTEM = said("system", "You are a careful assistant.")
+
+
+def summarized(chat: Chat, strategy: Summarization, **options: Any) -> CompactionResult:
+    return compact_sync(chat, strategy, counter="chars/4", **options)
+
+
+def texts(messages: list[Any]) -> list[str]:
+    return [str(message["content"]) for message in messages]
+
+
+# ---------------------------------------------------------------- what it does
+
+
+def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
+    """The groups between what is kept become one message, where the last of them stood."""
+    chat = [SYSTEM, *turns(6)]
+    outcome = summarized(chat, Summarization(Scripted("They talked."), keep=last(messages=2)))
+    assert outcome.outcome == "compacted"
+    assert outcome.messages[0] is SYSTEM
+    assert outcome.messages[2:] == chat[-2:]
+    assert "They talked." in outcome.messages[1]["content"]
+
+
+def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_summary() -> None:
+    """keep=kinds(USER) keeps everything the user ever said."""
+    chat = turns(4)
+    outcome = summarized(chat, Summarization(Scripted("Answers were given."), keep=kinds(GroupKind.USER) | last(groups=1)))
+    assert [message for message in outcome.messages if message["role"] == "user"] == chat[::2]
+    assert outcome.messages[-1] is chat[-1]
+
+
+def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
+    """A summarizer is told what to summarize, how long the answer may be, and what will stand beside it."""
+    scripted = Scripted("Short.")
+    chat = [SYSTEM, *turns(5)]
+    summarized(
+        chat,
+        Summarization(scripted, keep=last(messages=2), budget=SummaryBudget(ratio=0.5, floor=10, ceiling=77), focus="prices"),
+    )
+    (request,) = scripted.requests
+    assert [message.raw for group in request.groups for message in group.messages] == chat[1:-2]
+    assert [message.raw for group in request.kept for message in group.messages] == [SYSTEM, *chat[-2:]]
+    assert (request.budget, request.focus, request.previous, request.originals) == (77, "prices", None, ())
+
+
+def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> None:
+    """The earlier summary goes in as previous, not among the groups; one summary is left, in round 2."""
+    scripted = Scripted("First.", "Second.")
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(turns(5), counter="chars/4")
+    run_sync(index, strategy)
+    index.append(turns(5, start=6))
+    run_sync(index, strategy)
+    request = scripted.requests[1]
+    assert request.previous == "First."
+    assert all(group.kind is not GroupKind.SUMMARY for group in request.groups)
+    assert [message.raw for message in request.originals] == list(index.source[:8])
+    summaries = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
+    assert [read_mark(group.messages[0]).round for group in summaries if read_mark(group.messages[0])] == [2]  # type: ignore[union-attr]
+    assert index.originals(summaries[0]) == list(index.source[:18])
+
+
+def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
+    """A later round with little that is new has as much room as before and more; what the summary itself has, at the least."""
+    scripted = Scripted("First.", "Second.")
+    budget = SummaryBudget(ratio=0.5, floor=1)
+    strategy = Summarization(scripted, keep=last(messages=2), budget=budget)
+    index = MessageIndex(turns(9), counter="chars/4")
+    run_sync(index, strategy)
+    index.append(turns(2, start=10))
+    run_sync(index, strategy)
+    first, second = scripted.requests
+    fresh = sum(group.tokens for group in second.groups)
+    assert first.budget == sum(group.tokens for group in first.groups) // 2
+    assert second.budget == (fresh + sum(group.tokens for group in first.groups)) // 2
+    assert budget.tokens(10, update_of=80) == 80
+    assert SummaryBudget().tokens(1_000_000) == 12_000
+
+
+def test_a_stateless_caller_gets_updates_too() -> None:
+    """The output read anew is recognized by its mark: the earlier text is previous, and no originals are claimed."""
+    scripted = Scripted("First.", "Second.")
+    strategy = Summarization(scripted, keep=last(messages=2))
+    once = summarized(turns(5), strategy).messages
+    summarized([*once, *turns(5, start=6)], strategy)
+    request = scripted.requests[1]
+    assert (request.previous, request.originals) == ("First.", ())
+
+
+def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
+    """A collapsed tool group is summarized like any other group."""
+    scripted = Scripted("All of it.")
+    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
+    pipeline = ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2))
+    compact_sync(chat, pipeline, counter="chars/4")
+    assert [group.made_by for group in scripted.requests[0].groups if group.kind is GroupKind.SUMMARY] == ["ToolResult"]
+
+
+@pytest.mark.parametrize(
+    ("before", "role"),
+    [("user", "assistant"), ("assistant", "user"), ("system", "user")],
+    ids=["after user", "after assistant", "first"],
+)
+def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, role: str) -> None:
+    """Nobody speaks twice in a row where that can be had."""
+    chat = [said(before, "Head. " * 5), *turns(4)]
+    outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=1) | last(messages=2)))
+    assert outcome.messages[1]["role"] == role
+
+
+def test_the_summary_says_that_it_is_background_and_names_its_originals() -> None:
+    """A model must not take a summary for a task, and a reader must find what it stands for."""
+    text = summarized([SYSTEM, *turns(5)], Summarization(Scripted("Done: all."), keep=last(messages=2))).messages[1]["content"]
+    assert "not a request" in text
+    assert "messages 1-8" in text
+    assert text.endswith("[end of summary]")
+
+
+def test_no_later_summary_repeats_an_id() -> None:
+    """Feeding the view back for many rounds never gives two summaries one id."""
+    strategy = Summarization(Scripted("Always the same words."), keep=last(messages=2))
+    chat: Chat = turns(4)
+    seen: list[str] = []
+    for round in range(8):
+        chat = [*summarized(chat, strategy).messages, *turns(3, start=10 * round + 10)]
+        seen += [message["content"].split("\n")[0] for message in chat if message["content"].startswith("[compaction")]
+    assert len(set(seen)) == len(seen) == 8
+
+
+def test_the_note_is_added_to_the_system_prompt_once() -> None:
+    """With the first summary, together with it; later rounds leave the system prompt alone."""
+    strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
+    once = summarized([SYSTEM, *turns(5)], strategy)
+    assert once.messages[0]["content"] == "You are a careful assistant.\n\n[Note: compacted.]"
+    again = summarized([*once.messages, *turns(5, start=6)], strategy)
+    assert again.messages[0] is once.messages[0]
+    assert SYSTEM["content"] == "You are a careful assistant."
+
+
+def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
+    """The note goes with the summary, not the summary with the note."""
+    strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
+    outcome = summarized([SYSTEM, *turns(5)], strategy, pin=lambda message: message.is_system)
+    assert outcome.messages[0] is SYSTEM
+    assert outcome.outcome == "compacted"
+
+
+def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> None:
+    """The note goes with the summary, and the summary without it if need be; asked for once, it is not asked for again."""
+    chat = [SYSTEM, *turns(5)]
+    long = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="A note. " * 900)
+    outcome = summarized(chat, long)
+    assert (outcome.messages[0] is SYSTEM, outcome.outcome, len(outcome.refused)) == (True, "compacted", 1)
+    short = attrs.evolve(long, summarizer=Scripted("Middle."), system_note="A note.")
+    assert summarized(chat, short).refused == ()
+    pinned = summarized(chat, short, pin=lambda message: message.is_system)
+    assert (pinned.outcome, pinned.refused) == ("compacted", ())
+    nowhere = summarized(turns(5), short)
+    assert (nowhere.outcome, len(nowhere.messages)) == ("compacted", 3)
+
+
+def test_a_collapsed_tool_call_is_no_earlier_summary() -> None:
+    """There is nothing to update yet; its text is among what is new."""
+    scripted = Scripted("All of it.")
+    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
+    compact_sync(chat, ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2)), counter="chars/4")
+    assert (scripted.requests[0].previous, scripted.requests[0].originals) == (None, ())
+
+
+def test_the_summary_of_another_strategy_stays() -> None:
+    """Who wrote it updates it."""
+    scripted = Scripted("Ours.")
+    theirs = said("user", marked("Theirs. " * 20, by="Others"))
+    outcome = summarized([theirs, *turns(5)], Summarization(scripted, keep=last(messages=2)))
+    assert outcome.messages[0] is theirs
+    assert scripted.requests[0].previous is None
+
+
+def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
+    """It is there to stand before an answer, where a format wants something to."""
+    scripted = Scripted("Ours.")
+    theirs = said("user", marked("Theirs. " * 20, by="Others"))
+    asked, answered = turns(1)
+    chat = [theirs, asked, answered, *turns(1, start=2)[:1], said("user", "now?")]
+    summarized(chat, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)), format="anthropic")
+    assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
+
+
+def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
+    """However little is new."""
+    scripted = Scripted("First. " * 60, "Second.")
+    budget = SummaryBudget(ratio=0.01, floor=1)
+    index = MessageIndex(turns(5), counter="chars/4")
+    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
+    index.append(turns(2, start=6))
+    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
+    assert scripted.requests[1].previous is not None
+    assert scripted.requests[1].budget == index.counter.count_text(scripted.requests[1].previous)
+
+
+def test_places_of_originals_are_ranges() -> None:
+    """One message by its number, more in a row by the first and the last."""
+    chat = turns(5)
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2)))
+    assert "messages 1, 3, 5, 7" in "".join(texts(outcome.messages))
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=last(messages=2)))
+    assert "messages 0-7" in "".join(texts(outcome.messages))
+
+
+# ---------------------------------------------------------------- when it asks
+
+
+def test_when_it_is_asked_for_it_summarizes_whatever_is_new() -> None:
+    """Trigger, target and share do not count then; a focus takes the place of the configured one, none leaves that."""
+    strategy = Summarization(Scripted("x"), trigger=never, keep=last(messages=2), focus="prices", least_share=0.9)
+    for focus, wanted in (("dates", "dates"), (None, "prices")):
+        forced = strategy.forced(focus)
+        assert forced == attrs.evolve(strategy, trigger=always, target=never, least_share=0.0, focus=wanted)
+        assert summarized(turns(5), forced).outcome == "compacted"
+
+
+@pytest.mark.parametrize(("share", "asked"), [(0.5, 1), (0.51, 0)])
+def test_the_share_itself_is_enough(share: float, asked: int) -> None:
+    """Half of the view is new, and half is asked for."""
+    scripted = Scripted("x")
+    said_alike = [said("user", "word " * 90), said("user", "word " * 90)]
+    summarized(said_alike, Summarization(scripted, keep=last(messages=1), least_share=share))
+    assert len(scripted.requests) == asked
+
+
+def test_nothing_is_asked_when_there_is_nothing_new() -> None:
+    """A third pass with only the old summary in the window makes no call."""
+    scripted = Scripted("Once.")
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(turns(5), counter="chars/4")
+    for _ in range(3):
+        run_sync(index, strategy)
+    assert len(scripted.requests) == 1
+    again = summarized(index.messages(), strategy)
+    assert (again.outcome, len(scripted.requests)) == ("unchanged", 1)
+
+
+def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_every_turn() -> None:
+    """Until the new groups are a tenth of the view, no call is made, although the trigger fires on every turn."""
+    scripted = Scripted("Short.")
+    strategy = Summarization(scripted, trigger=tokens_exceed(500), keep=last(messages=20))
+    index = MessageIndex(turns(10), counter="chars/4")
+    for turn in range(40):
+        index.append(turns(1, start=100 + turn))
+        run_sync(index, strategy)
+    assert 1 <= len(scripted.requests) <= 20
+
+
+def test_nothing_is_asked_when_the_target_holds_already() -> None:
+    """The target is asked before the summarizer is."""
+    scripted = Scripted("Short.")
+    outcome = summarized(turns(5), Summarization(scripted, trigger=always, target=tokens_below(10**9), keep=last(messages=2)))
+    assert (scripted.requests, outcome.outcome) == ([], "unchanged")
+
+
+def test_a_strategy_that_failed_rests_longer_each_time() -> None:
+    """60, then 300, then 900 seconds of the clock passed in; a success ends it."""
+    scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(turns(5), counter="chars/4")
+    asked: list[float] = []
+    for now in range(0, 2_400, 10):
+        index.context = attrs.evolve(index.context, now=float(now))
+        before = len(scripted.requests)
+        run_sync(index, strategy)
+        if len(scripted.requests) > before:
+            asked.append(now)
+    assert asked == [0, 60, 360, 1_260, 2_160]
+    assert not index.context.pauses.is_paused(strategy, index.context.now)
+
+
+def test_a_success_forgets_earlier_failures() -> None:
+    """The next failure is a first one again, and rests as long as that."""
+    scripted = Scripted(SummaryFailed("down"), "Up again.", SummaryFailed("down"))
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(turns(5), counter="chars/4")
+    for now in (0.0, 60.0, 120.0):
+        index.context = attrs.evolve(index.context, now=now)
+        index.append(turns(5, start=int(now)))
+        run_sync(index, strategy)
+    pauses = index.context.pauses
+    assert (len(scripted.requests), pauses.is_paused(strategy, 179.0)) == (3, True)
+    assert not pauses.is_paused(strategy, 180.0)
+
+
+def test_without_a_clock_there_is_no_rest() -> None:
+    """No clock is ever looked up: without one passed in, each run tries."""
+    scripted = Scripted(SummaryFailed("down"))
+    index = MessageIndex(turns(5), counter="chars/4")
+    for _ in range(3):
+        run_sync(index, Summarization(scripted, keep=last(messages=2)))
+    assert len(scripted.requests) == 3
+
+
+# ---------------------------------------------------------------- when there is no summary
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 5_000],
+    ids=["failed", "raised", "empty", "blank", "no text", "longer than its source"],
+)
+def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
+    """Default policy: nothing is dropped in silence; the outcome says degraded and the failure names the policy."""
+    chat = [SYSTEM, *turns(5)]
+    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
+    assert outcome.outcome == "degraded"
+    assert all(now is then for now, then in zip(outcome.messages, chat, strict=True))
+    (failure,) = outcome.failures
+    assert (failure.strategy, "stays as it is" in failure.policy) == ("Summarization", True)
+
+
+def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
+    """By a token at least: at each length of the answer it is taken just if that is so."""
+    chat = [said("user", "word " * 90), said("user", "now?")]
+    frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
+    room = MessageIndex(chat, counter="chars/4").tokens - frame
+    for more in (-1, 0, 1):
+        outcome = summarized(chat, Summarization(Scripted("x" * 4 * (1 + room + more)), keep=last(messages=1)))
+        assert outcome.outcome == ("compacted" if more < 0 else "degraded")
+
+
+def test_a_digest_that_would_not_do_either_is_told() -> None:
+    """Then nothing changes, and the failure says both."""
+    chat = [said("user", "word " * 9), said("user", "now?")]
+    outcome = summarized(
+        chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=1), on_failure="digest", least_share=0.0)
+    )
+    assert (outcome.messages, outcome.outcome) == (chat, "degraded")
+    assert "a digest would not do either" in outcome.failures[0].policy
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "digest", "drop"])
+def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
+    """It would fail each time: the caller learns of it, whatever the policy."""
+    with pytest.raises(ConfigurationError, match="no model"):
+        summarized(
+            turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
+        )
+
+
+def test_a_digest_may_take_over() -> None:
+    """on_failure="digest": a summary made without a model, and the failure is still told."""
+    outcome = summarized(
+        [SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest")
+    )
+    assert outcome.outcome == "degraded"
+    assert outcome.messages[1]["content"].startswith("[compaction ")
+    assert "Question 1" in outcome.messages[1]["content"]
+
+
+def test_dropping_is_only_done_when_told_so() -> None:
+    """on_failure="drop" is Hermes' documented behaviour, and no default."""
+    assert (Summarization(Scripted("x")).on_failure, Summarization(Scripted("x")).keep) == ("keep", last(groups=4))
+    chat = [SYSTEM, *turns(5)]
+    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop"))
+    assert outcome.messages == [SYSTEM, *chat[-2:]]
+    assert outcome.outcome == "degraded"
+    assert outcome.failures[0].policy.startswith("8 groups were dropped")
+
+
+def test_what_the_format_needs_is_not_dropped_either() -> None:
+    """A summary could stand first, an answer cannot: the question before it stays, and nothing is asked for in vain."""
+    chat = [said("user", "word " * 90), said("assistant", "yes"), said("user", "now?")]
+    strategy = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop")
+    outcome = summarized(chat, strategy, format="anthropic")
+    assert (outcome.messages, outcome.refused) == (chat, ())
+    assert "0 groups were dropped" in outcome.failures[0].policy
+
+
+def test_raising_changes_nothing() -> None:
+    """on_failure="raise": the error reaches the caller, the index is as it was."""
+    index = MessageIndex(turns(5), counter="chars/4")
+    before = index.messages()
+    with pytest.raises(RuntimeError, match="boom"):
+        run_sync(index, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="raise"))
+    assert (index.messages(), index.edits) == (before, ())
+
+
+def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
+    """degraded, not compacted: what was to be summarized is gone, and the result says why."""
+    pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
+    outcome = compact_sync(turns(5), pipeline, counter="chars/4")
+    assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
+
+
+def test_an_awaited_summarizer_needs_the_asynchronous_driver() -> None:
+    """The synchronous driver refuses it with a word what to use, whatever on_failure says."""
+    with pytest.raises(SyncDriverError, match="compact"):
+        summarized(turns(5), Summarization(Awaited("x"), keep=last(messages=2)))
+
+
+async def test_an_awaited_summarizer_is_awaited() -> None:
+    """The same strategy under the asynchronous driver."""
+    outcome = await compact(turns(5), Summarization(Awaited("Talked."), keep=last(messages=2)), counter="chars/4")
+    assert outcome.outcome == "compacted"
+
+
+# ---------------------------------------------------------------- what it must not touch
+
+
+def test_a_pending_call_is_not_summarized_away() -> None:
+    """A call whose result may still come stays, with the user's message before it."""
+    chat = [*turns(5), said("user", "Now look."), call("look", "c1", "c2"), result("c1")]
+    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=0)))
+    assert outcome.messages[-3:] == chat[-3:]
+
+
+def test_parallel_calls_are_never_split() -> None:
+    """The tail grows to whole groups: both results stay with their call."""
+    chat = [*turns(5), call("look", "c1", "c2"), result("c1"), result("c2"), said("assistant", "Seen.")]
+    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
+    assert outcome.messages[-4:] == chat[-4:]
+    assert validate(outcome.messages) == []
+
+
+def test_the_users_question_survives_a_long_tool_loop() -> None:
+    """One question, then sixty calls: the question is still there, verbatim, after the summary is made."""
+    chat = [SYSTEM, said("user", "Find the bug in the parser, and never touch the lexer.")]
+    for step in range(60):
+        chat += [call("look", f"c{step}"), result(f"c{step}")]
+    outcome = summarized(chat, Summarization(Scripted("Looked."), trigger=has_tool_calls, target=never, keep=last(messages=4)))
+    assert chat[1] in outcome.messages
+    assert validate(outcome.messages) == []
+
+
+def test_system_messages_in_the_middle_are_not_summarized() -> None:
+    """Instructions are kept where they stand."""
+    chat = [*turns(3), said("developer", "From now on answer in French."), *turns(3, start=4)]
+    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
+    assert chat[6] in outcome.messages
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def test_bad_arguments_fail_at_construction() -> None:
+    """Each names what to do instead."""
+    with pytest.raises(ConfigurationError, match="ratio"):
+        SummaryBudget(ratio=1.5)
+    with pytest.raises(ValueError, match="on_failure"):
+        Summarization(Scripted("x"), on_failure="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="paragraph"):
+        SummaryText(preface="two\n\nparagraphs")
+
+
+def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None:
+    """A later run reads a summary whatever words are around it."""
+    strategy = Summarization(
+        Scripted("First.", "Second."), keep=last(messages=2), text=SummaryText(preface="Bisher:", end="Ende.")
+    )
+    once = summarized(turns(5), strategy)
+    text = texts(once.messages)[0]
+    assert "Bisher:\n\nFirst.\n\nEnde." in text
+    summarized([*once.messages, *turns(5, start=6)], strategy)
+    assert strategy.summarizer.requests[1].previous == "First."  # type: ignore[attr-defined]
+
+
+def test_messages_exceed_counts_for_the_count_dialect() -> None:
+    """SummarizationStrategy(target_count=4, threshold=2) there is messages_exceed(6) and last(messages=4) here."""
+    strategy = Summarization(Scripted("Before."), trigger=messages_exceed(6), keep=last(messages=4))
+    assert summarized(turns(3), strategy).outcome == "unchanged"
+    assert summarized(turns(4), strategy).after.messages == 5

@@ -1,0 +1,284 @@
+"""A hard token budget: gentle strategies first, then the oldest groups, then, if told so, the instructions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Edit, MessageIndex, Request, RunContext, Step, compact_sync, first, last, nothing, run_sync
+from compaction.errors import ConfigurationError
+from compaction.strategies import (
+    Clear,
+    SelectiveToolCall,
+    SlidingWindow,
+    StepBegan,
+    StepEnded,
+    Steps,
+    Strategy,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.triggers import never, tokens_exceed
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
+
+CLEAR = ToolResult(Clear(), keep=nothing)
+
+
+def tokens(messages: Chat) -> int:
+    """How large a conversation is."""
+    return indexed(messages).tokens
+
+
+class Asks(Request):
+    """A request that nobody needs to await."""
+
+    def call(self) -> Any:
+        return None
+
+
+class TestOrder:
+    def test_within_the_budget_nothing_runs(self) -> None:
+        """The budget itself is within it."""
+        messages = tool_turns(2)
+        assert list(TokenBudgetComposed([CLEAR], budget=tokens(messages))(indexed(messages))) == []
+
+    def test_it_stops_as_soon_as_the_budget_holds(self) -> None:
+        """In the middle of a strategy, which is closed; those after it do not run."""
+        index = indexed(tool_turns(4))
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens - 150)
+        edits = list(edits_of(strategy, index))
+        assert [type(edit).__name__ for edit in edits] == ["Rewrite", "Rewrite"]
+        assert index.tokens <= strategy.budget
+
+    def test_the_budget_to_the_token_is_enough(self) -> None:
+        """No edit more is asked for than brings the request down to it."""
+        index = indexed(tool_turns(4))
+        next(edits_of(CLEAR, index))
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens)
+        index = indexed(tool_turns(4))
+        assert len(list(edits_of(strategy, index))) == 1
+        assert index.tokens == strategy.budget
+
+    def test_or_each_runs_to_its_own_target(self) -> None:
+        """With ``early_stop=False``, all of them; the fallback still only if they do not suffice."""
+        index = indexed(tool_turns(4))
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow(keep=last(turns=2))], budget=index.tokens - 150, early_stop=False)
+        edits = list(edits_of(strategy, index))
+        assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4 + ["Drop"] * 2
+        assert index.included.turns == 2
+
+    def test_a_strategy_s_own_trigger_is_asked(self) -> None:
+        """One that rests is passed over."""
+        index = indexed(tool_turns(4))
+        strategy = TokenBudgetComposed([ToolResult(Clear(), trigger=never)], budget=index.tokens - 1)
+        assert [type(edit).__name__ for edit in edits_of(strategy, index)] == ["Drop"]
+
+    def test_functions_are_strategies(self) -> None:
+        """Here as everywhere."""
+
+        def drop_first(index: MessageIndex) -> Iterator[Edit]:
+            yield Drop(0, "by hand")
+
+        index = indexed(turns(3))
+        assert list(edits_of(TokenBudgetComposed([drop_first], budget=index.tokens - 1), index)) == [Drop(0, "by hand")]
+
+    def test_overhead_is_part_of_the_budget(self) -> None:
+        """What is sent besides the messages takes its share."""
+        messages = turns(4, words=20)
+        strategy = TokenBudgetComposed([], budget=tokens(messages))
+        assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"
+        done = compact_sync(messages, strategy, counter="chars/4", context=RunContext(overhead_tokens=1))
+        assert (len(done.edits), done.outcome) == (1, "compacted")
+
+
+class TestFallback:
+    def test_the_oldest_groups_go_if_nothing_else_suffices(self) -> None:
+        """Whole groups, until the budget holds, the newest and the last user message excepted."""
+        messages = [system("s"), *tool_turns(3), user("q"), assistant("a")]
+        done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=50), counter="chars/4")
+        assert shown(done.messages) == ["s", "c3", "[Old tool output cleared to save context space]", "a3", "q", "a"]
+        assert done.after.tokens <= 50
+        assert done.outcome == "compacted"
+
+    def test_what_is_kept_from_it(self) -> None:
+        """The fallback has a ``keep`` of its own."""
+        messages = [user("the task"), *turns(3, words=20)]
+        done = compact_sync(messages, TokenBudgetComposed([], budget=80, keep=first(messages=1)), counter="chars/4")
+        assert shown(done.messages)[0] == "the task"
+        assert done.after.tokens <= 80
+
+    def test_system_groups_go_only_if_told_so(self) -> None:
+        """The very last; without that the budget is missed, and the outcome says it."""
+        messages = [system("s " * 200), *turns(2)]
+        kept = compact_sync(messages, TokenBudgetComposed([], budget=20), counter="chars/4")
+        assert (len(kept.messages), kept.outcome) == (3, "over_target")
+        done = compact_sync(messages, TokenBudgetComposed([], budget=20, drop_system=True), counter="chars/4")
+        assert (shown(done.messages), done.outcome) == (["q2", "a2"], "compacted")
+
+    @pytest.mark.parametrize(
+        "messages", [[system("s " * 200)], [user("q " * 200)], [user("q"), call("1"), result("1", "r " * 200)]]
+    )
+    def test_something_is_always_left(self, messages: Chat) -> None:
+        """A budget that no message fits is missed: an empty prompt is never sent."""
+        done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=1, drop_system=True), counter="chars/4")
+        assert done.messages
+        assert done.outcome == "over_target"
+
+    def test_a_run_that_was_enough_needs_no_fallback(self) -> None:
+        """Nothing is dropped then."""
+        index = indexed(tool_turns(3))
+        list(edits_of(TokenBudgetComposed([CLEAR], budget=index.tokens - 10), index))
+        assert index.included.messages == index.total.messages
+
+    def test_again_changes_nothing(self) -> None:
+        """Also if the budget cannot be met."""
+        index = indexed([system("s " * 200), *turns(4)])
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=30)
+        assert run_sync(index, strategy).outcome == "over_target"
+        again = run_sync(index, strategy)
+        assert (again.edits, again.refused, again.outcome) == ((), (), "over_target")
+
+
+class TestReports:
+    def test_steps_within_a_step(self) -> None:
+        """An observer sees the parts, also one that was closed half-way, and then the whole."""
+        index = indexed(tool_turns(4))
+        before, budget = index.included, index.tokens - 150
+        seen: list[Step] = []
+        run_sync(index, TokenBudgetComposed([SelectiveToolCall(trigger=never), CLEAR], budget=budget), on_step=seen.append)
+        assert [(step.strategy, step.why, step.reached, len(step.edits)) for step in seen] == [
+            ("ToolResult", "always", None, 2),
+            ("TokenBudgetComposed", f"tokens {before.tokens:,} > {budget:,}", True, 2),
+        ]
+        assert {(step.before, step.after) for step in seen} == {(before, index.included)}
+
+    def test_the_fallback_is_a_step_too(self) -> None:
+        """It is a truncation."""
+        seen: list[Step] = []
+        compact_sync(turns(4, words=20), TokenBudgetComposed([], budget=60), counter="chars/4", on_step=seen.append)
+        assert [step.strategy for step in seen] == ["Truncation", "TokenBudgetComposed"]
+
+    def test_one_budget_within_another(self) -> None:
+        """The outer one closes the inner one where it may stop; all of them are told of."""
+        index = indexed(tool_turns(6))
+        inner = TokenBudgetComposed([CLEAR], budget=10)
+        outer = TokenBudgetComposed([inner, SlidingWindow()], budget=index.tokens - 150)
+        seen: list[Step] = []
+        done = run_sync(index, outer, on_step=seen.append)
+        assert [(step.strategy, step.reached) for step in seen] == [
+            ("ToolResult", None),
+            ("TokenBudgetComposed", None),
+            ("TokenBudgetComposed", True),
+        ]
+        assert (len(done.edits), done.outcome) == (2, "compacted")
+        assert [entry.by for entry in index.journal] == ["ToolResult", "ToolResult"]
+
+
+class TestTheStrategyThatRuns:
+    """What is sent, thrown and closed reaches it."""
+
+    def steps(self, strategy: Any, *, budget: int = 1) -> tuple[MessageIndex, Steps]:
+        """A budget over one strategy, begun."""
+        index = indexed(turns(4, words=20))
+        steps = TokenBudgetComposed([strategy], budget=budget)(index)
+        assert isinstance(next(steps), StepBegan)
+        assert isinstance(steps.send(None), StepBegan)
+        return index, steps
+
+    def test_answers(self) -> None:
+        """To requests and to edits."""
+        got: list[object] = []
+
+        def strategy(index: MessageIndex) -> Steps:
+            got.append((yield Asks()))
+            got.append((yield Drop(99)))
+
+        _, steps = self.steps(strategy)
+        assert isinstance(steps.send(None), Asks)
+        assert steps.send("an answer") == Drop(99)
+        assert isinstance(steps.send(False), StepEnded)
+        assert got == ["an answer", False]
+        steps.close()
+
+    def test_failures(self) -> None:
+        """Raised at its ``yield``; it may go on."""
+
+        def strategy(index: MessageIndex) -> Steps:
+            try:
+                yield Asks()
+            except OSError:
+                yield Drop(0, "plan B")
+
+        _, steps = self.steps(strategy)
+        assert isinstance(steps.send(None), Asks)
+        assert steps.throw(OSError("no")) == Drop(0, "plan B")
+        steps.close()
+
+    def test_failures_nobody_handles(self) -> None:
+        """Come out as they are."""
+
+        def strategy(index: MessageIndex) -> Steps:
+            yield Asks()
+
+        _, steps = self.steps(strategy)
+        steps.send(None)
+        with pytest.raises(OSError, match="no"):
+            steps.throw(OSError("no"))
+
+    @pytest.mark.parametrize("by_budget", [True, False])
+    def test_the_end(self, by_budget: bool) -> None:
+        """It is closed at its ``yield``, by the budget or from outside, and can tidy up."""
+        tidied: list[bool] = []
+
+        def strategy(index: MessageIndex) -> Steps:
+            try:
+                yield Drop(0)
+            finally:
+                tidied.append(True)
+
+        index, steps = self.steps(strategy, budget=tokens(turns(4, words=20)) - 1)
+        assert steps.send(None) == Drop(0)
+        if by_budget:
+            index.apply(Drop(0))
+            assert isinstance(steps.send(True), StepEnded)
+        else:
+            steps.close()
+        assert tidied == [True]
+
+    def test_the_end_does_not_wait_for_the_collector(self) -> None:
+        """Although somebody else still holds on to it."""
+        held: list[Steps] = []
+
+        class Holds(Strategy):
+            def __call__(self, index: MessageIndex) -> Steps:
+                held.append(self.steps())
+                return held[0]
+
+            def steps(self) -> Steps:
+                yield Drop(0)
+
+        index = indexed(turns(4, words=20))
+        list(edits_of(TokenBudgetComposed([Holds()], budget=index.tokens - 1), index))
+        assert [inspect.getgeneratorstate(steps) for steps in held] == [inspect.GEN_CLOSED]
+
+
+class TestBadArguments:
+    @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k", None])
+    def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
+        """At least one."""
+        with pytest.raises(ConfigurationError, match="TokenBudgetComposed: 'budget' must be a whole number >= 1"):
+            TokenBudgetComposed([], budget=budget)
+
+    def test_its_parts_are_strategies(self) -> None:
+        """Each of them."""
+        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index"):
+            TokenBudgetComposed([Truncation(), None], budget=9)  # type: ignore[list-item]
+
+    def test_repr_builds_it(self) -> None:
+        """Parts and all."""
+        strategy = TokenBudgetComposed([Truncation(trigger=tokens_exceed(9))], budget=9, early_stop=False, keep=last(groups=1))
+        assert eval(repr(strategy)) == strategy

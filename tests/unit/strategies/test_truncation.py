@@ -1,0 +1,268 @@
+"""Truncation: the oldest groups go, whole, until the target holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction import Drop, GroupKind, MessageIndex, RunContext, compact_sync, first, kinds, last, nothing, run_sync
+from compaction.errors import ConfigurationError
+from compaction.formats import OpenAIChat, Side
+from compaction.index.marks import marked
+from compaction.messages import Message
+from compaction.strategies import StepBegan, StepEnded, ToolResult, Truncation
+from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
+from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
+
+
+def left(strategy: Truncation, messages: list[dict[str, Any]], **options: Any) -> list[str]:
+    """What the strategy leaves of a conversation."""
+    return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
+
+
+class TestOrder:
+    def test_oldest_first_one_step_at_a_time(self) -> None:
+        """Driven by hand: began, one edit a group, ended."""
+        index = indexed(turns(3))
+        strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
+        steps = strategy(index)
+        assert next(steps) == StepBegan(strategy, "groups 6 > 4")
+        assert steps.send(None) == Drop([0], "the oldest go first")
+        assert index.apply(Drop([0]))
+        assert steps.send(True) == Drop([1], "the oldest go first")
+        assert index.apply(Drop([1]))
+        assert steps.send(True) == StepEnded(strategy, ~groups_exceed(4), True)
+        with pytest.raises(StopIteration):
+            steps.send(None)
+
+    def test_the_target_is_asked_before_each_step(self) -> None:
+        """Not one group too many goes, and none if the target holds already."""
+        index = indexed(turns(4, words=30))
+        limit = index.tokens - 1
+        assert len(list(edits_of(Truncation(trigger=tokens_exceed(limit), keep=nothing), index))) == 1
+        index = indexed(turns(4))
+        assert list(edits_of(Truncation(trigger=always, target=messages_exceed(2), keep=nothing), index)) == []
+
+    def test_a_lower_target_goes_further(self) -> None:
+        """The trigger says when, the target how far."""
+        strategy = Truncation(trigger=messages_exceed(6), target=~messages_exceed(3), keep=nothing)
+        assert left(strategy, turns(4)) == ["a3", "q4", "a4"]
+        assert left(strategy, turns(3)) == shown(turns(3))
+
+    def test_hysteresis(self) -> None:
+        """With a target below the trigger the next turns change nothing; with the default one each of them does."""
+        for target, runs in ((tokens_below(300), 1), (~tokens_exceed(600), 5)):
+            index = indexed(turns(20, words=20))
+            strategy = Truncation(trigger=tokens_exceed(600), target=target, keep=last(groups=2))
+            changed = 0
+            for turn in range(5):
+                changed += bool(run_sync(index, strategy).edits)
+                index.append([user(f"more {turn}" + " word" * 20), assistant("word " * 20)])
+            assert changed == runs
+
+    def test_without_trigger_and_target_all_that_may_go_goes(self) -> None:
+        """What ``keep`` and the laws leave free."""
+        strategy = Truncation(keep=last(groups=3))
+        assert (strategy.trigger, strategy.target) == (always, never)
+        assert left(strategy, [system("s"), *turns(3)]) == ["s", "a2", "q3", "a3"]
+
+
+class TestWhatStays:
+    def test_the_last_32_groups_by_default(self) -> None:
+        """System messages do not count among them."""
+        messages = [system("s"), *turns(17)]
+        assert left(Truncation(), messages) == ["s", *shown(turns(17))[2:]]
+
+    @pytest.mark.parametrize(
+        ("keep", "kept"),
+        [
+            (nothing, ["s", "q3", "a3"]),
+            (first(messages=2), ["s", "q1", "q3", "a3"]),
+            (kinds(GroupKind.USER), ["s", "q1", "q2", "q3", "a3"]),
+            (first(groups=2) | last(groups=3), ["s", "q1", "a2", "q3", "a3"]),
+            (lambda index: [2], ["s", "a1", "q3", "a3"]),
+        ],
+    )
+    def test_what_is_kept(self, keep: Any, kept: list[str]) -> None:
+        """Any selector or function; the newest group and the last user message stay in any case."""
+        assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
+
+    def test_pinned_groups(self) -> None:
+        """Whatever ``keep`` says."""
+        assert left(Truncation(keep=nothing), turns(3), pin=lambda message: message.text == "a1") == ["a1", "q3", "a3"]
+
+    def test_the_floor_wins_over_the_target(self) -> None:
+        """What is kept is kept, and the outcome says that the target was missed."""
+        done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
+        assert (shown(done.messages), done.outcome) == (["a2", "q3", "a3", "q4", "a4"], "over_target")
+
+    def test_the_newest_group_stays_even_if_it_is_too_large(self) -> None:
+        """A single message larger than any target is sent as it is, and nobody pretends otherwise."""
+        messages = [user("word " * 1_000)]
+        done = compact_sync(messages, Truncation(trigger=tokens_exceed(10), keep=nothing), counter="chars/4")
+        assert (done.messages, done.outcome, done.refused) == (messages, "over_target", ())
+
+    def test_summaries_go_last(self) -> None:
+        """They stand for more than any single message does."""
+        messages = [user(marked("so far", by="Summarization")), *turns(3)]
+        keep_all = Truncation(trigger=messages_exceed(3), keep=nothing)
+        assert left(keep_all, messages)[1:] == ["q3", "a3"]
+        assert left(Truncation(trigger=messages_exceed(2), keep=nothing), messages) == ["q3", "a3"]
+
+    def test_collapsed_tool_calls_go_with_their_time(self) -> None:
+        """They stand for one call, not for the conversation: they go in order, like what they stand for."""
+        index = indexed([*tool_turns(4), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        assert [group.is_collapsed for group in index.included_groups[:3]] == [False, True, False]
+        for each in (index, indexed(index.messages())):
+            run_sync(each, Truncation(trigger=groups_exceed(5), keep=nothing))
+            assert [group.is_collapsed for group in each.included_groups] == [False, False, True, False, False]
+            assert shown(each.messages())[0] == "a3"
+
+    def test_a_collapsed_tool_call_is_no_summary(self) -> None:
+        """What is older than it goes before it, and nothing is asked for twice."""
+        index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")])
+        run_sync(index, ToolResult(keep=nothing))
+        done = run_sync(index, Truncation(keep=nothing))
+        assert [edit.groups for edit in done.edits if isinstance(edit, Drop)] == [(1,), (-1,), (4,), (5,), (-2,), (8,), (0,)]
+        assert done.refused == ()
+
+    def test_nothing_to_do(self) -> None:
+        """A trigger that rests, an empty conversation, a conversation of instructions alone."""
+        for messages in ([], [system("s")], [system("s"), system("t")]):
+            done = compact_sync(messages, Truncation(keep=nothing), counter="chars/4")
+            assert (done.messages, done.outcome, done.edits) == (messages, "unchanged", ())
+        assert list(Truncation(trigger=never)(indexed(turns(40)))) == []
+
+
+class TestGroups:
+    def test_a_call_goes_with_all_its_results(self) -> None:
+        """Parallel and late ones too."""
+        messages = [user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a"), user("s")]
+        index = indexed(messages)
+        assert list(edits_of(Truncation(trigger=groups_exceed(3), keep=nothing), index)) == [
+            Drop([0], "the oldest go first"),
+            Drop([1], "the oldest go first"),
+        ]
+        assert shown(index.messages()) == ["r", "a", "s"]
+
+    def test_no_result_without_its_call_is_ever_left(self) -> None:
+        """At every number of groups."""
+        messages = [*tool_turns(2), call("x"), user("late"), call("y"), result("x"), result("y"), assistant("a")]
+        for limit in range(1, 12):
+            done = compact_sync(messages, Truncation(trigger=groups_exceed(limit), keep=nothing), counter="chars/4")
+            calls = {each["id"] for message in done.messages for each in message.get("tool_calls") or ()}
+            results = {message["tool_call_id"] for message in done.messages if message["role"] == "tool"}
+            assert calls == results
+
+    def test_what_was_dropped_before_is_passed_over(self) -> None:
+        """A second run goes on where the first ended."""
+        index = indexed(turns(4))
+        run_sync(index, Truncation(trigger=messages_exceed(6), keep=nothing))
+        again = run_sync(index, Truncation(trigger=messages_exceed(4), keep=nothing))
+        assert (again.edits, again.refused) == ((Drop([2], "the oldest go first"), Drop([3], "the oldest go first")), ())
+
+
+class TestSystem:
+    def test_system_groups_stay_unless_told_otherwise(self) -> None:
+        """By default the target is missed instead."""
+        done = compact_sync([system("s " * 99), user("q")], Truncation(trigger=tokens_exceed(9)), counter="chars/4")
+        assert (len(done.messages), done.outcome) == (2, "over_target")
+
+    def test_they_go_oldest_first_once_nothing_else_is_left(self) -> None:
+        """And only as far as the target asks; those that are kept or pinned stay."""
+        messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
+        strategy = Truncation(trigger=tokens_exceed(30), keep=nothing, drop_system=True)
+        done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
+        assert shown(done.messages) == ["keep", "u", "q2", "a2"]
+        assert [(edit.groups, edit.allow_system) for edit in done.edits if isinstance(edit, Drop)][-2:] == [
+            ((0,), True),
+            ((2,), True),
+        ]
+        assert done.outcome == "compacted"
+
+    def test_what_is_kept_is_kept_then_too(self) -> None:
+        """Only instructions go in that pass, and none that is to stay."""
+        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
+        assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
+
+    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
+        """An answer that only an instruction led up to could not go before that."""
+        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
+        strategy = Truncation(keep=nothing, drop_system=True)
+        assert left(strategy, messages, format="anthropic") == ["q", "b"]
+
+    def test_not_while_a_conversation_can_still_go(self) -> None:
+        """They are the very last."""
+        strategy = Truncation(trigger=messages_exceed(3), keep=nothing, drop_system=True)
+        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
+
+    def test_the_last_message_of_all_stays(self) -> None:
+        """A conversation of instructions alone is not emptied."""
+        strategy = Truncation(keep=nothing, drop_system=True)
+        assert left(strategy, [system("s"), system("t")]) == ["t"]
+
+
+class Starting(OpenAIChat):
+    """A format whose conversations start with the user."""
+
+    name = "starting"
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        starts = before is not None or after is None or after.role in ("user", "system")
+        return None if starts else ("user-first", "after")
+
+
+class TestCutPoints:
+    """What is left must be able to start, and join, as the format wants."""
+
+    def test_a_step_reaches_to_the_next_cut_point(self) -> None:
+        """The user's message goes with the answer, or not at all."""
+        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
+        assert list(edits_of(Truncation(trigger=messages_exceed(3), keep=nothing), index)) == [
+            Drop([0, 1], "the oldest go first"),
+            Drop([2, 3], "the oldest go first"),
+        ]
+
+    def test_groups_before_one_that_stays_are_judged_by_it(self) -> None:
+        """What would leave a kept answer at the start stays, and the rest goes."""
+        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
+        index.pin([1])
+        run_sync(index, Truncation(keep=nothing))
+        assert shown(index.messages()) == ["q1", "a1", "q3", "a3"]
+
+    def test_no_cut_point_no_step(self) -> None:
+        """Then nothing is dropped."""
+        index = MessageIndex(turns(2), counter="chars/4", format=Starting())
+        assert run_sync(index, Truncation(keep=kinds(GroupKind.ASSISTANT))).edits == ()
+
+
+class TestValue:
+    def test_repr_builds_it(self) -> None:
+        """So that a configuration can be printed and read back."""
+        strategy = Truncation(trigger=tokens_exceed(9), target=tokens_below(5), keep=last(groups=2), drop_system=True)
+        names = {"Truncation": Truncation, "last": last, "tokens_below": tokens_below, "tokens_exceed": tokens_exceed}
+        assert eval(repr(strategy), names) == strategy
+        assert attrs.evolve(strategy, drop_system=False) != strategy
+        assert len({strategy, eval(repr(strategy), names)}) == 1
+
+    @pytest.mark.parametrize("wrong", [{"trigger": True}, {"target": 3}, {"keep": 3}])
+    def test_bad_arguments(self, wrong: dict[str, Any]) -> None:
+        """Fail where they are written."""
+        with pytest.raises(ConfigurationError, match="is a callable of an index"):
+            Truncation(**wrong)
+
+    def test_options_are_named(self) -> None:
+        """Nothing by position."""
+        with pytest.raises(TypeError):
+            Truncation(always)  # type: ignore[call-arg]
+
+    def test_overhead_counts(self) -> None:
+        """A request of which half is tool schemas has room for half the conversation."""
+        messages = turns(4, words=10)
+        tokens = indexed(messages).tokens
+        strategy = Truncation(trigger=tokens_exceed(tokens), keep=nothing)
+        assert left(strategy, messages) == shown(messages)
+        assert left(strategy, messages, context=RunContext(overhead_tokens=tokens // 2)) == shown(messages[4:])

@@ -1,0 +1,141 @@
+"""What a model answers is a summary only if it can stand for the conversation."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.summarizers import SummaryTemplate, default_template, redact
+from compaction.summarizers.model.answers import RejectedAnswer, check_answer, cleaned
+from compaction.summarizers.model.model_calls import ModelReply
+from compaction.tokens import counter
+
+GOOD = "## Goal\nMove the blog to a new host.\n\n## Next Steps\n- copy the database\n- change the DNS record"
+PLAIN = SummaryTemplate("{max_summary_tokens}{existing_summary_section}{messages_text}")
+KEY = "5f1c09ab"
+RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the database before you change any record. " * 20
+
+
+def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | RejectedAnswer:
+    """What becomes of a reply to a request for at most 100 tokens."""
+    return check_answer(
+        ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply,
+        limit=limit,
+        record=RECORD,
+        key=KEY,
+        template=template or default_template(),
+        counter=counter("chars/4"),
+        redact=redact,
+    )
+
+
+def test_a_good_answer_is_the_summary() -> None:
+    """An answer with sections and facts is taken word for word."""
+    assert judged(GOOD) == GOOD
+    assert judged(f"\n{GOOD}\n\n") == GOOD
+
+
+@pytest.mark.parametrize("decorated", ["**Goal**\nTea.\n**Next Steps**\nBoil.", "# goal:\nTea.\n### NEXT STEPS\nBoil."])
+def test_headings_in_other_dress(decorated: str) -> None:
+    """A heading is known by its words, not by its marks."""
+    assert judged(decorated) == decorated
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (ModelReply(text="", finish="stop"), "gave an empty answer"),
+        (ModelReply(text=" \n ", finish="stop"), "gave an empty answer"),
+        (ModelReply(text="<think>All thought, no word", finish="stop"), "gave an empty answer"),
+        (ModelReply(text=GOOD, finish="length"), "cut off at the length limit"),
+        (ModelReply(text=GOOD, finish="MAX_TOKENS"), "cut off at the length limit"),
+        (ModelReply(text=GOOD * 20, finish="stop"), "where at most 100 were asked for"),
+        (ModelReply(text="x" * 10_000_000, finish="stop"), "10,000,000 characters"),
+        (ModelReply(text=RECORD[15:300], finish="stop"), "repeated what it was to summarize"),
+        (ModelReply(text=f"## Goal\n<record {KEY}>\n## Done\nx", finish="stop"), "repeated what it was to summarize"),
+        (ModelReply(text="I'm sorry, but I don't see any events to summarize.", finish="stop"), "without the sections"),
+        (ModelReply(text="Error: 502 Bad Gateway", finish="stop"), "without the sections"),
+        (ModelReply(text="Sure! I moved the blog and copied the database.", finish="stop"), "without the sections"),
+        (ModelReply(text="## Goal\n(none)\n## Done\n(none)\n## Next Steps\n- None", finish="stop"), "nothing under them"),
+        (ModelReply(text=default_template().sections, finish="stop"), "nothing under them"),
+    ],
+)
+def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
+    """A bad answer is rejected with its reason, and with what to tell the model when it is asked once more."""
+    verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
+    assert isinstance(verdict, RejectedAnswer)
+    assert why in verdict.why
+    assert verdict.again
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (ModelReply(text="", refusal="I cannot help with that."), "refused (I cannot help with that.)"),
+        (ModelReply(text=GOOD, finish="content_filter"), "stopped by the server's content filter"),
+        (ModelReply(text="", finish="SAFETY"), "stopped by the server's content filter"),
+    ],
+)
+def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
+    """After a refusal or a filter the same model is not asked again."""
+    verdict = judged(reply)
+    assert isinstance(verdict, RejectedAnswer)
+    assert why in verdict.why
+    assert verdict.again is None
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm sorry, I can't do that.", "죄송합니다. 도와드릴 수 없습니다.", "抱歉，我无法总结。", "Error: upstream"]
+)
+def test_apologies_without_sections(text: str) -> None:
+    """Where a template asks for no sections, an apology is still no summary."""
+    verdict = judged(text, template=PLAIN)
+    assert isinstance(verdict, RejectedAnswer)
+    assert "apologized" in verdict.why
+
+
+def test_words_without_sections() -> None:
+    """Where a template asks for no sections, words are enough."""
+    assert judged("The user wants the blog moved; the database is first.", template=PLAIN).__class__ is str
+
+
+def test_copy_with_an_introduction() -> None:
+    """A copy is a copy with a sentence before it."""
+    verdict = judged(f"Here is what happened.\n{RECORD[15:1200]}", template=PLAIN, limit=1_000)
+    assert isinstance(verdict, RejectedAnswer)
+    assert "repeated" in verdict.why
+
+
+def test_quotations_are_no_copy() -> None:
+    """A summary that quotes what it must not lose is none the worse."""
+    quoting = (
+        f"{GOOD}\n\n## Constraints & Preferences\n- {RECORD[16:103]}\n\n## Done\n- The old host was read out, file by file."
+    )
+    assert judged(quoting, limit=500) == quoting
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<think>hm</think>\nTea.", "Tea."),
+        ("<thinking>a</thinking><think>b</think>Tea.", "Tea."),
+        ("a thought without a beginning\n</think>\n\nTea.", "Tea."),
+        ("<think>never ends: ## Goal", ""),
+        ("The tag `</think>` is written\nby some models.", "The tag `</think>` is written\nby some models."),
+        ("Tea.\n<think> is a tag.", "Tea.\n<think> is a tag."),
+        ("```markdown\n## Goal\nTea.\n```", "## Goal\nTea."),
+        ("## Goal\n```sh\nmake tea\n```", "## Goal\n```sh\nmake tea\n```"),
+    ],
+)
+def test_thoughts_and_wrapping(text: str, words: str) -> None:
+    """Thoughts and a fence around the whole go; the same marks inside a summary stay."""
+    assert cleaned(text) == words
+
+
+def test_answers_are_redacted() -> None:
+    """A secret in an answer does not get into the conversation again."""
+    assert judged(GOOD + "\n- password: hunter2x") == GOOD + "\n- password: [REDACTED:password]"
+
+
+def test_half_characters_in_answers() -> None:
+    """An answer that could not be sent on is mended."""
+    assert judged(GOOD + "\ud83d") == GOOD + "\ufffd"

@@ -1,0 +1,526 @@
+"""`OpenAISummarizer` against a server that fails in every way: real HTTP, the real client; asyncio, trio and without a loop."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+from openai import APIConnectionError, AsyncOpenAI, AuthenticationError, OpenAI
+
+from compaction import MessageIndex
+from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
+from compaction.tokens import Usage, counter
+from tests.support.fault_server import (
+    Answer,
+    FaultServer,
+    body,
+    closes_early,
+    echo,
+    error_body,
+    raw,
+    reply,
+    slow,
+    status,
+    takes_at_most,
+)
+
+COUNTER = counter("chars/4")
+GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
+TALK = [
+    {"role": "user", "content": "Please move the blog to the new host before Friday. " * 30},
+    {"role": "assistant", "content": "I have copied the files and compared their checksums. " * 30},
+]
+
+
+def asked(summarizer: Summarizer, *, budget: int = 200, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
+    """A request for a summary of the messages."""
+    groups = MessageIndex(messages, counter=COUNTER).included_groups
+    return SummaryRequest(summarizer=summarizer, groups=groups, budget=budget, counter=COUNTER, **options)
+
+
+class Waits:
+    """Notes how long it should have slept, as something to await."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
+    """A summarizer on that server that does not really wait, and sends again once."""
+    settings = {"timeout": 5.0, "max_retries": 1, "sleep": Waits(), **options}
+    return OpenAISummarizer("first", base_url=server.url, api_key="none", **settings)
+
+
+async def summary(server: FaultServer, **options: Any) -> str:
+    """What it answers."""
+    request = {name: options.pop(name) for name in ("budget", "messages", "previous", "focus") if name in options}
+    summarizer = summarizer_of(server, **options)
+    return str(await summarizer.summarize(asked(summarizer, **request)))  # type: ignore[misc]
+
+
+FAULTS: list[Any] = [
+    # the script, what the user reads, and how many requests it took
+    pytest.param(slow(30), "did not answer within 0.5 s (2 times)", 2, id="timeout"),
+    pytest.param(
+        closes_early(), "could not be reached, or closed the connection (peer closed connection", 2, id="closes mid-body"
+    ),
+    pytest.param(status(400, "no such parameter"), "answered HTTP 400: no such parameter", 1, id="400"),
+    pytest.param(status(401, "bad key"), "answered HTTP 401: bad key", 1, id="401"),
+    pytest.param(status(403, "not yours"), "answered HTTP 403: not yours", 1, id="403"),
+    pytest.param(status(404, "no model", code="model_not_found"), "HTTP 404: no model [model_not_found]", 1, id="404"),
+    pytest.param(status(408), "answered HTTP 408: scripted (2 times)", 2, id="408"),
+    pytest.param(status(409), "answered HTTP 409: scripted (2 times)", 2, id="409"),
+    pytest.param(status(413, "too big"), "answered HTTP 413: too big", 2, id="413"),
+    pytest.param(status(429, headers={"retry-after": "2"}), "answered HTTP 429: scripted (2 times)", 2, id="429"),
+    pytest.param(
+        status(429, "pay first", code="insufficient_quota"), "HTTP 429: pay first [insufficient_quota]", 1, id="quota"
+    ),
+    pytest.param(status(429, headers={"retry-after": "3600"}), "asks for a wait of 3600 s, which is too long", 1, id="wait"),
+    pytest.param(status(500), "answered HTTP 500: scripted (2 times)", 2, id="500"),
+    pytest.param(status(503), "answered HTTP 503: scripted (2 times)", 2, id="503"),
+    pytest.param(raw(b'{"choices": [{"mess'), "sent a body that cannot be read (", 2, id="malformed JSON"),
+    pytest.param(raw(b""), "sent a body that cannot be read (", 2, id="no body"),
+    pytest.param(raw(b"<html>Bad Gateway</html>", content_type="text/html"), "not JSON: <html>Bad Gateway", 2, id="a page"),
+    pytest.param(body({"id": "x", "choices": []}), "sent an answer without a message in it (2 times)", 2, id="empty choices"),
+    pytest.param(body({"choices": None}), "sent an answer without a message in it (2 times)", 2, id="null choices"),
+    pytest.param(body([1, 2]), "sent an answer without a message in it (2 times)", 2, id="a list"),
+    pytest.param(
+        error_body("overloaded", code=503), "sent an error as its answer: overloaded [503] (2 times)", 2, id="error 503"
+    ),
+    pytest.param(error_body("no credit", code=402), "sent an error as its answer: no credit [402]", 1, id="error object"),
+    pytest.param(reply(None, refusal="I will not."), "first refused (I will not.)", 1, id="refusal"),
+    pytest.param(reply("half", finish="content_filter"), "stopped by the server's content filter", 1, id="content filter"),
+    pytest.param(reply(None), "gave an empty answer (2 times)", 2, id="no text"),
+    pytest.param(reply("<think>Only thoughts"), "gave an empty answer (2 times)", 2, id="only thoughts"),
+    pytest.param(reply(GOOD, finish="length"), "cut off at the length limit (2 times)", 2, id="length"),
+    pytest.param(reply("word " * 2_000_000), "answer of 10,000,000 characters, where at most 200 tokens", 2, id="10 MB"),
+    pytest.param(reply(GOOD + "\n- and more" * 90), "where at most 200 were asked for (2 times)", 2, id="over budget"),
+    pytest.param(echo(), "where at most 200 were asked for", 2, id="repeats the request"),
+    pytest.param(
+        reply(str(TALK[0]["content"])[:600]), "repeated what it was to summarize (2 times)", 2, id="repeats its input"
+    ),
+    pytest.param(reply("I'm sorry, I see no events."), "answered without the sections it was given", 2, id="apology"),
+    pytest.param(reply("Error: upstream failed"), "answered without the sections it was given", 2, id="error text"),
+]
+
+
+@pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, requests: int) -> None:
+    """Whatever goes wrong is a `SummaryFailed` that says what; what may pass is tried again, what will not is not."""
+    with FaultServer(answer) as server:
+        with pytest.raises(SummaryFailed) as raised:
+            await summary(server, timeout=0.5 if "0.5 s" in says else 5.0)
+        assert says in str(raised.value)
+        assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) -> None:
+    """The same with an ``OpenAI`` client, which answers at once."""
+    with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
+        timeout = 0.5 if "0.5 s" in says else 5.0
+        summarizer = OpenAISummarizer("first", client=client, timeout=timeout, max_retries=1, sleep=lambda seconds: None)
+        with pytest.raises(SummaryFailed) as raised:
+            summarizer.summarize(asked(summarizer))
+        assert says in str(raised.value)
+        assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize(
+    "fault", [status(503), status(429), closes_early(), raw(b"{"), body({"choices": []}), error_body(code=500)]
+)
+async def test_a_fault_that_passes(fault: Answer) -> None:
+    """After one fault that passes there is a summary, and the same request was sent twice."""
+    with FaultServer(fault, reply(GOOD)) as server:
+        assert await summary(server) == GOOD
+        assert server.requests[0] == server.requests[1]
+
+
+@pytest.mark.parametrize("bad", [reply(None), reply(GOOD, finish="length"), reply("Sorry."), reply("word " * 900)])
+async def test_a_bad_answer_then_a_good_one(bad: Answer) -> None:
+    """After one bad answer the model is told so, once."""
+    with FaultServer(bad, reply(GOOD)) as server:
+        assert await summary(server) == GOOD
+        assert "An earlier answer could not be used." not in server.prompts[0]
+        assert "An earlier answer could not be used." in server.prompts[1]
+
+
+async def test_cause_is_kept() -> None:
+    """The client's own error is the cause of the failure."""
+    with FaultServer(status(401)) as server:
+        with pytest.raises(SummaryFailed) as raised:
+            await summary(server)
+        assert isinstance(raised.value.__cause__, AuthenticationError)
+    with pytest.raises(SummaryFailed) as raised:
+        await summary(server)
+    assert isinstance(raised.value.__cause__, APIConnectionError)
+
+
+async def test_thoughts_are_not_in_the_summary() -> None:
+    """Think blocks, and a reasoning field beside the text, are left out."""
+    message = {"role": "assistant", "content": f"<think>First, the blog.</think>\n\n{GOOD}", "reasoning_content": "Hm."}
+    with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})) as server:
+        assert await summary(server) == GOOD
+
+
+async def test_content_in_parts() -> None:
+    """Some servers send the text as a list of parts."""
+    message = {"role": "assistant", "content": [{"type": "text", "text": GOOD}]}
+    with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": None}]})) as server:
+        assert await summary(server) == GOOD
+
+
+# ---------------------------------------------------------------- waiting
+
+
+async def test_waits_grow_and_are_the_same_each_time() -> None:
+    """The waits double, spread by the request, and a second run waits equally long."""
+    runs: list[list[float]] = []
+    for _ in range(2):
+        waits = Waits()
+        with FaultServer(status(500)) as server, pytest.raises(SummaryFailed):
+            await summary(server, max_retries=3, sleep=waits)
+        runs.append(waits.seconds)
+    assert runs[0] == runs[1]
+    assert [1 <= wait / 2**attempt * 2 <= 2 for attempt, wait in enumerate(runs[0])] == [True] * 3
+
+
+async def test_spread_from_a_passed_in_source() -> None:
+    """Who wants other waits passes the numbers that spread them."""
+    waits = Waits()
+    with FaultServer(status(500)) as server, pytest.raises(SummaryFailed):
+        await summary(server, max_retries=2, backoff_seconds=4.0, sleep=waits, random=lambda: 0.0)
+    assert waits.seconds == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, [7.0]),
+        ({"retry-after-ms": "1500", "retry-after": "7"}, [1.5]),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, []),
+        ({"retry-after": "-3"}, []),
+        ({"retry-after": "soon"}, [0.5]),
+        ({"retry-after": "nan"}, [0.5]),
+    ],
+)
+async def test_a_server_may_say_how_long(headers: dict[str, str], seconds: list[float]) -> None:
+    """``Retry-After`` is honoured in all its forms; nonsense in it is not there."""
+    waits = Waits()
+    with FaultServer(status(429, headers=headers), reply(GOOD)) as server:
+        assert await summary(server, sleep=waits, random=lambda: 0.0) == GOOD
+    assert waits.seconds == seconds
+
+
+@pytest.mark.parametrize("until", ["3600", "Fri, 01 Jan 2999 00:00:00 GMT"])
+async def test_a_wait_that_is_too_long(until: str) -> None:
+    """A server that asks for an hour is not waited for, and not asked earlier than it wants: the other model is asked."""
+    waits = Waits()
+    with FaultServer(status(429, headers={"retry-after": until}), reply(GOOD)) as server:
+        assert await summary(server, sleep=waits, fallback_model="second") == GOOD
+        assert [request["model"] for request in server.requests] == ["first", "second"]
+    assert waits.seconds == []
+
+
+def test_waits_without_a_loop() -> None:
+    """With an ``OpenAI`` client the waiting is done by a plain function."""
+    waits: list[float] = []
+    with FaultServer(status(503), reply(GOOD)) as server, OpenAI(base_url=server.url, api_key="none") as client:
+        summarizer = OpenAISummarizer("first", client=client, sleep=waits.append, random=lambda: 0.0)
+        assert summarizer.summarize(asked(summarizer)) == GOOD
+    assert waits == [0.5]
+
+
+async def test_slow_drip_is_a_timeout() -> None:
+    """The timeout is for the whole request: a body that comes too slowly does not last for ever."""
+
+    def drip(handler: Any, request: dict[str, Any]) -> None:
+        handler.begin(200, 10_000)
+        while not handler.faults.closing.wait(0.05):
+            handler.wfile.write(b" ")
+
+    with FaultServer(drip) as server, pytest.raises(SummaryFailed, match=r"did not answer within 0\.3 s"):
+        await summary(server, timeout=0.3, max_retries=0)
+
+
+# ---------------------------------------------------------------- models
+
+
+@pytest.mark.parametrize("fault", [status(404), status(500), reply(None, refusal="No."), reply("Sorry."), slow(30)])
+async def test_fallback_model(fault: Answer) -> None:
+    """Once the first model is given up the other is asked, once."""
+
+    def answer(handler: Any, request: dict[str, Any]) -> None:
+        (fault if request["model"] == "first" else reply(GOOD))(handler, request)
+
+    with FaultServer(answer) as server:
+        assert await summary(server, fallback_model="second", timeout=1.0) == GOOD
+        assert [request["model"] for request in server.requests][-1] == "second"
+
+
+async def test_both_models_fail() -> None:
+    """The error names both and what each did."""
+    with FaultServer(status(404, "unknown"), status(401, "bad key")) as server, pytest.raises(SummaryFailed) as raised:
+        await summary(server, fallback_model="second")
+    assert str(raised.value) == ("the summarizer failed: first answered HTTP 404: unknown; second answered HTTP 401: bad key")
+
+
+# ---------------------------------------------------------------- what is sent
+
+
+async def test_the_request() -> None:
+    """Model, limit and options are sent as given; the limit follows from the budget."""
+    with FaultServer(reply(GOOD)) as server:
+        await summary(server, options={"temperature": 0}, headroom=2.0)
+        [request] = server.requests
+    assert {name: value for name, value in request.items() if name != "messages"} == {
+        "model": "first",
+        "max_tokens": 400,
+        "temperature": 0,
+    }
+
+
+async def test_other_name_for_the_limit() -> None:
+    """Newer models know the limit by another name."""
+    with FaultServer(reply(GOOD)) as server:
+        await summary(server, max_tokens_field="max_completion_tokens")
+        assert server.requests[0]["max_completion_tokens"] == 300
+        assert "max_tokens" not in server.requests[0]
+
+
+async def test_secrets_do_not_leave() -> None:
+    """No secret of the conversation, the earlier summary, or the focus is in any byte that is sent, nor one in the answer."""
+    secret = "sk-" + "a1b2c3d4" * 5
+    messages = [
+        {"role": "user", "content": f"My key is {secret}. " + "Use it. " * 200},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "login", "arguments": json.dumps({"key": f"\n{secret}"})}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": f"OPENAI_API_KEY={secret}"},
+    ]
+    with FaultServer(reply(f"{GOOD}\n- key {secret}")) as server:
+        answer = await summary(server, messages=messages, previous=f"key {secret}", focus=f"the key {secret}")
+        sent = json.dumps(server.requests)
+    assert secret not in sent
+    assert sent.count("[REDACTED:openai-key]") == 5
+    assert answer == f"{GOOD}\n- key [REDACTED:openai-key]"
+
+
+async def test_update_round() -> None:
+    """A second round sends the first summary to be updated, not to be summarized."""
+    with FaultServer(reply(GOOD), reply(GOOD + "\n- change the DNS record")) as server:
+        first = await summary(server)
+        second = await summary(server, previous=first)
+    assert second == GOOD + "\n- change the DNS record"
+    assert f">\n{GOOD}\n</summary " in server.prompts[1]
+    assert "Bring the summary below up to date" in server.prompts[1]
+
+
+async def test_context_error_is_answered_by_parts() -> None:
+    """A server whose window is not known says that it is too small; then the conversation is read in parts, all of it."""
+    words = [f"word{number}" for number in range(3_000)]
+    messages = [{"role": "user", "content": " ".join(words[start : start + 100])} for start in range(0, 3_000, 100)]
+    for refusal in (400, 413):
+        with FaultServer(takes_at_most(12_000, reply(GOOD), http=refusal)) as server:
+            assert await summary(server, messages=messages) == GOOD
+            read = " ".join(prompt for prompt in server.prompts if len(prompt) < 12_000)
+        assert [word for word in words if word not in read] == []
+
+
+async def test_known_window_is_never_exceeded() -> None:
+    """With the window known no request is too long in the first place."""
+    messages = [{"role": "user", "content": f"message {number} " + "and so on " * 100} for number in range(60)]
+    with FaultServer(takes_at_most(4 * 4_000, reply(GOOD))) as server:
+        assert await summary(server, messages=messages, window=4_000) == GOOD
+        assert max(len(prompt) for prompt in server.prompts) < 4 * 4_000
+        assert "message 59 " in server.prompts[-1]
+
+
+async def test_usage_is_reported() -> None:
+    """Every reply that reports its usage is told, also one that was no good; usage that is none is no error."""
+    seen: list[Usage] = []
+    with FaultServer(
+        reply("Sorry.", usage={"prompt_tokens": 50, "completion_tokens": 3}),
+        reply(GOOD, usage={"prompt_tokens": 60, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 48}}),
+    ) as server:
+        await summary(server, on_usage=seen.append)
+    assert seen == [Usage(50, 3), Usage(60, 9, cached_tokens=48)]
+    for usage in (None, {"prompt_tokens": "many"}, 5):
+        with FaultServer(reply(GOOD, usage=usage)) as server:
+            assert await summary(server, on_usage=seen.append) == GOOD
+    assert len(seen) == 2
+
+
+# ---------------------------------------------------------------- clients
+
+
+async def test_a_client_of_the_caller_stays_open() -> None:
+    """A client that was passed in serves many summaries, with our retries and not its own, and is closed by its owner."""
+    with FaultServer(status(500), reply(GOOD)) as server:
+        async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as client:
+            summarizer = OpenAISummarizer("first", client=client, max_retries=0)
+            with pytest.raises(SummaryFailed):
+                await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+            assert await summarizer.summarize(asked(summarizer)) == GOOD  # type: ignore[misc]
+            assert not client.is_closed()
+        assert len(server.requests) == 2
+
+
+async def test_cancelled_while_it_waits() -> None:
+    """Cancelled in the middle of a request or of a wait, it ends at once and asks no more."""
+    for script, sleep in ((slow(30), None), (status(503), anyio.sleep)):
+        with FaultServer(script) as server:
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(partial(summary, server, timeout=30.0, backoff_seconds=30.0, sleep=sleep))
+                    await anyio.to_thread.run_sync(server.asked.wait, 20)
+                    tasks.cancel_scope.cancel()
+            assert len(server.requests) == 1
+
+
+async def test_other_errors_are_not_hidden() -> None:
+    """An error of the caller's own functions is theirs, not a summary that failed."""
+
+    def broken(usage: Usage) -> None:
+        raise RuntimeError("the meter is full")
+
+    with FaultServer(reply(GOOD)) as server, pytest.raises(RuntimeError, match="the meter is full"):
+        await summary(server, on_usage=broken)
+
+
+async def test_unknown_option() -> None:
+    """An option the client does not take is an error of configuration."""
+    with FaultServer(reply(GOOD)) as server, pytest.raises(ConfigurationError, match="does not accept these 'options'"):
+        await summary(server, options={"temprature": 0})
+
+
+async def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any key the error says what to pass."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:1/v1")
+    with pytest.raises(ConfigurationError, match="and an api_key"):
+        await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+
+
+async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable named in place of a key is read for each summary, and must be set."""
+    told: list[str] = []
+
+    def telling(handler: Any, request: dict[str, Any]) -> None:
+        told.append(handler.headers["authorization"])
+        reply(GOOD)(handler, request)
+
+    with FaultServer(telling) as server:
+        summarizer = OpenAISummarizer("first", base_url=server.url, api_key_env="SUMMARY_KEY")
+        for key in ("one", "two"):
+            monkeypatch.setenv("SUMMARY_KEY", key)
+            assert await summarizer.summarize(asked(summarizer)) == GOOD  # type: ignore[misc]
+        monkeypatch.delenv("SUMMARY_KEY")
+        with pytest.raises(ConfigurationError, match="SUMMARY_KEY is not set"):
+            await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+    assert told == ["Bearer one", "Bearer two"]
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("http://[::1", ConfigurationError),
+        ("no address", SummaryFailed),
+        ("ftp://127.0.0.1/v1", SummaryFailed),
+        ("http://127.0.0.1:99999/v1", SummaryFailed),
+    ],
+)
+async def test_addresses_that_are_none(url: str, error: type[Exception]) -> None:
+    """Whatever is wrong with a server's address, the error is one of ours."""
+    summarizer = OpenAISummarizer("first", base_url=url, api_key="none", max_retries=0)
+    with pytest.raises(error):
+        await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+
+
+async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the ``openai`` package the error says what to install."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+    summarizer = OpenAISummarizer("first", api_key="none")
+    with pytest.raises(ConfigurationError, match="install openai"):
+        await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": ""},
+        {"model": None},
+        {"client": object()},
+        {"client": "sync", "base_url": "http://127.0.0.1"},
+        {"client": "sync", "api_key": "none"},
+        {"client": "sync", "api_key_env": "SUMMARY_KEY"},
+        {"client": "sync", "sleep": anyio.sleep},
+        {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
+        {"api_key_env": ""},
+        {"timeout": 0},
+        {"max_retries": -1},
+        {"backoff_seconds": 0},
+        {"max_wait_seconds": 0},
+        {"fallback_model": ""},
+        {"window": 0},
+        {"headroom": 0.9},
+        {"max_tokens_field": "max_output_tokens"},
+        {"rules_role": "assistant"},
+        {"max_parts": 0},
+        {"least_read": 1.5},
+        {"options": {"stream": True}},
+    ],
+    ids="-".join,
+)
+def test_bad_options(options: dict[str, Any]) -> None:
+    """What cannot work fails when it is written down."""
+    with OpenAI(api_key="none") as client:
+        arguments = {"model": "first", **options}
+        if arguments.get("client") == "sync":
+            arguments["client"] = client
+        with pytest.raises(ConfigurationError):
+            OpenAISummarizer(**arguments)
+
+
+def test_it_is_a_value() -> None:
+    """Equal options are equal, pickle, and are shown, but for the key and what has no name."""
+    summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:8080/v1", api_key="hunter2x", window=8_192)
+    assert pickle.loads(pickle.dumps(summarizer)) == summarizer
+    assert attrs.evolve(summarizer, window=8_192) == summarizer
+    assert "hunter2x" not in repr(summarizer)
+    assert "window=8192" in repr(summarizer)
+    assert "hunter2x" not in summarizer.cache_key
+    assert attrs.evolve(summarizer, window=4_096).cache_key != summarizer.cache_key
+    assert attrs.evolve(summarizer, timeout=5).cache_key == summarizer.cache_key
+
+
+def test_usable_type_for_callbacks() -> None:
+    """A summarizer of models is a `Summarizer`."""
+    assert isinstance(OpenAISummarizer("first"), Summarizer)
+
+
+Recorded = Callable[[str], list[dict[str, Any]]]
+
+
+async def test_recorded_conversation(corpus: Recorded) -> None:
+    """A recorded session of two hundred thousand tokens is read in parts within the window, to its last message."""
+    messages = max((talk["messages"] for talk in corpus("coding_long")), key=len)
+    with FaultServer(takes_at_most(4 * 32_000, reply(GOOD))) as server:
+        assert await summary(server, messages=messages, budget=2_000, window=32_000) == GOOD
+        assert max(len(prompt) for prompt in server.prompts) < 4 * 32_000
+        assert len(server.requests) < 12

@@ -1,0 +1,319 @@
+"""`CachedSummarizer` asks for nothing twice, whoever asks, and knows a file that is not its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction import MessageIndex
+from compaction.errors import ConfigurationError, StateError, SummaryFailed
+from compaction.summarizers import (
+    CachedSummarizer,
+    DigestSummarizer,
+    OpenAISummarizer,
+    Summarizer,
+    SummaryRequest,
+    SummaryTemplate,
+    redact,
+)
+from compaction.tokens import counter
+from tests.support.fault_server import FaultServer, reply
+
+ROOT = Path(__file__).resolve().parents[3]
+TALK = [{"role": "user", "content": "Move the blog. " * 40}, {"role": "assistant", "content": "Done with the files. " * 40}]
+GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
+
+
+class Counting:
+    """Answers with the number of times it was asked."""
+
+    def __init__(self, cache_key: str = "counting") -> None:
+        self.cache_key = cache_key
+        self.asked = 0
+
+    def summarize(self, request: SummaryRequest) -> str:
+        self.asked += 1
+        return f"answer {self.asked} of {self.cache_key}"
+
+
+class CountingLater(Counting):
+    """The same, to be awaited."""
+
+    async def summarize(self, request: SummaryRequest) -> str:  # type: ignore[override]
+        return super().summarize(request)
+
+
+def asked(summarizer: Summarizer, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
+    """A request for a summary of the messages."""
+    groups = MessageIndex(messages, counter="chars/4").included_groups
+    settings = {"groups": groups, "budget": 200, "counter": counter("chars/4"), **options}
+    return SummaryRequest(summarizer=summarizer, **settings)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the file will be."""
+    return tmp_path / "summaries.sqlite"
+
+
+def test_the_same_request_is_asked_once(path: Path) -> None:
+    """The second time the answer is remembered, also by another object on the same file."""
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    assert cached.summarize(asked(cached)) == "answer 1 of counting"
+    assert cached.summarize(asked(cached)) == "answer 1 of counting"
+    assert CachedSummarizer(inner, path).summarize(asked(inner)) == "answer 1 of counting"
+    assert inner.asked == 1
+
+
+async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
+    """An answer that has to be awaited is remembered like any other; the second time there is nothing to await."""
+    inner = CountingLater()
+    cached = CachedSummarizer(inner, path)
+    assert await cached.summarize(asked(cached)) == "answer 1 of counting"  # type: ignore[misc]
+    assert cached.summarize(asked(cached)) == "answer 1 of counting"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": 300},
+        {"previous": "## Goal\nTea."},
+        {"focus": "the database"},
+        {"language": "Korean"},
+        {"template": SummaryTemplate("{max_summary_tokens}{existing_summary_section}{messages_text}")},
+        {"template": SummaryTemplate(sections="## Goal\n[x]")},
+        {"counter": counter("bytes/4")},
+        {"groups": MessageIndex(TALK[:1], counter="chars/4").included_groups},
+        {"kept": MessageIndex(TALK[:1], counter="chars/4").included_groups},
+        {"originals": MessageIndex(TALK[:1], counter="chars/4").included_groups[0].messages},
+    ],
+    ids="".join,
+)
+def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[str, Any]) -> None:
+    """Two requests that differ in anything an answer may depend on are two requests."""
+    cached = CachedSummarizer(Counting(), path)
+    assert cached.summarize(asked(cached)) == "answer 1 of counting"
+    assert cached.summarize(asked(cached, **change)) == "answer 2 of counting"
+
+
+def test_parts_of_messages_count(path: Path) -> None:
+    """Calls, results, names and roles make a difference, though the words are the same."""
+    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    talks: list[list[dict[str, Any]]] = [
+        [{"role": "user", "content": "x"}],
+        [{"role": "assistant", "content": "x"}],
+        [{"role": "user", "name": "Ada", "content": "x"}],
+        [{"role": "assistant", "content": "x", "tool_calls": [call]}],
+        [{"role": "assistant", "content": "x", "tool_calls": [{**call, "function": {"name": "rm", "arguments": "{}"}}]}],
+        [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "x"}],
+    ]
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    for talk in talks:
+        cached.summarize(asked(cached, talk))
+    assert inner.asked == len(talks)
+
+
+def test_who_is_asked_counts(path: Path) -> None:
+    """Answers of one model are not taken for another's."""
+    first, second = CachedSummarizer(Counting("first"), path), CachedSummarizer(Counting("second"), path)
+    assert first.summarize(asked(first)) == "answer 1 of first"
+    assert second.summarize(asked(second)) == "answer 1 of second"
+    assert CachedSummarizer(DigestSummarizer(), path).cache_key == repr(DigestSummarizer())
+
+
+def test_failures_are_not_remembered(path: Path) -> None:
+    """A failure is asked again the next time."""
+
+    class Failing(Counting):
+        def summarize(self, request: SummaryRequest) -> str:
+            if self.asked == 0:
+                self.asked += 1
+                raise SummaryFailed("not yet")
+            return super().summarize(request)
+
+    cached = CachedSummarizer(Failing(), path)
+    with pytest.raises(SummaryFailed):
+        cached.summarize(asked(cached))
+    assert cached.summarize(asked(cached)) == "answer 2 of counting"
+
+
+def test_any_text_comes_back(path: Path) -> None:
+    """An answer with quotes, zeros and half characters comes back as it was."""
+    text = "'); DROP TABLE answers; -- \0 \ud83d 가🙂"
+
+    class Odd(Counting):
+        def summarize(self, request: SummaryRequest) -> str:
+            super().summarize(request)
+            return text
+
+    inner = Odd()
+    cached = CachedSummarizer(inner, path)
+    assert [cached.summarize(asked(cached, focus=text)) for _ in range(2)] == [text, text]
+    assert inner.asked == 1
+
+
+async def test_with_a_model(path: Path) -> None:
+    """A rerun with the same model sends nothing, whatever timeouts it has; another model is asked."""
+    with FaultServer(reply(GOOD)) as server:
+        model = OpenAISummarizer("first", base_url=server.url, api_key="none")
+        for summarizer in (model, attrs.evolve(model, timeout=5.0), attrs.evolve(model, model="second")):
+            cached = CachedSummarizer(summarizer, path)
+            answer = cached.summarize(asked(cached))
+            assert (answer if isinstance(answer, str) else await answer) == GOOD
+        assert [request["model"] for request in server.requests] == ["first", "second"]
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_written_as_it_arrives(path: Path) -> None:
+    """A process that is killed after the answer has paid for it once and for all."""
+    program = f"""
+import os
+from tests.unit.summarizers.test_cached import Counting, CachedSummarizer, asked
+cached = CachedSummarizer(Counting(), {str(path)!r})
+cached.summarize(asked(cached))
+os.kill(os.getpid(), 9)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == -9
+    inner = Counting()
+    assert CachedSummarizer(inner, path).summarize(asked(inner)) == "answer 1 of counting"
+    assert inner.asked == 0
+
+
+def fill(path: str, worker: int) -> list[str]:
+    """What one of several processes does at once: half of its requests are everybody's, half its own."""
+    cached = CachedSummarizer(Counting(), path)
+    shared = [str(cached.summarize(asked(cached, focus=f"shared {number}"))) for number in range(20)]
+    return shared + [str(cached.summarize(asked(cached, focus=f"{worker} {number}"))) for number in range(20)]
+
+
+def test_processes_share_a_file(path: Path) -> None:
+    """Processes that begin together on a file that is not there yet get on, and afterwards everything is remembered."""
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        answers = pool.starmap(fill, [(str(path), worker) for worker in range(3)])
+    assert [len(answer) for answer in answers] == [40, 40, 40]
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    for worker in range(3):
+        for number in range(20):
+            cached.summarize(asked(cached, focus=f"{worker} {number}"))
+            cached.summarize(asked(cached, focus=f"shared {number}"))
+    assert inner.asked == 0
+
+
+def test_write_ahead_log(path: Path) -> None:
+    """The file is in WAL mode, so that readers do not wait for a writer."""
+    CachedSummarizer(Counting(), path)
+    file = sqlite3.connect(path)
+    assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    file.close()
+
+
+def test_for_its_owner_alone(path: Path) -> None:
+    """Nobody else may read the summaries."""
+    cached = CachedSummarizer(Counting(), path)
+    cached.summarize(asked(cached))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def damaged(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"no database at all" * 100)
+
+
+def no_database(path: Path) -> None:
+    path.write_text("a diary", encoding="utf-8")
+
+
+def newer(path: Path) -> None:
+    CachedSummarizer(Counting(), path)
+    file = sqlite3.connect(path)
+    file.execute("PRAGMA user_version = 2")
+    file.close()
+
+
+def somebody_elses(path: Path) -> None:
+    file = sqlite3.connect(path)
+    file.execute("CREATE TABLE recipes (name TEXT)")
+    file.close()
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (damaged, "not a store, or is damaged"),
+        (no_database, "not a store, or is damaged"),
+        (newer, "is newer than"),
+        (somebody_elses, "not a store of this package"),
+        (a_folder, "name another file"),
+    ],
+)
+def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
+    """A file that is damaged, newer or of something else is an error, and stays as it was."""
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(StateError, match=says):
+        CachedSummarizer(Counting(), path)
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_file_that_is_spoiled_later(path: Path) -> None:
+    """The same if it happens while it is in use."""
+    cached = CachedSummarizer(Counting(), path)
+    for part in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        part.unlink(missing_ok=True)
+    no_database(path)
+    with pytest.raises(StateError):
+        cached.summarize(asked(cached))
+
+
+def test_folder_that_is_not_there(tmp_path: Path) -> None:
+    """A folder is not made."""
+    with pytest.raises(StateError, match="in a folder that exists"):
+        CachedSummarizer(Counting(), tmp_path / "no" / "file")
+
+
+@pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5])
+def test_paths_that_are_none(name: Any) -> None:
+    """Only a file outlives a process."""
+    with pytest.raises(ConfigurationError, match="'path' must"):
+        CachedSummarizer(Counting(), name)
+
+
+def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
+    """A summarizer whose repr is an address is refused: its answers would never be found again, or be taken for another's."""
+
+    class Nameless:
+        def summarize(self, request: SummaryRequest) -> str:
+            return "x"
+
+    with pytest.raises(ConfigurationError, match="has no 'cache_key'"):
+        CachedSummarizer(Nameless(), path)
+    with pytest.raises(ConfigurationError, match="its repr holds an address"):
+        CachedSummarizer(DigestSummarizer(redact=redact), path)
+    with pytest.raises(ConfigurationError, match="must have summarize"):
+        CachedSummarizer("digest", path)  # type: ignore[arg-type]
+
+
+def test_it_is_a_value(path: Path) -> None:
+    """It is equal by value and pickles, so that a worker can have one too."""
+    cached = CachedSummarizer(DigestSummarizer(), path)
+    assert pickle.loads(pickle.dumps(cached)) == cached

@@ -1,0 +1,42 @@
+"""The request that docs/prompts.md shows is the request that is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from openai import OpenAI
+
+from compaction import MessageIndex
+from compaction.summarizers import OpenAISummarizer, SummaryRequest
+from compaction.tokens import counter
+from tests.support.fault_server import FaultServer, reply
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
+CALL = {"name": "shell", "arguments": json.dumps({"cmd": "pytest -x --token ghp_" + "a1b2c3d4e5" * 4})}
+TALK: list[dict[str, Any]] = [
+    {"role": "user", "content": "Fix the failing test in tests/test_api.py. Do not change the public API."},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": CALL}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "FAILED tests/test_api.py::test_create - KeyError: 'owner'\n" * 3},
+]
+
+
+def shown() -> str:
+    """What is sent, as the page shows it."""
+    with FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server:
+        with OpenAI(base_url=server.url, api_key="none") as client:
+            summarizer = OpenAISummarizer("m", client=client)
+            groups = MessageIndex(TALK, counter="chars/4").included_groups
+            request = SummaryRequest(summarizer=summarizer, groups=groups, budget=2_000, counter=counter("chars/4"))
+            summarizer.summarize(request)
+        messages = server.requests[0]["messages"]
+    return "\n\n".join(f"--- {message['role']} ---\n{message['content']}" for message in messages)
+
+
+def test_the_page_shows_the_request() -> None:
+    """Who changes a prompt changes the page with it."""
+    page = PAGE.read_text(encoding="utf-8")
+    _, _, rest = page.partition("```text\n")
+    text, _, _ = rest.partition("\n```\n")
+    assert text == shown()

@@ -1,0 +1,184 @@
+"""Bad input: a typed error that names place, field and remedy, or the message kept as it is. Nothing is dropped in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import GroupKind, MessageIndex, Pipeline, compact_sync, nothing, presets, repair, validate
+from compaction.errors import CompactionError, InputError, InvalidMessage
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Collapse,
+    Dedupe,
+    HeadTail,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from tests.support.chats import Chat, assistant, call, indexed, result, system, tool_turns, turns, user
+
+EVERYTHING: list[Strategy] = [
+    Truncation(keep=nothing),
+    SlidingWindow(keep=nothing),
+    SelectiveToolCall(keep=nothing),
+    ClearReasoning(keep=nothing),
+    ClearMedia(keep=nothing),
+    *[ToolResult(style, keep=nothing) for style in (Collapse(), Clear(min_chars=1), HeadTail(chars=1), Dedupe(min_chars=1))],
+    TokenBudgetComposed([ToolResult(keep=nothing)], budget=1, drop_system=True),
+    presets.context_window(10),
+]
+
+
+class TestNoConversation:
+    @pytest.mark.parametrize("messages", ["text", b"bytes", user("one message"), {}, None, 7, 1.5, object()])
+    @pytest.mark.parametrize(
+        "take",
+        [
+            lambda messages: MessageIndex(messages, counter="chars/4"),
+            lambda messages: indexed([]).append(messages),
+            lambda messages: indexed([]).sync(messages),
+            lambda messages: compact_sync(messages, Pipeline(), counter="chars/4"),
+            validate,
+            repair,
+        ],
+    )
+    def test_what_is_no_list_of_messages(self, take: Callable[[Any], object], messages: Any) -> None:
+        """Wherever it is passed, with what to do."""
+        with pytest.raises(InputError, match=r"^messages: a conversation is a list of messages; wrap a single message in one$"):
+            take(messages)
+
+
+class TestNoMessage:
+    @pytest.mark.parametrize(
+        ("bad", "where", "rule"),
+        [
+            ("text", "messages[1]", "a chat message is a mapping with 'role' and 'content' (got str)"),
+            (None, "messages[1]", "a chat message is a mapping with 'role' and 'content' (got NoneType)"),
+            (["user", "text"], "messages[1]", "a chat message is a mapping with 'role' and 'content' (got list)"),
+            ({}, "messages[1].role", "a message needs a role that is a non-empty string (got None)"),
+            ({"content": "text"}, "messages[1].role", "a message needs a role that is a non-empty string (got None)"),
+            ({"role": "", "content": "x"}, "messages[1].role", "a message needs a role that is a non-empty string (got '')"),
+            ({"role": 7, "content": "x"}, "messages[1].role", "a message needs a role that is a non-empty string (got 7)"),
+        ],
+    )
+    def test_place_rule_and_remedy(self, bad: Any, where: str, rule: str) -> None:
+        """The error says where, what should hold, and what to do; it can be caught as one of ours."""
+        with pytest.raises(InvalidMessage) as caught:
+            indexed([user(), bad])
+        assert (caught.value.where, caught.value.rule) == (where, rule)
+        assert caught.value.remedy
+        assert str(caught.value) == f"{where}: {rule}; {caught.value.remedy}"
+        assert isinstance(caught.value, CompactionError)
+
+
+ODD: list[dict[str, Any]] = [
+    {"role": "critic", "content": "an unknown role"},
+    {"role": "assistant", "content": "x", "tool_calls": "not a list"},
+    {"role": "assistant", "content": None, "tool_calls": {"id": "1"}},
+    {"role": "assistant", "content": None, "tool_calls": [None, 7, "text", []]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": None, "type": "function", "function": {"name": None}}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "future", "future": {"name": "x"}}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": 1, "function": {"name": 2, "arguments": {"a": 3}}}]},
+    {"role": "assistant", "content": None, "function_call": "not an object"},
+    {"role": "tool", "content": "no id"},
+    {"role": "tool", "tool_call_id": None, "content": "no id"},
+    {"role": "tool", "tool_call_id": 7, "content": "an id that is no text"},
+    {"role": "tool", "tool_call_id": "1"},
+    {"role": "tool", "tool_call_id": "1", "content": {"an": "object"}},
+    {"role": "function", "content": "no name"},
+    {"role": "user", "content": 7},
+    {"role": "user", "content": {"an": "object"}},
+    {"role": "user", "content": [None, 7, [], {}, {"type": 7}, {"type": "hologram", "hologram": "x" * 90}]},
+    {"role": "user", "content": [{"type": "image_url"}, {"type": "image_url", "image_url": None}, {"type": "text"}]},
+    {"role": "user", "content": [{"type": "text", "text": None}, "bare text"]},
+    {"role": "user"},
+    {"role": "assistant", "content": "x", "reasoning": 7},
+    {"role": "assistant", "content": "x", "reasoning_details": {"a": 1}},
+    {"role": "user", "content": "x", "name": 7},
+    {"role": "user", "content": "lone \ud800 surrogate"},
+    {"role": "user", "content": "x", "anything": object()},
+    {"role": "user", "content": [{"type": "hologram", "hologram": object()}]},
+]
+
+
+class TestOddMessages:
+    @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+    def test_are_kept_as_they_are(self, odd: dict[str, Any]) -> None:
+        """What nobody understands is read, counted, grouped, and comes out as the same object."""
+        index = indexed([system(), user(), odd, assistant()])
+        assert index.messages()[2] is odd
+        assert index.included.messages == 4
+        assert index.included.tokens == sum(group.tokens for group in index.included_groups)
+        assert all(group.tokens > 0 for group in index.included_groups)
+
+    @pytest.mark.parametrize("strategy", EVERYTHING, ids=lambda strategy: strategy.name)
+    def test_no_strategy_stumbles_over_them(self, strategy: Strategy) -> None:
+        """With all of them at once, old and new: what is left is either the same object or was edited with a reason."""
+        messages: Chat = [system(), *ODD, *tool_turns(2), *ODD, user(), *ODD]
+        done = compact_sync(messages, strategy, counter="chars/4")
+        assert done.refused == ()
+        assert all(edit.reason for edit in done.edits)
+        known = {id(message) for message in messages}
+        changed = [message for message in done.messages if id(message) not in known]
+        assert len(changed) <= len(done.edits)
+
+    @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+    def test_are_reported_if_one_asks(self, odd: dict[str, Any]) -> None:
+        """``validate`` says what a provider would not take, and never raises; ``repair`` says what it did."""
+        messages = [user(), odd, user()]
+        for problem in validate(messages):
+            assert (bool(problem.where), bool(problem.rule), bool(problem.remedy)) == (True, True, True)
+        done = repair(messages)
+        if done.messages != messages:
+            assert done.changes
+
+    def test_an_unknown_role_keeps_its_place(self) -> None:
+        """It belongs to the turn it stands in."""
+        group = indexed([user(), ODD[0], user()]).included_groups[1]
+        assert (group.kind, group.turn, group.messages[0].role) == (GroupKind.ASSISTANT, 1, "critic")
+
+    def test_malformed_calls_are_no_calls(self) -> None:
+        """They wait for no result; the message is an ordinary one."""
+        group = indexed([user(), ODD[3]]).included_groups[1]
+        assert (group.kind, group.tool_calls, group.pending) == (GroupKind.ASSISTANT, 0, False)
+
+
+class TestSizes:
+    def test_an_empty_conversation(self) -> None:
+        """Comes out empty, whatever runs."""
+        for strategy in EVERYTHING:
+            done = compact_sync([], strategy, counter="chars/4")
+            assert (done.messages, done.edits, done.refused) == ([], (), ())
+        assert [problem.rule for problem in validate([])] == ["no-messages"]
+        assert repair([]).messages == []
+        assert indexed([]).included.tokens == 0
+
+    def test_a_budget_that_no_message_fits(self) -> None:
+        """The least that can be sent is sent, and the outcome says it is too much."""
+        messages = [system("s " * 50), user("q " * 50), assistant("a " * 50)]
+        done = compact_sync(messages, TokenBudgetComposed([], budget=1), counter="chars/4", budget=1)
+        assert (done.messages, done.outcome) == (messages, "over_target")
+
+    def test_a_message_of_fifty_megabytes(self) -> None:
+        """Is read, measured and cut like any other."""
+        huge = "0123456789" * 5_000_000
+        messages = [user("q"), call("1", arguments=huge), result("1", huge), assistant("a"), user("r")]
+        for style in (Collapse(), Clear(), HeadTail(), Dedupe()):
+            done = compact_sync(messages, ToolResult(style, keep=nothing), counter="chars/4")
+            if style != Dedupe():
+                assert (done.before.bytes, done.outcome) == (100_000_000 + len("q" + "look" + "a" + "r"), "compacted")
+        assert compact_sync(messages, SlidingWindow(), counter="chars/4").messages == messages[-1:]
+
+    def test_many_small_messages(self) -> None:
+        """Ten thousand turns are nothing special."""
+        done = compact_sync(turns(10_000), Truncation(keep=nothing), counter="chars/4")
+        assert (len(done.messages), len(done.edits)) == (2, 19_998)

@@ -1,0 +1,575 @@
+"""Law 6: whatever goes wrong, wherever, the index is as it was, and whoever called is told.
+
+Failures are thrown in at every place a run passes through: each ``yield`` of each built-in strategy, each step's observer, each
+text that is counted, each message that is read, each await, on both event loops.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+from anyio.lowlevel import checkpoint
+
+from compaction import (
+    Drop,
+    Message,
+    MessageIndex,
+    Replace,
+    Request,
+    Rewrite,
+    Together,
+    compact,
+    compact_sync,
+    presets,
+    run,
+    run_sync,
+)
+from compaction.errors import InvalidMessage, NoProgress, StrategyError, SyncDriverError
+from compaction.formats import OpenAIChat, openai_chat
+from compaction.index.groups import GroupKind
+from compaction.selectors import kinds, last, nothing
+from compaction.strategies import (
+    Clear,
+    ClearMedia,
+    ClearReasoning,
+    Dedupe,
+    HeadTail,
+    SelectiveToolCall,
+    SlidingWindow,
+    Strategy,
+    Summarization,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.testing import agent_session, sample_conversations
+from compaction.triggers import as_trigger, tokens_below
+
+Chat = list[dict[str, Any]]
+Steps = Generator[Any, Any, None]
+
+STRATEGIES: dict[str, Strategy] = {
+    "truncation": Truncation(target=tokens_below(900), keep=last(groups=2), drop_system=True),
+    "window": SlidingWindow(keep=last(groups=9)),
+    "collapse": ToolResult(keep=nothing),
+    "clear at least": ToolResult(Clear(), keep=last(groups=1), at_least=500),
+    "head and tail": ToolResult(HeadTail(chars=60)),
+    "dedupe": ToolResult(Dedupe(min_chars=20), keep=nothing),
+    "calls": SelectiveToolCall(keep=last(groups=2, of=kinds(GroupKind.TOOL_CALL))),
+    "reasoning": ClearReasoning(keep=nothing),
+    "media": ClearMedia(keep=nothing),
+    "digest": Summarization(keep=last(groups=4), on_failure="raise"),
+    "pipeline": ClearReasoning() >> ToolResult(Clear()) >> SlidingWindow() >> Truncation(keep=last(groups=1)),
+    "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=60)), SelectiveToolCall()], budget=200),
+    "budget, each to its end": TokenBudgetComposed([ClearMedia(), ToolResult(keep=nothing)], budget=200, early_stop=False),
+    "context window": presets.context_window(700),
+}
+MIXED: Chat = [*agent_session(40), *itertools.chain.from_iterable(sample_conversations()[2:5])]
+
+each_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+
+
+class Wrong(Exception):
+    """What is thrown in."""
+
+
+def indexed(messages: Iterable[Any] = MIXED, **options: Any) -> MessageIndex:
+    """An index with a counter that needs nothing, after an edit of its own."""
+    index = MessageIndex(messages, **{"counter": "chars/4", **options})
+    assert index.apply(Drop(next(group for group in index.included_groups if index.is_removable(group)), "before the run"))
+    return index
+
+
+def state(index: MessageIndex) -> Any:
+    """All that a failure must leave as it was, objects by identity."""
+    groups = [(group.id, group.tokens, [id(message.raw) for message in group.messages]) for group in index.included_groups]
+    return [id(raw) for raw in index.messages()], groups, index.included, index.total, index.edits, len(index.source)
+
+
+@attrs.frozen
+class Interrupted(Strategy):
+    """A strategy into which ``error`` is thrown where it yields for the ``at``-th time."""
+
+    inner: Strategy
+    at: int
+    error: BaseException
+    reached: list[int] = attrs.field(factory=list)
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        steps = self.inner(index)
+        answer: Any = None
+        for place in itertools.count():
+            self.reached.append(place)
+            try:
+                item = steps.throw(self.error) if place == self.at else steps.send(answer)
+            except StopIteration:
+                return
+            answer = yield item
+
+
+# ------------------------------------------------------------------------ every yield, observer, count and read
+
+
+@each_strategy
+@pytest.mark.parametrize("error", [Wrong("no"), KeyboardInterrupt()], ids=["exception", "interrupt"])
+def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseException) -> None:
+    """Whatever is raised at a yield comes out of the run, and the run left no trace."""
+    index = indexed()
+    before = state(index)
+    places = len(walked(strategy))
+    for place in range(1, places):
+        with pytest.raises(type(error)):
+            run_sync(index, Interrupted(strategy, place, error))
+        assert state(index) == before
+    assert places > 3
+
+
+def walked(strategy: Strategy) -> list[int]:
+    """Every place at which the strategy can be stopped, the end among them."""
+    whole = Interrupted(strategy, -1, Wrong())
+    run_sync(indexed(), whole)
+    return whole.reached
+
+
+@each_strategy
+def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
+    """An observer that raises at its first, second, ... step stops the run, which leaves no trace."""
+    steps: list[object] = []
+    run_sync(indexed(), strategy, on_step=steps.append)
+    index = indexed()
+    before = state(index)
+    for place in range(len(steps)):
+        with pytest.raises(Wrong):
+            run_sync(index, strategy, on_step=raising_after(place))
+        assert state(index) == before
+    assert steps
+
+
+def raising_after(calls: int, error: type[BaseException] = Wrong) -> Callable[[object], None]:
+    """A callable that works so many times, then raises."""
+    left = iter(range(calls))
+
+    def observe(_: object) -> None:
+        if next(left, None) is None:
+            raise error
+
+    return observe
+
+
+def test_an_observers_stop_iteration_is_an_error_too() -> None:
+    """It must not pass for the end of the strategy."""
+    index = indexed()
+    before = state(index)
+    with pytest.raises(RuntimeError):
+        run_sync(index, STRATEGIES["pipeline"], on_step=raising_after(1, StopIteration))
+    assert state(index) == before
+
+
+class Failing:
+    """A counter of words that fails once it has counted so many texts. Holds state: how many are left."""
+
+    name, exact = "failing", False
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.counted = 0
+
+    def count_text(self, text: str) -> int:
+        """Words of the text, in threes, so that nothing here is what another counter remembers."""
+        self.counted += 1
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Wrong(text)
+        return len(text.split()) // 3
+
+
+@each_strategy
+def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
+    """A counter may fail at any text of any edit, also in the middle of one; nothing of the edit stays."""
+    for place in itertools.count():
+        counter = Failing()
+        index = indexed(counter=counter)
+        before = state(index)
+        counter.left = place
+        try:
+            run_sync(index, strategy)
+        except Wrong:
+            assert state(index) == before
+        else:
+            break
+        assert place < 2_000
+
+
+def rewritten(group: Any) -> Rewrite:
+    """Every message of the group in three words, no two alike, so that each has to be counted."""
+    return Rewrite(
+        group, [message.evolve(text=f"{group.id} {place} short") for place, message in enumerate(group.messages)], "test"
+    )
+
+
+def replaced(group: Any) -> Replace:
+    """The group in a text of its own."""
+    return Replace(group, [openai_chat.new("user", f"instead of {group.id}")], "test")
+
+
+def dropped_too(group: Any) -> Together:
+    """The group before it dropped, then this one rewritten."""
+    return Together(Drop(group.id - 1), rewritten(group))
+
+
+@pytest.mark.parametrize("make", [rewritten, replaced, dropped_too])
+def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any], Any]) -> None:
+    """``apply`` does an edit wholly or not at all."""
+    for place in itertools.count():
+        counter = Failing()
+        index = MessageIndex(agent_session(20), counter=counter)
+        before = state(index)
+        counter.left = place
+        try:
+            assert index.apply(make(index.group(2)))
+        except Wrong:
+            assert state(index) == before
+        else:
+            break
+    assert place > 0
+
+
+@pytest.mark.parametrize("bad", range(5))
+def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
+    """None of an append is added if one of its messages cannot be read."""
+    index = indexed()
+    before = state(index)
+    messages: list[Any] = agent_session(4)
+    messages.insert(bad, {"role": 7})
+    with pytest.raises(InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
+        index.append(messages)
+    assert state(index) == before
+
+
+class Picky(OpenAIChat):
+    """A format whose reading fails in a way of its own."""
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        if raw.get("poison"):
+            raise Wrong(position)
+        return super().read(raw, position)
+
+
+@pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
+def test_a_format_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
+    """Nor if the format raises something nobody expects."""
+    index = indexed(format=Picky())
+    before = state(index)
+    with pytest.raises(Wrong):
+        add(index, [*agent_session(3), {"role": "user", "content": "x", "poison": True}])
+    assert state(index) == before
+
+
+@pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
+def test_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
+    """Nor if the predicate that pins messages raises."""
+
+    def pin(message: Message) -> bool:
+        if message.text == "poison":
+            raise Wrong
+        return False
+
+    index = indexed(pin=pin)
+    before = state(index)
+    with pytest.raises(Wrong):
+        add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison"}])
+    assert state(index) == before
+
+
+def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
+    """Also when it is asked a last time, to say how the run ended."""
+    for place in itertools.count():
+        fail = raising_after(place)
+        target = as_trigger(lambda index, fail=fail: bool(fail(index)))
+        index = indexed()
+        before = state(index)
+        try:
+            result = run_sync(index, Truncation(target=target, keep=last(groups=9)))
+        except Wrong:
+            assert state(index) == before
+        else:
+            break
+    assert result.outcome == "over_target"
+    assert place > 3
+
+
+# ------------------------------------------------------------------------ every await
+
+
+@attrs.frozen
+class Ask(Request):
+    """A question that has to be awaited."""
+
+    answer: Callable[[], Awaitable[Any]]
+
+    def call(self) -> Awaitable[Any]:
+        return self.answer()
+
+
+@attrs.frozen
+class Asking(Strategy):
+    """Drops groups one by one, and asks a question before each; ``fates`` says what comes of each question."""
+
+    fates: tuple[str, ...]
+    handles: bool = False
+    at_close: str = ""
+    seen: list[str] = attrs.field(factory=list)
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        try:
+            for fate, group in zip(self.fates, free, strict=False):
+                try:
+                    self.seen.append((yield Ask(lambda fate=fate: answered(fate))))
+                except Wrong as error:
+                    if not self.handles:
+                        raise
+                    self.seen.append(f"handled {error}")
+                yield Drop(group, "asked")
+        finally:
+            if self.at_close == "yields":
+                yield Drop(free[-1], "too late")
+            elif self.at_close == "raises":
+                raise Wrong("on closing")
+
+
+async def answered(fate: str) -> str:
+    """An answer, an error or nothing for ever, after the event loop had its turn."""
+    await checkpoint()
+    if fate == "fails":
+        raise Wrong(fate)
+    if fate == "hangs":
+        await anyio.sleep_forever()
+    return fate
+
+
+def fates(last: str) -> list[tuple[str, ...]]:
+    """The same fate at the first, second and third question, after good answers."""
+    return [("ok",) * good + (last,) for good in range(3)]
+
+
+async def test_answers_reach_the_strategy(anyio_backend: str) -> None:
+    """The case in which nothing goes wrong: each question is answered, each edit stays."""
+    index, strategy = indexed(), Asking(("one", "two"))
+    result = await run(index, strategy)
+    assert strategy.seen == ["one", "two"]
+    assert len(result.edits) == 2
+
+
+@pytest.mark.parametrize("course", fates("fails"))
+async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...]) -> None:
+    """What is awaited fails, the strategy does not handle it: it comes out, and the run left no trace."""
+    index = indexed()
+    before = state(index)
+    with pytest.raises(Wrong, match="fails"):
+        await run(index, Asking(course))
+    assert state(index) == before
+
+
+@pytest.mark.parametrize("course", fates("fails"))
+async def test_a_handled_failure_is_the_strategys_business(anyio_backend: str, course: tuple[str, ...]) -> None:
+    """A strategy that handles it goes on, and keeps what it did."""
+    index, strategy = indexed(), Asking((*course, "ok"), handles=True)
+    result = await run(index, strategy)
+    assert strategy.seen == [*course[:-1], "handled fails", "ok"]
+    assert len(result.edits) == len(course) + 1
+
+
+@pytest.mark.parametrize("at_close", ["", "yields", "raises"])
+@pytest.mark.parametrize("course", fates("hangs"))
+async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
+    """The run is over when its time is, whatever the strategy says to being closed."""
+    index = indexed()
+    before = state(index)
+    with pytest.raises(TimeoutError), anyio.fail_after(0.01):
+        await run(index, Asking(course, at_close=at_close))
+    assert state(index) == before
+
+
+@pytest.mark.parametrize("at_close", ["", "yields", "raises"])
+@pytest.mark.parametrize("course", fates("hangs"))
+async def test_a_cancellation_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
+    """A cancelled run is cancelled: the strategy can neither hide that nor handle it."""
+    index = indexed()
+    before = state(index)
+    strategy = Asking(course, handles=True, at_close=at_close)
+    ended: list[str] = []
+
+    async def running() -> None:
+        await run(index, strategy)
+        ended.append("as if nothing were")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(running)
+        await anyio.wait_all_tasks_blocked()
+        assert len(strategy.seen) == len(course) - 1
+        tasks.cancel_scope.cancel()
+    assert ended == []
+    assert state(index) == before
+
+
+@pytest.mark.parametrize("at_close", ["yields", "raises"])
+@pytest.mark.parametrize("error", [Wrong, KeyboardInterrupt])
+def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, error: type[BaseException]) -> None:
+    """Nor one that arises between its yields, in an observer or a counter."""
+
+    @attrs.frozen
+    class Outer(Strategy):
+        def __call__(self, index: MessageIndex) -> Steps:
+            try:
+                yield from Truncation(keep=last(groups=4))(index)
+            finally:
+                if at_close == "yields":
+                    yield Drop(1, "too late")
+                else:
+                    raise ValueError("on closing")
+
+    index = indexed()
+    before = state(index)
+    with pytest.raises(error):
+        run_sync(index, Outer(), on_step=raising_after(0, error))
+    assert state(index) == before
+
+
+async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
+    """A strategy holds no state of its own: one that fails does not touch the other's conversation."""
+    good, bad = indexed(), indexed()
+    before = state(bad)
+    strategy = Asking(("ok", "hangs"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, bad, strategy)
+        result = await run(good, Asking(("ok", "ok")))
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert len(result.edits) == 2
+    assert state(bad) == before
+
+
+def test_the_sync_driver_refuses_what_has_to_be_awaited() -> None:
+    """It says so, whatever the strategy would do about errors, and changes nothing."""
+    index = indexed()
+    before = state(index)
+    with pytest.raises(SyncDriverError, match="compact"):
+        run_sync(index, Asking(("ok",), handles=True))
+    assert state(index) == before
+
+
+# ------------------------------------------------------------------------ custom strategies
+
+
+def dropping(index: MessageIndex) -> Steps:
+    """Drops all it may."""
+    for group in index.included_groups:
+        if index.is_removable(group):
+            yield Drop(group, "may go")
+
+
+def listing(index: MessageIndex) -> list[Drop]:
+    """The same, as a list."""
+    return [Drop(group, "may go") for group in index.included_groups if index.is_removable(group)]
+
+
+class Dropping:
+    """The same, as an object."""
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        """What the function does."""
+        return dropping(index)
+
+
+@pytest.mark.parametrize("strategy", [dropping, listing, Dropping()])
+async def test_plain_callables_are_strategies(anyio_backend: str, strategy: Any) -> None:
+    """A generator function, a function that returns a list and an object do the same, under both drivers."""
+    messages = agent_session(20)
+    expected = compact_sync(messages, dropping, counter="chars/4")
+    assert 0 < len(expected.messages) < 20
+    assert compact_sync(messages, strategy, counter="chars/4").messages == expected.messages
+    assert (await compact(messages, strategy, counter="chars/4")).edits == expected.edits
+
+
+@pytest.mark.parametrize("item", [None, "drop it", 3, {"drop": 1}, Drop])
+async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> None:
+    """A strategy that yields something else is stopped, and told what it should yield."""
+
+    def strategy(index: MessageIndex) -> Steps:
+        yield from dropping(index)
+        yield item
+
+    index = indexed()
+    before = state(index)
+    with pytest.raises(StrategyError, match="a strategy yields edits and requests"):
+        run_sync(index, strategy)
+    with pytest.raises(StrategyError, match="strategy yielded"):
+        await run(index, strategy)
+    assert state(index) == before
+
+
+async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
+    """A strategy that repeats a refused edit would never end; it is stopped at the second time."""
+
+    def stubborn(index: MessageIndex) -> Steps:
+        yield from dropping(index)
+        while not (yield Drop(index.included_groups[-1], "it must go")):
+            pass
+
+    index = indexed()
+    before = state(index)
+    for _ in range(2):
+        with pytest.raises(NoProgress, match="the newest group stays"):
+            run_sync(index, stubborn)
+        with pytest.raises(NoProgress, match="stubborn"):
+            await run(index, stubborn)
+    assert state(index) == before
+
+
+def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
+    """It may be allowed then."""
+
+    def patient(index: MessageIndex) -> Steps:
+        newest = index.included_groups[-1]
+        first = next(group for group in index.included_groups if index.is_removable(group))
+        assert not (yield Drop(newest, "too soon"))
+        assert (yield Drop(first, "in between"))
+        assert not (yield Drop(newest, "too soon"))
+
+    result = compact_sync(agent_session(11), patient, counter="chars/4")
+    assert [refusal.rule for refusal in result.refused] == ["the newest group stays"] * 2
+    assert result.outcome == "compacted"
+
+
+async def test_a_strategy_that_swallows_a_failure_keeps_what_it_did(anyio_backend: str) -> None:
+    """What is raised at a request is the strategy's to handle; the run is then no failure."""
+
+    def careless(index: MessageIndex) -> Steps:
+        try:
+            yield Ask(lambda: answered("fails"))
+        except Exception:
+            yield from dropping(index)
+
+    result = await compact(agent_session(20), careless, counter="chars/4")
+    assert result.outcome == "compacted"
+    assert result.after.messages < 20
+
+
+def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
+    """A callable that raises when it is called, before it yields anything."""
+
+    def broken(index: MessageIndex) -> list[Drop]:
+        raise Wrong("at once")
+
+    index = indexed()
+    before = state(index)
+    with pytest.raises(Wrong, match="at once"):
+        run_sync(index, broken)
+    assert state(index) == before

@@ -1,0 +1,153 @@
+"""``hard=True``: a budget is met, or an error says what holds the space; never anything in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import BudgetUnsatisfiable, Pipeline, RunContext, apply_compaction_sync, compact_sync, last, run_sync
+from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.selectors import nothing
+from compaction.session import CompactionSession
+from compaction.strategies import HeadTail, Offload, StubResults, TokenBudgetComposed, ToolResult, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, indexed, result, system, turns, user
+from tests.support.wires import Shelf, anthropic_conversations, gemini_conversations, responses_conversations
+
+HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), result("1", "a line of the log\n" * 2_000)]
+"""A conversation whose newest group is a large result."""
+
+
+class TestWhatHoldsTheSpace:
+    def test_is_said_largest_first(self) -> None:
+        """Group, kind, size, the law that keeps it, and what would help."""
+        with pytest.raises(BudgetUnsatisfiable) as caught:
+            compact_sync(HUGE, Truncation(trigger=tokens_exceed(500)), counter="chars/4", hard=True)
+        error = caught.value
+        assert error.tokens > 9_000
+        assert error.wanted == ("~tokens_exceed(500)",)
+        first, *others = error.space_report
+        assert (first.group, first.kind, first.why) == (6, "tool_call", "the newest group stays")
+        assert "HeadTail" in first.remedy
+        assert [held.tokens for held in error.space_report] == sorted(
+            (held.tokens for held in error.space_report), reverse=True
+        )
+        assert {held.kind for held in others} >= {"system", "user"}
+        assert "group 6 (tool_call): 9," in str(error)
+
+    @pytest.mark.parametrize(
+        ("messages", "why", "remedy"),
+        [
+            ([user("x " * 900)], "the newest group stays", "shorten or split"),
+            ([system("x " * 900), user("q")], "system messages stay", "drop_system=True"),
+            ([user("x " * 900), call("1"), result("1"), call("2")], "the last user message stays", "shorten or split"),
+            ([user("q"), call("1", arguments="x " * 900)], "a call whose result may still come stays", "before it is added"),
+        ],
+    )
+    def test_each_law_has_its_remedy(self, messages: Chat, why: str, remedy: str) -> None:
+        """What helps depends on why it stays."""
+        with pytest.raises(BudgetUnsatisfiable) as caught:
+            compact_sync(messages, TokenBudgetComposed([], budget=50), counter="chars/4", hard=True)
+        held = caught.value.space_report[0]
+        assert (held.why, remedy in held.remedy) == (why, True)
+
+    def test_what_is_kept_or_pinned_is_named_too(self) -> None:
+        """A strategy's own ``keep`` is no law: no strategy took the group."""
+        chat = [user("x " * 900), assistant("a"), user("q")]
+        strategy = Truncation(trigger=tokens_exceed(50), keep=last(groups=3))
+        with pytest.raises(BudgetUnsatisfiable) as caught:
+            compact_sync(chat, strategy, counter="chars/4", hard=True)
+        assert (caught.value.space_report[0].why, caught.value.space_report[0].remedy) == (
+            "no strategy took it",
+            "let its strategies keep less",
+        )
+        with pytest.raises(BudgetUnsatisfiable) as caught:
+            compact_sync(chat, strategy, counter="chars/4", hard=True, pin=lambda message: "x " in message.text)
+        assert caught.value.space_report[0].remedy == "pin less"
+
+    def test_what_is_sent_beside_the_messages(self) -> None:
+        """Tool schemas hold space as well."""
+        with pytest.raises(BudgetUnsatisfiable) as caught:
+            compact_sync(
+                [user("q")], Pipeline(), counter="chars/4", budget=100, hard=True, context=RunContext(overhead_tokens=5_000)
+            )
+        assert caught.value.wanted == ("budget=100",)
+        assert (caught.value.space_report[0].group, caught.value.space_report[0].kind) == (None, "overhead")
+
+
+class TestOutcome:
+    def test_the_conversation_is_as_it_was(self) -> None:
+        """What was done before the budget turned out to be out of reach is undone."""
+        index = indexed(HUGE)
+        with pytest.raises(BudgetUnsatisfiable):
+            run_sync(index, Truncation(trigger=tokens_exceed(500), keep=nothing), hard=True)
+        assert (index.messages(), index.edit_count) == (HUGE, 0)
+
+    def test_a_budget_that_is_met_changes_nothing_else(self) -> None:
+        """The result is the one without ``hard``."""
+        chat = turns(40)
+        strategy = Truncation(trigger=tokens_exceed(100), target=tokens_below(80), keep=last(groups=2))
+        assert compact_sync(chat, strategy, counter="chars/4", hard=True) == compact_sync(chat, strategy, counter="chars/4")
+        assert (
+            apply_compaction_sync(chat, strategy, counter="chars/4", hard=True, budget=100)
+            == compact_sync(chat, strategy, counter="chars/4").messages
+        )
+
+    async def test_a_session_is_as_it_was(self) -> None:
+        """It raises, and goes on with the next list it is given."""
+        session = CompactionSession(Truncation(trigger=tokens_exceed(500)), counter="chars/4", hard=True)
+        with pytest.raises(BudgetUnsatisfiable):
+            await session.view(HUGE)
+        assert session.index.edit_count == 0
+        assert await session.view([*HUGE[:-1], result("1", "short")]) == [*HUGE[:-1], result("1", "short")]
+
+
+def emergency(budget: int) -> Pipeline:
+    """The composition that ``docs/validity.md`` shows."""
+    return Pipeline(
+        TokenBudgetComposed([ToolResult(keep=last(groups=2))], budget=budget),
+        ToolResult(HeadTail(chars=4 * budget // 3), trigger=tokens_exceed(budget), keep=nothing),
+        ToolResult(HeadTail(chars=budget // 3), trigger=tokens_exceed(budget), keep=nothing),
+        Offload(Shelf(), style=StubResults(min_chars=100), trigger=tokens_exceed(budget), keep=nothing),
+    )
+
+
+class TestEmergency:
+    def test_shortening_single_results_reaches_what_dropping_cannot(self) -> None:
+        """The newest result stays, but not whole; the call keeps its answer."""
+        done = compact_sync(HUGE, emergency(600), counter="chars/4", budget=600, hard=True)
+        assert done.after.tokens <= 600
+        assert done.messages[-2] is HUGE[-2]
+        assert done.messages[-1]["content"].startswith("a line of the log")
+
+    @given(
+        drawn=st.one_of(
+            [
+                conversations.map(lambda messages, format=format: (messages, format))  # type: ignore[misc]
+                for format, conversations in (
+                    (anthropic, anthropic_conversations()),
+                    (gemini, gemini_conversations()),
+                    (openai_responses, responses_conversations()),
+                )
+            ]
+        ),
+        budget=st.integers(40, 600),
+    )
+    def test_in_every_format_the_budget_is_met_or_named(self, drawn: tuple[list[Any], MessageFormat], budget: int) -> None:
+        """Never a result above the budget, and never an error about one that could be sent."""
+        messages, format = drawn
+        left, reached = outcome(messages, format, budget)
+        assert (left <= budget) == reached
+
+
+def outcome(messages: list[Any], format: MessageFormat, budget: int) -> tuple[int, bool]:
+    """The tokens that are left or, by the error, would have been, and whether there is a result; which is valid."""
+    try:
+        done = compact_sync(messages, emergency(budget), counter="chars/4", format=format, budget=budget, hard=True)
+    except BudgetUnsatisfiable as error:
+        return error.tokens, False
+    assert {problem.rule for problem in format.validate(done.messages)} <= {"pending-call"}
+    return done.after.tokens, True

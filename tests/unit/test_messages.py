@@ -1,0 +1,100 @@
+"""A message read once: its text, its parts, and changed copies that keep what was not changed."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from compaction.formats import openai_chat
+from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.chats import assistant, call, result, thought, user
+
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
+
+
+def test_text_is_words_and_results_without_reasoning_and_calls() -> None:
+    """``text`` joins what was said and what tools answered, nothing else."""
+    message = Message(
+        "assistant", (ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")), {}, openai_chat
+    )
+    assert message.text == "one\ntwo"
+    assert openai_chat.read(result("1", "found it")).text == "found it"
+    assert openai_chat.read(thought("hm")).text == ""
+
+
+@pytest.mark.parametrize(("role", "instructs"), [("system", True), ("developer", True), ("user", False), ("critic", False)])
+def test_system_and_developer_messages_instruct(role: str, instructs: bool) -> None:
+    """Both names of the instructing role count; no other does."""
+    assert openai_chat.read({"role": role, "content": "x"}).is_system is instructs
+
+
+def test_calls_and_results_come_in_order() -> None:
+    """The parts that link messages are found without looking at the rest."""
+    assert [each.id for each in openai_chat.read(call("2", "1", text="both")).tool_calls()] == ["2", "1"]
+    assert [each.call_id for each in openai_chat.read(result("2")).tool_results()] == ["2"]
+    assert list(openai_chat.read(user()).tool_calls()) == []
+
+
+def test_messages_are_equal_only_if_they_are_the_same() -> None:
+    """Two messages of equal content are two messages; contents are compared by the format."""
+    raw = user("hi")
+    one, other = openai_chat.read(raw), openai_chat.read(raw)
+    assert one != other
+    assert [one] == [one]
+    assert one.raw is raw
+
+
+def test_a_message_cannot_be_changed() -> None:
+    """What was read stays as it was read."""
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        openai_chat.read(user()).role = "system"  # type: ignore[misc]
+
+
+def test_new_text_takes_the_place_of_the_first_words() -> None:
+    """Further words go; media, calls and unknown fields stay where they are; the original is not touched."""
+    raw = {
+        "role": "user",
+        "content": [PICTURE, {"type": "text", "text": "one", "cache": 1}, {"type": "text", "text": "two"}],
+        "trace": 7,
+    }
+    message = openai_chat.read(raw)
+    changed = message.evolve(text="short")
+    assert changed.raw == {"role": "user", "content": [PICTURE, {"type": "text", "text": "short", "cache": 1}], "trace": 7}
+    assert changed.raw["content"][0] is PICTURE
+    assert len(raw["content"]) == 3  # type: ignore[arg-type]
+    assert message.text == "one\ntwo"
+
+
+def test_new_text_of_a_result_keeps_the_id() -> None:
+    """A tool message keeps what links it to its call."""
+    assert openai_chat.read(result("1", "long")).evolve(text="short").raw == result("1", "short")
+
+
+def test_new_text_where_there_was_none() -> None:
+    """A message of calls alone can be given words."""
+    assert openai_chat.read(call("1")).evolve(text="looking").raw == call("1", text="looking")
+
+
+def test_evolve_without_arguments_is_a_copy() -> None:
+    """Nothing asked, nothing changed."""
+    message = openai_chat.read(assistant("x"))
+    copy = message.evolve()
+    assert copy.raw == message.raw
+    assert copy is not message
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        TextPart("a", raw={"type": "text"}),
+        ReasoningPart("a", raw=1),
+        ToolCallPart("1", "t", "{}", raw=2),
+        MediaPart("image", "low", 3, raw=4),
+        ToolResultPart("1", "a", (MediaPart("image"),), raw=5),
+        OtherPart("{}", raw=6),
+    ],
+)
+def test_parts_are_values(part: Part) -> None:
+    """Parts are equal by what they say, whatever object they were read from."""
+    assert attrs.evolve(part, raw=None) == part
+    assert "raw" not in repr(part)

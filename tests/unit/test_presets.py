@@ -1,0 +1,151 @@
+"""Configurations of known systems: which step runs when, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
+from compaction.errors import ConfigurationError
+from compaction.strategies import ToolResult, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
+
+Corpus = Callable[[str], list[dict[str, Any]]]
+
+
+class TestContextWindow:
+    def test_is_one_configuration_of_the_general_parts(self) -> None:
+        """Nothing in it that could not be written by hand."""
+        assert presets.context_window(10_000, reserve_output=2_000) == Pipeline(
+            ToolResult(
+                trigger=tokens_exceed(4_000),
+                target=tokens_below(3_201),
+                keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL)),
+                at_least=1_600,
+            ),
+            Truncation(trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
+            trigger=tokens_exceed(4_000),
+            target=~tokens_exceed(6_400),
+        )
+
+    def changed(self, share: float, **options: Any) -> list[str]:
+        """Which steps changed something on a conversation of many tool results that fills such a share of the input."""
+        seen: list[Step] = []
+        index = indexed([system("s"), *tool_turns(20)])
+        reserve = options.get("reserve_output", 0)
+        run_sync(index, presets.context_window(int(index.tokens / share) + reserve, **options), on_step=seen.append)
+        return [step.strategy for step in seen if step.edits and step.strategy != "Pipeline"]
+
+    @pytest.mark.parametrize(
+        ("share", "options", "steps"),
+        [
+            (0.49, {}, []),
+            (0.51, {}, ["ToolResult"]),
+            (0.79, {"tool_threshold": 0.8}, []),
+            (0.81, {"tool_threshold": 0.8}, ["ToolResult"]),
+            (0.79, {"keep_tool_groups": 20}, []),
+            (0.81, {"keep_tool_groups": 20}, ["Truncation"]),
+            (1.5, {"keep_tool_groups": 12}, ["ToolResult", "Truncation"]),
+            (0.49, {"reserve_output": 1_000}, []),
+            (0.51, {"reserve_output": 1_000}, ["ToolResult"]),
+            (0.51, {"tool_threshold": 0.4}, ["ToolResult"]),
+            (0.99, {"tool_threshold": 1, "threshold": 1}, []),
+            (1.01, {"tool_threshold": 1, "threshold": 1, "keep_tool_groups": 20}, ["Truncation"]),
+        ],
+    )
+    def test_old_results_collapse_past_half_and_groups_go_past_four_fifths(
+        self, share: float, options: dict[str, Any], steps: list[str]
+    ) -> None:
+        """Of the window less the reserve; each share can be set, and groups go only if collapsing was not enough."""
+        assert self.changed(share, tool_batch=0, **options) == steps
+
+    @pytest.mark.parametrize(("tool_batch", "steps"), [(0.2, ["ToolResult"]), (0.5, [])])
+    def test_collapsing_comes_in_batches(self, tool_batch: float, steps: list[str]) -> None:
+        """It waits until it frees so much of the window."""
+        assert self.changed(0.6, tool_batch=tool_batch) == steps
+
+    def test_the_newest_tool_groups_stay_whole(self) -> None:
+        """Four by default."""
+        index = indexed(tool_turns(8, words=300))
+        run_sync(index, presets.context_window(4_000, target=0.1, tool_threshold=0.11, threshold=1, tool_batch=0))
+        assert [group.id for group in index.included_groups if group.kind is GroupKind.TOOL_CALL] == [17, 21, 25, 29]
+
+    def test_it_does_not_fire_again_on_the_next_turn(self) -> None:
+        """Each step goes on to a lower target."""
+        index = indexed([system("s"), *tool_turns(20)])
+        pipeline = presets.context_window(3_000)
+        changed = []
+        for turn in range(8):
+            changed.append(bool(run_sync(index, pipeline).edits))
+            index.append([user(f"q{turn} " + "word " * 20), assistant("a " * 40)])
+        assert changed == [True] + [False] * 7
+
+    def test_overhead_takes_its_share(self) -> None:
+        """Tool schemas fill the window too."""
+        messages = tool_turns(20)
+        tokens = indexed(messages).tokens
+        pipeline = presets.context_window(2 * tokens + 100)
+        assert compact_sync(messages, pipeline, counter="chars/4").outcome == "unchanged"
+        context = RunContext(overhead_tokens=100)
+        assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
+
+    def test_short_conversations_are_left_alone(self) -> None:
+        """Whatever is in them."""
+        messages = turns(3)
+        assert compact_sync(messages, presets.context_window(1_000), counter="chars/4").messages == messages
+        assert shown(compact_sync([], presets.context_window(1), counter="chars/4").messages) == []
+
+    def test_what_cannot_fit_is_said(self) -> None:
+        """The last messages alone may be too many."""
+        done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(100), counter="chars/4")
+        assert (done.outcome, len(done.messages)) == ("over_target", 2)
+
+    @pytest.mark.parametrize("window", [500, 2_000, 8_000])
+    def test_what_is_left_is_valid(self, window: int) -> None:
+        """At any size."""
+        done = compact_sync([system("s"), *tool_turns(40), user("q")], presets.context_window(window), counter="chars/4")
+        assert validate(done.messages) == []
+        assert done.after.tokens <= 0.8 * window
+
+    def test_recorded_conversations_fit(self, corpus: Corpus) -> None:
+        """A small window, over real agent sessions: valid, within four fifths of it, or over target and said so."""
+        for conversation in corpus("tau_airline")[:10]:
+            messages = conversation["messages"]
+            before = validate(messages)
+            done = compact_sync(messages, presets.context_window(4_000), counter="chars/4")
+            assert done.after.tokens <= 3_200 or done.outcome == "over_target"
+            assert len(validate(done.messages)) <= len(before)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"window": 0}, "the window is above 0"),
+            ({"window": -1}, "the window is above 0"),
+            ({"window": "32k"}, "the window is above 0"),
+            ({"window": 10.5}, "the window is above 0"),
+            ({"window": 10, "reserve_output": 10}, "the window is above 0 and above the reserve"),
+            ({"window": 10, "reserve_output": -1}, "the window is above 0 and above the reserve"),
+            ({"window": 10, "tool_threshold": 0}, "0 < tool_threshold <= threshold <= 1"),
+            ({"window": 10, "tool_threshold": 0.9}, "0 < tool_threshold <= threshold <= 1"),
+            ({"window": 10, "threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
+            ({"window": 10, "target": 0.8}, "a share above 0 and below threshold"),
+            ({"window": 10, "target": 0}, "a share above 0 and below threshold"),
+            ({"window": 10, "tool_batch": 1}, "a share from 0 to below 1"),
+            ({"window": 10, "tool_batch": -0.1}, "a share from 0 to below 1"),
+            ({"window": 10, "keep_groups": -1}, r"last\(groups=-1\)"),
+            ({"window": 10, "keep_tool_groups": -1}, r"last\(groups=-1\)"),
+        ],
+    )
+    def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
+        """Fail where they are written, with the figures."""
+        with pytest.raises(ConfigurationError, match=message):
+            presets.context_window(**arguments)
+
+    @pytest.mark.parametrize("window", [1, 2, 3, 10])
+    def test_the_smallest_windows(self, window: int) -> None:
+        """Are windows: no inner error."""
+        done = compact_sync([system("s"), *turns(4)], presets.context_window(window), counter="chars/4")
+        assert (shown(done.messages), done.outcome) == (["s", "q4", "a4"], "over_target")

@@ -1,0 +1,504 @@
+"""The drivers: edits applied as they come, requests called or awaited, and a result that says what happened."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from compaction import (
+    CompactionResult,
+    Drop,
+    Edit,
+    GroupKind,
+    MessageIndex,
+    Pipeline,
+    Refusal,
+    Request,
+    RunContext,
+    Step,
+    apply_compaction,
+    apply_compaction_sync,
+    compact,
+    compact_sync,
+    kinds,
+    last,
+    nothing,
+    run,
+    run_sync,
+)
+from compaction.errors import ConfigurationError, InputError, NoProgress, StrategyError, SyncDriverError
+from compaction.strategies import (
+    Clear,
+    Failed,
+    SlidingWindow,
+    StepBegan,
+    StepEnded,
+    Steps,
+    Strategy,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.triggers import always, messages_exceed, never, tokens_below, tokens_exceed, turns_exceed
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+
+
+@attrs.frozen
+class Asks(Request):
+    """A request whose answer a test gives."""
+
+    answer: Callable[[], Any]
+
+    def call(self) -> Any:
+        return self.answer()
+
+
+def asking(answer: Callable[[], Any], got: list[object] | None = None) -> Callable[[MessageIndex], Steps]:
+    """A strategy that drops the first group, asks, and drops the second."""
+
+    def strategy(index: MessageIndex) -> Steps:
+        yield Drop(0)
+        answered = yield Asks(answer)
+        if got is not None:
+            got.append(answered)
+        yield Drop(1)
+
+    return strategy
+
+
+async def soon(value: object = "later") -> object:
+    """An answer that has to be awaited."""
+    await anyio.lowlevel.checkpoint()
+    return value
+
+
+def fails() -> object:
+    """No answer."""
+    raise OSError("no answer")
+
+
+@attrs.frozen
+class Reporting(Strategy):
+    """A strategy that only reports what a test tells it to."""
+
+    reports: tuple[Any, ...]
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        yield StepBegan(self, "told so")
+        yield from (report for report in self.reports)
+        yield StepEnded(self, never, True)
+
+
+class TestResult:
+    def test_all_that_happened(self) -> None:
+        """The view, sizes before and after, edits with their reasons, what was refused."""
+        messages = [system("s"), *turns(3)]
+
+        def strategy(index: MessageIndex) -> Iterator[Edit]:
+            yield Drop([1, 2], "old")
+            yield Drop(0, "not allowed")
+            yield Drop(3, "older than the rest")
+
+        index = indexed(messages)
+        before = index.included
+        done = run_sync(index, strategy)
+        assert done == CompactionResult(
+            messages=[messages[0], *messages[4:]],
+            before=before,
+            after=index.included,
+            edits=(Drop([1, 2], "old"), Drop(3, "older than the rest")),
+            refused=(Refusal(Drop(0, "not allowed"), "system messages stay", "strategy"),),
+            failures=(),
+            outcome="compacted",
+        )
+
+    def test_only_of_this_run(self) -> None:
+        """What an earlier run did, or was refused, is not told again."""
+        index = indexed([system("s"), *turns(3)])
+        run_sync(index, lambda index: [Drop(1), Drop(0)])
+        done = run_sync(index, lambda index: [Drop(2)])
+        assert (done.edits, done.refused, done.before.messages) == ((Drop(2),), (), 6)
+        assert index.edits == (Drop(1), Drop(2))
+
+    def test_whether_an_edit_was_applied_is_the_answer_to_it(self) -> None:
+        """And the index has changed before the next line runs."""
+        got: list[object] = []
+
+        def strategy(index: MessageIndex) -> Steps:
+            got.append((yield Drop(0)))
+            got.append(index.included.messages)
+            got.append((yield Drop(99)))
+            got.append(index.included.messages)
+
+        run_sync(indexed(turns(3)), strategy)
+        assert got == [True, 5, False, 5]
+
+    def test_what_runs_is_named_in_the_journal(self) -> None:
+        """The strategy that asked, not the pipeline around it."""
+        index = indexed(tool_turns(4))
+        run_sync(index, ToolResult(Clear(), keep=nothing) >> SlidingWindow(trigger=turns_exceed(3)))
+        assert [entry.by for entry in index.journal] == ["ToolResult"] * 4 + ["SlidingWindow"]
+
+
+class TestOutcome:
+    @pytest.mark.parametrize(
+        ("strategy", "outcome"),
+        [
+            (Pipeline(), "unchanged"),
+            (Truncation(trigger=never), "unchanged"),
+            (Truncation(keep=nothing), "compacted"),
+            (Truncation(trigger=messages_exceed(3), keep=nothing), "compacted"),
+            (Truncation(trigger=messages_exceed(1), keep=nothing), "over_target"),
+            (Truncation(trigger=messages_exceed(3), keep=last(groups=6)), "over_target"),
+            (lambda index: [], "unchanged"),
+            (lambda index: [Drop(0)], "compacted"),
+            (lambda index: [Drop(99)], "unchanged"),
+            (Reporting((Failed("X", OSError("no"), "kept"),)), "degraded"),
+            (Reporting((Drop(0), Failed("X", OSError("no"), "dropped"))), "degraded"),
+            (Pipeline(Reporting((Failed("X", OSError("no"), "kept"),)), Truncation(trigger=messages_exceed(1))), "over_target"),
+        ],
+    )
+    def test_in_one_word(self, strategy: Any, outcome: str) -> None:
+        """Missing a target weighs most, then a part that failed, then whether anything changed."""
+        assert compact_sync(turns(3), strategy, counter="chars/4").outcome == outcome
+
+    def test_a_later_step_may_get_there(self) -> None:
+        """A gentle step that falls short is no failure if the next one reaches its own target."""
+        gentle = ToolResult(Clear(), trigger=tokens_exceed(100), target=tokens_below(10), keep=nothing)
+        rough = Truncation(trigger=tokens_exceed(100), target=tokens_below(60), keep=nothing)
+        assert compact_sync(tool_turns(4), gentle, counter="chars/4").outcome == "over_target"
+        assert compact_sync(tool_turns(4), gentle >> rough, counter="chars/4").outcome == "compacted"
+
+    def test_another_target_does_not_make_up_for_a_step_that_would_run_again(self) -> None:
+        """A later step reached its own target; the first still fires, so the caller is told."""
+        stuck = ToolResult(trigger=tokens_exceed(10), keep=kinds(GroupKind.TOOL_CALL))
+        later = Truncation(trigger=messages_exceed(6), keep=nothing)
+        result = compact_sync(tool_turns(4), stuck >> later, counter="chars/4")
+        assert (result.after.messages <= 6, result.outcome) == (True, "over_target")
+
+    @pytest.mark.parametrize(("room", "outcome"), [(0, "unchanged"), (-1, "over_target")])
+    def test_a_budget_to_be_judged_by(self, room: int, outcome: str) -> None:
+        """It changes nothing; a request that would send more is over target, overhead included."""
+        messages = turns(2)
+        context = RunContext(overhead_tokens=10)
+        budget = indexed(messages).tokens + 10 + room
+        assert compact_sync(messages, Pipeline(), counter="chars/4", budget=budget, context=context).outcome == outcome
+
+    def test_failures_are_in_the_result(self) -> None:
+        """With what was raised, and what was done instead."""
+        failed = Failed("X", OSError("no"), "kept as it is")
+        done = compact_sync(turns(2), Reporting((failed,)), counter="chars/4")
+        assert done.failures == (failed,)
+
+    @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k"])
+    async def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
+        """At least one, however it is passed."""
+        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+            compact_sync(turns(1), Pipeline(), counter="chars/4", budget=budget)
+        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+            run_sync(indexed(turns(1)), Pipeline(), budget=budget)
+        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+            await compact(turns(1), Pipeline(), counter="chars/4", budget=budget)
+        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+            await run(indexed(turns(1)), Pipeline(), budget=budget)
+
+
+class TestSteps:
+    def test_what_an_observer_sees(self) -> None:
+        """Each strategy that fired, as it ends: why, sizes before and after, edits, seconds, whether it got there."""
+        ticks = iter(range(100))
+        seen: list[Step] = []
+        index = indexed(turns(4))
+        sizes = [index.included]
+        strategy = SlidingWindow(trigger=turns_exceed(3)) >> Truncation(trigger=never) >> Truncation(trigger=messages_exceed(1))
+        run_sync(index, strategy, on_step=seen.append, clock=lambda: float(next(ticks)))
+        sizes.append(index.included)
+        edits = (Drop([0, 1], "outside the window"),)
+        assert seen == [
+            Step(
+                strategy="SlidingWindow",
+                configured=repr(SlidingWindow(trigger=turns_exceed(3))),
+                why="turns 4 > 3",
+                before=sizes[0],
+                after=sizes[1],
+                edits=edits,
+                seconds=1.0,
+                reached=True,
+            ),
+            Step(
+                strategy="Truncation",
+                configured=repr(Truncation(trigger=messages_exceed(1))),
+                why="messages 6 > 1",
+                before=sizes[1],
+                after=sizes[1],
+                edits=(),
+                seconds=1.0,
+                reached=False,
+            ),
+        ]
+
+    def test_as_they_end(self) -> None:
+        """Not all at the end of the run."""
+        index = indexed(turns(4))
+        told: list[int] = []
+        strategy = Pipeline(SlidingWindow(trigger=turns_exceed(3)), SlidingWindow(trigger=turns_exceed(2)))
+        run_sync(index, strategy, on_step=lambda step: told.append(index.included.turns))
+        assert told == [3, 2]
+
+    def test_parts_before_the_whole(self) -> None:
+        """The whole has all edits of its parts."""
+        seen: list[Step] = []
+        strategy = TokenBudgetComposed([SlidingWindow(keep=last(turns=3)), Truncation(trigger=never)], budget=20)
+        compact_sync(turns(4, words=5), strategy, counter="chars/4", on_step=seen.append)
+        assert [step.strategy for step in seen] == ["SlidingWindow", "Truncation", "TokenBudgetComposed"]
+        assert seen[2].edits == seen[0].edits + seen[1].edits
+        assert seen[0].after == seen[1].before
+
+    def test_an_observer_that_raises(self) -> None:
+        """Nothing is half done."""
+        index = indexed(turns(3))
+
+        def observer(step: Step) -> None:
+            raise OSError("no room on disk")
+
+        with pytest.raises(OSError, match="no room"):
+            run_sync(index, SlidingWindow(), on_step=observer)
+        assert (index.messages(), index.edits) == (turns(3), ())
+
+    def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
+        """One line for each step that fired, one for each failure; nothing for what rests."""
+        strategy = Pipeline(
+            SlidingWindow(trigger=turns_exceed(2)),
+            Truncation(trigger=never),
+            Reporting((Failed("Summarization", OSError("no"), "kept as it is"),)),
+        )
+        with caplog.at_level(logging.INFO, logger="compaction"):
+            compact_sync(turns(3), strategy, counter="chars/4")
+        assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
+            ("compaction", "INFO", "SlidingWindow: 1 edits, tokens 30 to 20, messages 6 to 4 (turns 3 > 2)"),
+            ("compaction", "WARNING", "Summarization failed (OSError('no')): kept as it is"),
+            ("compaction", "INFO", "Reporting: 0 edits, tokens 20 to 20, messages 4 to 4 (told so)"),
+        ]
+
+    def test_no_log_without_steps(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A turn on which nothing fires says nothing."""
+        with caplog.at_level(logging.DEBUG):
+            compact_sync(turns(3), Truncation(trigger=never), counter="chars/4")
+        assert caplog.records == []
+
+
+class TestRequests:
+    def test_called_by_the_synchronous_driver(self) -> None:
+        """The answer is sent to where it was asked for."""
+        got: list[object] = []
+        done = compact_sync(turns(3), asking(lambda: "an answer", got), counter="chars/4")
+        assert (got, shown(done.messages)) == (["an answer"], ["q2", "a2", "q3", "a3"])
+
+    @pytest.mark.parametrize("answer", [lambda: "at once", lambda: soon("at once")])
+    async def test_called_or_awaited_by_the_other(self, answer: Callable[[], Any]) -> None:
+        """Whichever it takes."""
+        got: list[object] = []
+        done = await compact(turns(3), asking(answer, got), counter="chars/4")
+        assert (got, shown(done.messages)) == (["at once"], ["q2", "a2", "q3", "a3"])
+
+    def test_the_synchronous_driver_refuses_to_await(self) -> None:
+        """With what to use instead; nothing is left unawaited, and the index is as it was."""
+        index = indexed(turns(3))
+        with pytest.raises(SyncDriverError, match="Asks has to be awaited: use compact or apply_compaction"):
+            run_sync(index, asking(soon))
+        assert (index.messages(), index.edits) == (turns(3), ())
+
+    def test_any_awaitable_is_refused(self) -> None:
+        """Not coroutines alone."""
+
+        class Later:
+            def __await__(self) -> Iterator[None]:
+                yield
+
+        with pytest.raises(SyncDriverError):
+            compact_sync(turns(3), asking(Later), counter="chars/4")
+
+    def test_no_policy_hides_that(self) -> None:
+        """A strategy that takes its request's failures in its stride does not see this one: it is the caller's mistake."""
+
+        def lenient(index: MessageIndex) -> Steps:
+            try:
+                yield Asks(soon)
+            except Exception:
+                yield Drop(0, "plan B")
+
+        with pytest.raises(SyncDriverError):
+            compact_sync(turns(3), lenient, counter="chars/4")
+
+    async def test_a_failure_is_raised_where_it_was_asked(self) -> None:
+        """A strategy may go on from there, on either driver."""
+
+        def lenient(index: MessageIndex) -> Steps:
+            try:
+                yield Asks(fails)
+            except OSError:
+                yield Drop(0, "plan B")
+
+        for done in (compact_sync(turns(3), lenient, counter="chars/4"), await compact(turns(3), lenient, counter="chars/4")):
+            assert done.edits == (Drop(0, "plan B"),)
+
+
+class TestFailure:
+    async def drive(self, index: MessageIndex, strategy: Any, driver: str) -> CompactionResult:
+        """Run on one of the two drivers."""
+        done: CompactionResult | Awaitable[CompactionResult] = (run if driver == "async" else run_sync)(index, strategy)
+        return await done if inspect.isawaitable(done) else done
+
+    @pytest.mark.parametrize("driver", ["sync", "async"])
+    @pytest.mark.parametrize(
+        ("strategy", "error"),
+        [
+            (asking(fails), OSError),
+            (lambda index: [Drop(0), "not an edit"], StrategyError),
+            (lambda index: [Drop(0), Drop(99), Drop(99)], NoProgress),
+            (lambda index: [Drop(0), 1 // 0], ZeroDivisionError),
+            (Truncation(trigger=lambda index: index.group(99).open), InputError),
+        ],
+    )
+    async def test_changes_nothing(self, strategy: Any, error: type[Exception], driver: str) -> None:
+        """Edits that were made on the way are taken back; those of earlier runs stay."""
+        index = indexed([user("earlier"), *turns(3)])
+        run_sync(index, lambda index: [Drop(2)])
+        before = (index.messages(), index.included, index.edits)
+        with pytest.raises(error):
+            await self.drive(index, strategy, driver)
+        assert (index.messages(), index.included, index.edits) == before
+
+    async def test_cancellation_changes_nothing(self) -> None:
+        """However long a summarizer takes; the strategy is closed, and what closing raises does not matter."""
+        index = indexed(turns(3))
+        closed: list[bool] = []
+
+        def strategy(index: MessageIndex) -> Steps:
+            yield Drop(0)
+            try:
+                yield Asks(anyio.sleep_forever)
+            finally:
+                closed.append(index.edit_count == 0)
+                raise OSError("while closing")
+
+        with anyio.move_on_after(0.01) as scope:
+            await run(index, strategy)
+        assert scope.cancelled_caught
+        assert closed == [True]
+        assert (index.messages(), index.edits) == (turns(3), ())
+
+    def test_interruption_changes_nothing(self) -> None:
+        """What is no ``Exception`` is never thrown into a strategy, which might catch it."""
+
+        def interrupted() -> object:
+            raise KeyboardInterrupt
+
+        def greedy(index: MessageIndex) -> Steps:
+            yield Drop(0)
+            try:
+                yield Asks(interrupted)
+            except BaseException as error:
+                thrown.append(type(error))
+                raise
+
+        thrown: list[type[BaseException]] = []
+        index = indexed(turns(3))
+        with pytest.raises(KeyboardInterrupt):
+            run_sync(index, greedy)
+        assert thrown == [GeneratorExit]
+        assert index.messages() == turns(3)
+
+    def test_what_is_no_edit_is_named(self) -> None:
+        """By what was yielded, and by whom."""
+
+        def mistaken(index: MessageIndex) -> Iterator[Any]:
+            yield "drop it"
+
+        with pytest.raises(StrategyError, match=r"^mistaken yielded 'drop it'; a strategy yields edits and requests"):
+            compact_sync(turns(1), mistaken, counter="chars/4")
+
+    def test_a_strategy_that_never_ends(self) -> None:
+        """One that asks for the refused again and again is stopped."""
+
+        def stubborn(index: MessageIndex) -> Iterator[Edit]:
+            while True:
+                yield Drop(0)
+
+        with pytest.raises(NoProgress, match=r"^stubborn asked again for Drop of groups 0"):
+            compact_sync([system("s"), user("q")], stubborn, counter="chars/4")
+
+    def test_two_that_ask_for_the_same(self) -> None:
+        """What one strategy was refused another may ask for: it has not insisted. Both refusals are told."""
+
+        def hopeful(index: MessageIndex) -> Iterator[Edit]:
+            yield Drop(0)
+
+        done = compact_sync([system("s"), user("q")], Pipeline(hopeful, hopeful), counter="chars/4")
+        assert [refusal.by for refusal in done.refused] == ["hopeful", "hopeful"]
+        assert done.outcome == "unchanged"
+
+
+class TestEntryPoints:
+    async def test_four_ways_one_answer(self) -> None:
+        """With or without awaiting, the list alone or all that happened."""
+        messages = [system("s"), *turns(3)]
+        strategy = SlidingWindow(trigger=turns_exceed(2))
+        done = await compact(messages, strategy, counter="chars/4")
+        assert done == compact_sync(messages, strategy, counter="chars/4")
+        assert done.messages == await apply_compaction(messages, strategy, counter="chars/4")
+        assert done.messages == apply_compaction_sync(messages, strategy, counter="chars/4")
+        assert shown(done.messages) == ["s", "q2", "a2", "q3", "a3"]
+
+    async def test_the_caller_s_list_is_not_touched(self) -> None:
+        """Neither the list nor its messages; any iterable will do."""
+        messages = tool_turns(3)
+        copy: Chat = [dict(message) for message in messages]
+        for given in (messages, tuple(messages), iter(messages)):
+            done = await compact(given, ToolResult(keep=nothing) >> Truncation(keep=nothing), counter="chars/4")
+            assert done.messages
+        assert messages == copy
+
+    def test_options_reach_the_index(self) -> None:
+        """Counter, format, context and pins."""
+        asked: list[tuple[Any, ...]] = []
+
+        def look(index: MessageIndex) -> list[Edit]:
+            asked.append((index.counter.name, index.format.name, index.context.window, index.included_groups[0].pinned))
+            return []
+
+        context = RunContext(window=99)
+        options: dict[str, Any] = {
+            "counter": "bytes/4",
+            "format": "openai-chat",
+            "context": context,
+            "pin": lambda message: True,
+        }
+        compact_sync(turns(1), look, **options)
+        apply_compaction_sync(turns(1), look, **options)
+        assert asked == [("bytes/4", "openai-chat", 99, True)] * 2
+
+    @pytest.mark.parametrize("messages", ["text", user("one"), None, 7])
+    async def test_what_is_no_conversation(self, messages: Any) -> None:
+        """Is refused by all four."""
+        for start in (compact_sync, apply_compaction_sync):
+            with pytest.raises(InputError, match="a conversation is a list of messages"):
+                start(messages, Pipeline(), counter="chars/4")
+        for begin in (compact, apply_compaction):
+            with pytest.raises(InputError, match="a conversation is a list of messages"):
+                await begin(messages, Pipeline(), counter="chars/4")
+
+    def test_stateless_callers_get_what_was_compacted_before(self) -> None:
+        """A list with a collapsed group of ours in it is read as such, by anyone."""
+        messages = [user("q"), call("1"), result("1", "found " * 200), assistant("a"), user("r")]
+        strategy = ToolResult(keep=nothing, trigger=always)
+        once = compact_sync(messages, strategy, counter="chars/4").messages
+        again = compact_sync([dict(message) for message in once], strategy, counter="chars/4")
+        assert (again.messages, again.outcome) == (once, "unchanged")
+        assert indexed(once).included_groups[1].made_by == "ToolResult"

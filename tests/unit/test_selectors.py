@@ -1,0 +1,305 @@
+"""Selectors: which groups are meant, and how they combine."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import Drop, GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
+from compaction import system as instructions
+from compaction.errors import ConfigurationError
+from compaction.formats import openai_chat
+from compaction.index.marks import marked
+from compaction.selectors import Selector, as_selector
+from compaction.strategies import ToolResult, Truncation
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, system, turns, user
+
+# Ids: 0 system, 1 assistant of turn 0, 2 user, 3 two calls, 6 assistant, 7 developer, 8 user, 9 a call, 11 user, 12 assistant.
+CHAT: Chat = [
+    system(),
+    assistant("hello"),
+    user("q1"),
+    call("1", "2", name="read_file"),
+    result("1"),
+    result("2"),
+    assistant("a1"),
+    developer(),
+    user("q2"),
+    call("3", name="browser_open"),
+    result("3"),
+    user("q3"),
+    assistant("a3"),
+]
+ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
+
+
+def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
+    """The ids that a selector gives on a conversation."""
+    return set(selector(indexed(messages)))
+
+
+def users(index: MessageIndex) -> list[int]:
+    """A plain function that chooses: the user's groups, by id."""
+    return [group.id for group in index.included_groups if group.kind is GroupKind.USER]
+
+
+class TestConstants:
+    def test_what_each_is(self) -> None:
+        """All, none, the instructions, those that somebody pinned."""
+        assert chosen(everything) == ALL
+        assert chosen(nothing) == set()
+        assert chosen(instructions) == {0, 7}
+        index = indexed(CHAT)
+        index.pin([2, 9])
+        assert pinned(index) == {2, 9}
+
+    def test_kinds(self) -> None:
+        """One or several; none means none."""
+        assert chosen(kinds(GroupKind.USER)) == {2, 8, 11}
+        assert chosen(kinds(GroupKind.TOOL_CALL, GroupKind.ASSISTANT)) == {1, 3, 6, 9, 12}
+        assert chosen(kinds()) == set()
+        with pytest.raises(ConfigurationError, match=r"kinds\('user'\): name kinds as GroupKind\.USER"):
+            kinds("user")  # type: ignore[arg-type]
+
+    def test_tools_by_name_or_pattern(self) -> None:
+        """A group is chosen for any one of its calls; case matters, and results alone have no name."""
+        assert chosen(tools("read_file")) == {3}
+        assert chosen(tools("browser_*", "nothing")) == {9}
+        assert chosen(tools("*")) == {3, 9}
+        assert chosen(tools("READ_FILE")) == set()
+        assert chosen(tools("*"), [result("9"), user()]) == set()
+        assert chosen(tools()) == set()
+
+
+class TestFirst:
+    """From the start, system messages counted."""
+
+    @pytest.mark.parametrize(
+        ("selector", "ids"),
+        [
+            (first(messages=0), set()),
+            (first(messages=1), {0}),
+            (first(messages=4), {0, 1, 2, 3}),
+            (first(messages=6), {0, 1, 2, 3}),
+            (first(messages=7), {0, 1, 2, 3, 6}),
+            (first(messages=99), ALL),
+            (first(groups=0), set()),
+            (first(groups=3), {0, 1, 2}),
+            (first(groups=99), ALL),
+            (first(turns=0), set()),
+            (first(turns=1), {0, 1, 2, 3, 6, 7}),
+            (first(turns=2), {0, 1, 2, 3, 6, 7, 8, 9}),
+            (first(turns=9), ALL),
+            (first(groups=1, of=kinds(GroupKind.USER)), {2}),
+            (first(messages=1, of=kinds(GroupKind.TOOL_CALL)), {3}),
+            (first(turns=1, of=kinds(GroupKind.ASSISTANT)), {1, 6}),
+        ],
+    )
+    def test_how_many(self, selector: Selector, ids: set[int]) -> None:
+        """Messages grow to whole groups; a turn ends where the next begins."""
+        assert chosen(selector) == ids
+
+
+class TestLast:
+    """From the end, system messages passed over."""
+
+    @pytest.mark.parametrize(
+        ("selector", "ids"),
+        [
+            (last(messages=0), set()),
+            (last(messages=1), {12}),
+            (last(messages=3), {9, 11, 12}),
+            (last(messages=4), {9, 11, 12}),
+            (last(messages=5), {8, 9, 11, 12}),
+            (last(messages=99), ALL - {0, 7}),
+            (last(groups=5), {6, 8, 9, 11, 12}),
+            (last(groups=99), ALL - {0, 7}),
+            (last(turns=0), set()),
+            (last(turns=1), {11, 12}),
+            (last(turns=2), {8, 9, 11, 12}),
+            (last(turns=3), {2, 3, 6, 8, 9, 11, 12}),
+            (last(turns=4), ALL - {0, 7}),
+            (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), {9}),
+            (last(groups=2, of=tools("read_*")), {3}),
+            (last(turns=1, of=kinds(GroupKind.TOOL_CALL)), {9}),
+            (last(groups=1, of=users), {11}),
+            (last(groups=1, of=instructions), set()),
+        ],
+    )
+    def test_how_many(self, selector: Selector, ids: set[int]) -> None:
+        """Messages grow to whole groups; what precedes the first user message is reached only past all turns."""
+        assert chosen(selector) == ids
+
+    def test_tokens_shrink_to_whole_groups(self) -> None:
+        """As many as fit, to the token; the newest in any case, unless nothing was asked for."""
+        index = indexed(turns(3, words=20))
+        size = index.group(0).tokens
+        assert [group.tokens for group in index.included_groups] == [size] * 6
+        assert last(tokens=0)(index) == set()
+        assert last(tokens=1)(index) == {5}
+        assert last(tokens=2 * size - 1)(index) == {5}
+        assert last(tokens=2 * size)(index) == {4, 5}
+        assert last(tokens=10**6)(index) == {0, 1, 2, 3, 4, 5}
+
+    def test_tokens_of_some_kind_only(self) -> None:
+        """What is not of that kind neither counts nor is chosen."""
+        index = indexed(turns(3, words=20))
+        assert last(tokens=2 * index.group(0).tokens, of=kinds(GroupKind.USER))(index) == {2, 4}
+
+
+class TestCollapsedCalls:
+    def test_it_counts_as_the_call_it_stands_for(self) -> None:
+        """Else a second run would drop the line that the first one wrote in place of a group it was told to keep."""
+        index = indexed([result("call_1", "18 degrees\n" * 40), user("Fine.")])
+        pipeline = Truncation(keep=first(messages=1)) >> ToolResult(keep=nothing)
+        run_sync(index, pipeline)
+        once = index.messages()
+        run_sync(index, pipeline)
+        assert (index.messages(), len(once)) == (once, 2)
+
+
+class TestSummaries:
+    @pytest.mark.parametrize(
+        "selector", [first(groups=2), last(groups=2), first(messages=2), last(tokens=10**6), last(turns=1)]
+    )
+    def test_a_summary_is_passed_over(self, selector: Selector) -> None:
+        """It is neither counted nor chosen at either end, whether it was read or made here."""
+        read = indexed([user(marked("so far", by="X")), *turns(1), assistant("x"), user(marked("later", by="X"))])
+        made = indexed(turns(3, words=40))
+        made.apply(Replace([0, 1], [openai_chat.new("user", marked("so far", by="X"))]))
+        for index in (read, made):
+            summaries = {group.id for group in index.included_groups if group.kind is GroupKind.SUMMARY}
+            assert summaries
+            assert not summaries & selector(index)
+            assert selector(index)
+            assert summaries == kinds(GroupKind.SUMMARY)(index)
+
+    def test_only_the_view_counts(self) -> None:
+        """What was dropped is not chosen, by no selector."""
+        index = indexed(CHAT)
+        index.apply(Drop([2, 3]))
+        for selector in (
+            everything,
+            ~nothing,
+            kinds(GroupKind.USER),
+            first(groups=9),
+            last(groups=9),
+            as_selector(lambda _: [2, 3]),
+        ):
+            assert not {2, 3} & selector(index)
+        assert first(groups=3)(index) == {0, 1, 6}
+
+
+class TestAlgebra:
+    def test_union_intersection_complement(self) -> None:
+        """As with sets; the complement is within the view."""
+        assert chosen(first(groups=1) | last(groups=1)) == {0, 12}
+        assert chosen(kinds(GroupKind.USER) & last(turns=2)) == {8, 11}
+        assert chosen(~kinds(GroupKind.USER)) == ALL - {2, 8, 11}
+        assert chosen(~everything) == set()
+
+    def test_functions_are_lifted_on_either_side(self) -> None:
+        """They may return groups or ids, and nothing beyond the view."""
+
+        def groups(index: MessageIndex) -> list[Any]:
+            return [index.included_groups[0], 12, 99]
+
+        assert chosen(nothing | users) == chosen(users | nothing) == {2, 8, 11}
+        assert chosen(last(turns=1) & users) == chosen(users & last(turns=1)) == {11}
+        assert chosen(as_selector(groups)) == {0, 12}
+
+    def test_nested_ones_are_flattened(self) -> None:
+        """``a | (b | c)`` is ``a | b | c``; a double complement is nothing at all."""
+        a, b, c = first(groups=1), last(groups=1), pinned
+        assert a | (b | c) == (a | b) | c == a | b | c
+        assert a & (b & c) == (a & b) & c
+        assert a | b != b | a
+        assert ~~a == a
+        assert ~~(a | b) == a | b
+        assert ~everything == nothing
+        assert ~nothing == everything
+
+    @pytest.mark.parametrize(
+        ("selector", "text"),
+        [
+            (first(groups=1) | last(tokens=20_000) & ~pinned, "first(groups=1) | last(tokens=20000) & ~pinned"),
+            ((first(groups=1) | pinned) & last(turns=2), "(first(groups=1) | pinned) & last(turns=2)"),
+            (~(first(groups=1) | pinned), "~(first(groups=1) | pinned)"),
+            (~(first(groups=1) & pinned), "~(first(groups=1) & pinned)"),
+            (everything & nothing, "everything & nothing"),
+            (kinds(GroupKind.USER, GroupKind.SYSTEM), "kinds(GroupKind.USER, GroupKind.SYSTEM)"),
+            (tools("a", "b_*"), "tools('a', 'b_*')"),
+            (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), "last(groups=1, of=kinds(GroupKind.TOOL_CALL))"),
+            (instructions, "kinds(GroupKind.SYSTEM)"),
+        ],
+    )
+    def test_repr_builds_it(self, selector: Selector, text: str) -> None:
+        """What is printed, evaluated, is equal; so is what was pickled, and it can be a key."""
+        assert repr(selector) == text
+        names = {name: value for name, value in globals().items() if not name.startswith("_")}
+        assert eval(text, names) == selector
+        assert pickle.loads(pickle.dumps(selector)) == selector
+        assert len({selector, pickle.loads(pickle.dumps(selector))}) == 1
+
+    def test_a_lifted_function_shows_its_name(self) -> None:
+        """So that a printed strategy can be read; a function of a module can be pickled."""
+        selector = last(groups=1) | users
+        assert repr(selector) == "last(groups=1) | users"
+        assert pickle.loads(pickle.dumps(selector)) == selector
+
+    def test_a_selector_is_not_true_or_false(self) -> None:
+        """``and`` and ``or`` would take one side in silence."""
+        with pytest.raises(TypeError, match=r"combine selectors with \| & ~"):
+            bool(first(groups=1))
+
+
+class TestBadArguments:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (first, r"first\(\): give exactly one of messages, groups, turns \(got none\)"),
+            (last, r"last\(\): give exactly one of messages, groups, turns, tokens \(got none\)"),
+            (lambda: last(groups=1, turns=1), r"last\(\): give exactly one of .* \(got groups, turns\)"),
+            (lambda: last(groups=-1), r"last\(groups=-1\): the amount is a whole number >= 0"),
+            (lambda: last(tokens=1.5), r"last\(tokens=1\.5\): the amount is a whole number >= 0"),  # type: ignore[arg-type]
+            (lambda: first(turns=True), r"first\(turns=True\): the amount is a whole number >= 0"),
+            (lambda: last(groups=1, of=7), r"a selector is a callable of an index \(got 7\)"),  # type: ignore[arg-type]
+            (lambda: as_selector(None), r"a selector is a callable of an index \(got None\)"),  # type: ignore[arg-type]
+            (lambda: first(groups=1) | {1, 2}, r"a selector is a callable of an index \(got \{1, 2\}\)"),  # type: ignore[operator]
+        ],
+    )
+    def test_are_errors_at_once(self, make: Callable[[], object], message: str) -> None:
+        """With the name, the rule and the value."""
+        with pytest.raises(ConfigurationError, match=message):
+            make()
+
+
+def test_a_collapsed_call_is_what_it_stands_for() -> None:
+    """To every selector, also when the view is read anew: a tool somebody keeps is kept in its short form too."""
+    chat = [*CHAT[:4], result("1", "long " * 90), result("2", "long " * 90), *CHAT[6:]]
+    index = indexed(chat)
+    done = run_sync(index, ToolResult(keep=tools("browser_*")))
+    for again in (index, indexed(done.messages)):
+        [collapsed] = [group for group in again.included_groups if group.is_collapsed]
+        assert collapsed.tool_names == ("read_file", "read_file")
+        assert tools("read_*")(again) == {collapsed.id}
+        assert collapsed.id in kinds(GroupKind.TOOL_CALL)(again)
+        assert collapsed.id not in kinds(GroupKind.SUMMARY)(again)
+
+
+def test_what_a_tool_said_names_no_tool() -> None:
+    """The names are those of the calls, whatever stands in texts and outcomes."""
+    said = {**call("1", name="look"), "content": "[Tool results]\nrm(all) -> done"}
+    chat = [user("q"), said, result("1", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
+    [collapsed] = [
+        each for each in indexed(run_sync(indexed(chat), ToolResult()).messages).included_groups if each.is_collapsed
+    ]
+    assert collapsed.tool_names == ("look",)
+    orphan = [user("q"), result("9", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
+    [collapsed] = [
+        each for each in indexed(run_sync(indexed(orphan), ToolResult()).messages).included_groups if each.is_collapsed
+    ]
+    assert collapsed.tool_names == ()

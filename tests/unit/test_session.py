@@ -1,0 +1,424 @@
+"""A session over many turns: decisions stay, the prefix stays, and a process may die at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction import Edit, MessageIndex, kinds, last, presets, validate
+from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
+from compaction.index.groups import GroupKind
+from compaction.session import CompactionSession
+from compaction.stores import SessionStore, SQLiteStore
+from compaction.strategies import Clear, Summarization, ToolResult, Truncation
+from compaction.summarizers import SummaryBudget
+from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
+from tests.support.scripted import Awaited, Scripted
+
+Chat = list[dict[str, Any]]
+
+
+def turn(number: int) -> Chat:
+    """A question, a tool call, its result and an answer: about 220 tokens."""
+    call = {
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "look", "arguments": json.dumps({"shelf": number})},
+    }
+    return [
+        {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"row {number} " * 120},
+        {"role": "assistant", "content": f"Answer {number}: it is on shelf {number}."},
+    ]
+
+
+def chat(turns: int) -> Chat:
+    return [
+        {"role": "system", "content": "You keep a store."},
+        *(message for number in range(turns) for message in turn(number)),
+    ]
+
+
+def cut() -> Truncation:
+    return Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
+
+
+def summarizing(scripted: Scripted) -> Summarization:
+    return Summarization(
+        scripted,
+        trigger=tokens_exceed(1_500),
+        target=tokens_below(800),
+        keep=last(messages=4),
+        budget=SummaryBudget(floor=50, ceiling=60),
+    )
+
+
+def session(strategy: Any = None, **options: Any) -> CompactionSession:
+    return CompactionSession(cut() if strategy is None else strategy, counter="chars/4", clock=lambda: 0.0, **options)
+
+
+def calls_of(source: Chat) -> list[int]:
+    """Where a model call happens: before each assistant message."""
+    return [place for place, message in enumerate(source) if message["role"] == "assistant"]
+
+
+# ---------------------------------------------------------------- sticky
+
+
+def test_between_compactions_the_view_only_grows_at_its_end() -> None:
+    """Every view starts with the one before, object for object, unless a compaction was made."""
+    source, watched = chat(60), session()
+    before: Chat = []
+    compactions = 0
+    for place in calls_of(source):
+        view = watched.view_sync(source[:place])
+        if watched.status().compactions == compactions:
+            assert all(now is then for now, then in zip(view, before, strict=False))
+            assert len(view) >= len(before)
+        compactions, before = watched.status().compactions, view
+    assert 2 <= compactions <= len(calls_of(source)) / 4
+
+
+def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """From 16k down to 8k, at most 8 of 100 calls change anything but the end of the previous view."""
+    calls = changed = 0
+    for recorded in corpus("coding_long"):
+        source = recorded["messages"]
+        watched = session(Truncation(trigger=tokens_exceed(16_000), target=tokens_below(8_000), keep=last(groups=2)))
+        before: Chat = []
+        for place in calls_of(source):
+            view = watched.view_sync(source[:place])
+            calls += 1
+            changed += view[: len(before)] != before
+            before = view
+    assert changed <= 0.08 * calls
+
+
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["same objects", "rebuilt objects"])
+def test_feeding_the_view_back_works_as_well_as_feeding_the_source(rebuilt: bool) -> None:
+    """An agent that stores the view gets the same views as one that stores everything."""
+    whole, fed = session(), session()
+    source, history = chat(0), chat(0)
+    for number in range(40):
+        for message in turn(number):
+            source.append(message)
+            history.append(message)
+            if message["role"] in ("user", "tool"):
+                expected = whole.view_sync(source)
+                history = fed.view_sync(json.loads(json.dumps(history)) if rebuilt else history)
+                assert history == expected
+
+
+def test_summaries_are_carried_through_many_rounds() -> None:
+    """Each round updates the one summary; the originals of all of it stay reachable."""
+    scripted = Scripted("Round.")
+    source, watched = chat(60), session(summarizing(scripted))
+    for place in calls_of(source):
+        view = watched.view_sync(source[:place])
+    assert sum("[compaction" in str(message["content"]) for message in view) == 1
+    (summary,) = [group for group in watched.index.included_groups if group.kind is GroupKind.SUMMARY]
+    assert watched.index.originals(summary)[:2] == source[1:3]
+    assert [request.previous for request in scripted.requests][:2] == [None, "Round."]
+
+
+def test_a_pinned_message_stays_through_the_session() -> None:
+    """pin= holds for messages that come later too."""
+    source, watched = chat(40), session(pin=lambda message: "box 7?" in message.text)
+    for place in calls_of(source):
+        view = watched.view_sync(source[:place])
+    assert source[5] in view
+
+
+# ---------------------------------------------------------------- usage, focus, status
+
+
+def test_reported_usage_anchors_the_count() -> None:
+    """What the provider adds outside the messages counts from then on: the trigger fires earlier."""
+    source, watched = chat(4), session()
+    watched.view_sync(source)
+    counted = watched.status().tokens
+    watched.record_usage({"prompt_tokens": counted + 700, "completion_tokens": 10})
+    assert watched.status().tokens == counted + 700
+    watched.view_sync(source)
+    assert watched.status().compactions == 1
+
+
+def test_usage_that_cannot_be_read_is_refused() -> None:
+    """A typed error, and the session goes on."""
+    watched = session()
+    watched.view_sync(chat(2))
+    with pytest.raises(InputError):
+        watched.record_usage({"cost": 3})
+    assert watched.view_sync(chat(3)) == chat(3)
+
+
+async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None:
+    """What is gentle runs whatever its trigger says; a hard cut does not."""
+    scripted = Scripted("About boxes.")
+    watched = session(summarizing(scripted) >> cut())
+    await watched.view(chat(5))
+    assert scripted.requests == []
+    result = await watched.compact(focus="boxes")
+    assert (scripted.requests[0].focus, result.outcome) == ("boxes", "compacted")
+    assert result.messages[-4:] == chat(5)[-4:]
+
+
+def test_status_tells_where_the_session_stands() -> None:
+    """Sizes, window, runs and failures, for a host to show."""
+    watched = session(summarizing(Scripted(SummaryFailed("no"))), window=4_000)
+    watched.view_sync(chat(9))
+    status = watched.status()
+    assert (status.window, status.compactions, status.outcome) == (4_000, 0, "over_target")
+    assert status.included == status.total
+    assert "SummaryFailed" in status.failures[0]
+
+
+def test_the_window_and_the_clock_reach_the_triggers() -> None:
+    """context_exceeds compares with window=, idle_for with clock=."""
+    now = [0.0]
+    strategy = ToolResult(Clear(), trigger=context_exceeds(0.5) | idle_for(600), keep=last(groups=1))
+    watched = CompactionSession(strategy, counter="chars/4", window=10_000, clock=lambda: now[0])
+    watched.view_sync(chat(3))
+    assert watched.status().compactions == 0
+    now[0] = 700.0
+    watched.view_sync(chat(4))
+    assert watched.status().compactions == 1
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_another_strategy_and_window_go_on_from_there() -> None:
+    """What was done stays done, the new strategy and window decide from then on; what cannot be used changes nothing."""
+    session = CompactionSession(cut(), counter="chars/4", window=1_000)
+    view = session.view_sync(chat(9))
+    session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=100_000)
+    assert session.view_sync(chat(9)) == view
+    with pytest.raises(ConfigurationError):
+        session.reconfigure(cut(), window=0)
+    assert session.status().window == 100_000
+    session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=400)
+    assert len(session.view_sync(chat(9))) < len(view)
+
+
+def test_a_session_belongs_to_no_async_backend() -> None:
+    """Made on one, it is used on another."""
+
+    async def made() -> CompactionSession:
+        session = CompactionSession(cut(), counter="chars/4")
+        await session.view(chat(9))
+        return session
+
+    session = anyio.run(made, backend="trio")
+    assert anyio.run(session.view, chat(9), backend="asyncio") == session.view_sync(chat(9))
+
+
+async def test_one_lock_is_held_across_the_summarizers_await() -> None:
+    """Concurrent callers are served one after the other; one summary is made, not two."""
+    awaited = Awaited("Round.", seconds=0.02)
+    watched = session(summarizing(awaited))
+    views: list[Chat] = []
+
+    async def caller() -> None:
+        views.append(await watched.view(chat(9)))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(caller)
+    assert (awaited.most_running, len(awaited.requests)) == (1, 1)
+    assert all(view == views[0] for view in views)
+
+
+async def test_a_cancelled_view_leaves_the_session_as_it_was() -> None:
+    """Cancelled at the summarizer's await; the next call gets the view an undisturbed session gives."""
+    awaited = Awaited("Round.", seconds=5)
+    watched = session(summarizing(awaited))
+    with anyio.move_on_after(0.02):
+        await watched.view(chat(9))
+    assert watched.index.edits == ()
+    awaited.seconds = 0
+    assert await watched.view(chat(9)) == session(summarizing(Scripted("Round."))).view_sync(chat(9))
+
+
+async def test_a_failing_summarizer_loses_nothing_and_the_session_goes_on() -> None:
+    """Every message is still sent; once the summarizer is back and the rest is over, it is used."""
+    now = [0.0]
+    scripted = Scripted(SummaryFailed("down"), "Up again.")
+    watched = CompactionSession(summarizing(scripted), counter="chars/4", clock=lambda: now[0])
+    assert await watched.view(chat(9)) == chat(9)
+    assert await watched.view(chat(10)) == chat(10)
+    assert len(scripted.requests) == 1
+    now[0] = 61.0
+    assert len(await watched.view(chat(10))) < len(chat(10))
+
+
+# ---------------------------------------------------------------- restarts
+
+
+@pytest.mark.parametrize("make", [cut, lambda: summarizing(Scripted("Round."))], ids=["truncation", "summarization"])
+def test_a_session_resumed_after_any_turn_goes_on_with_the_same_views(make: Callable[[], Any], tmp_path: Path) -> None:
+    """Undisturbed, through JSON on every turn, and through SQLite on every turn: the same views and requests."""
+    source = chat(40)
+    calm, store = session(make()), SessionStore(tmp_path / "sessions.db")
+    data: dict[str, Any] = session(make()).to_dict()
+    for place in calls_of(source):
+        expected = calm.view_sync(source[:place])
+        through_json = CompactionSession.from_dict(json.loads(json.dumps(data)), make(), counter="chars/4", clock=lambda: 0.0)
+        assert through_json.view_sync(source[:place]) == expected
+        data = through_json.to_dict()
+        through_sqlite = session(make(), store=store, id="one")
+        assert through_sqlite.view_sync(json.loads(json.dumps(source[:place]))) == expected
+    assert calm.status().compactions > 2
+
+
+def test_reported_usage_survives_a_restart(tmp_path: Path) -> None:
+    """The anchor is saved as it is recorded, also before the first compaction."""
+    store = SessionStore(tmp_path / "sessions.db")
+    first = session(store=store)
+    first.view_sync(chat(4))
+    first.record_usage({"prompt_tokens": first.status().tokens + 700, "completion_tokens": 0})
+    again = session(store=store)
+    assert again.view_sync(chat(4)) == first.view_sync(chat(4))
+    assert again.status().compactions == 1
+
+
+def test_killed_at_any_moment_a_process_resumes_with_the_same_view(tmp_path: Path) -> None:
+    """kill -9 in the middle of a loop of turns, several times; the survivor's views are those of an undisturbed process."""
+    script = tmp_path / "agent.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            sys.path[:0] = sys.argv[2:]
+            from tests.unit.test_session import SessionStore, calls_of, chat, session
+            agent = session(store=SessionStore(sys.argv[1]))
+            source = chat(400)
+            for place in calls_of(source):
+                agent.view_sync(source[:place])
+                print(place, flush=True)
+            """
+        )
+    )
+    database = tmp_path / "sessions.db"
+    paths = [str(Path(__file__).parents[2])]
+    for lines in (30, 60, 90):
+        process = subprocess.Popen([sys.executable, str(script), str(database), *paths], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        reached = [int(process.stdout.readline()) for _ in range(lines)]
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    calm, source = session(), chat(400)
+    for place in [place for place in calls_of(source) if place <= reached[-1]]:
+        expected = calm.view_sync(source[:place])
+    assert session(store=SessionStore(database)).view_sync(source[: reached[-1]]) == expected
+
+
+def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
+    """Typed errors that say what to do; nothing is overwritten."""
+    foreign = tmp_path / "foreign.db"
+    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
+    with pytest.raises(StateError, match="foreign"):
+        SessionStore(foreign)
+    assert foreign.read_bytes().startswith(b"this is no database")
+    newer = tmp_path / "newer.db"
+    with sqlite3.connect(newer) as database:
+        database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(StateError, match="newer"):
+        SessionStore(newer)
+    messages = SQLiteStore(tmp_path / "messages.db")
+    with pytest.raises(StateError, match="not a store of this package"):
+        SessionStore(messages.path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"version": 99},
+        {"version": 1, "index": [], "anchor": None, "compactions": 0},
+        {"version": 1, "index": {}, "anchor": "x"},
+        {"version": 1, "index": {}, "anchor": None, "pauses": [1]},
+    ],
+    ids=["empty", "newer", "no index", "wrong types", "wrong pauses"],
+)
+def test_saved_data_that_is_not_ours_is_refused(data: dict[str, Any]) -> None:
+    """The shape is checked; the conversation itself is not affected."""
+    with pytest.raises(StateError):
+        CompactionSession.from_dict(data, cut(), counter="chars/4")
+
+
+def test_a_store_holds_many_sessions_and_forgets_one_when_told(tmp_path: Path) -> None:
+    """Sessions are apart by id; the file is readable by its owner alone."""
+    store = SessionStore(tmp_path / "sessions.db")
+    for id in ("one", "two"):
+        session(store=store, id=id).view_sync(chat(12))
+    store.delete("one")
+    assert store.load("one") is None
+    assert store.load("two") is not None
+    assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
+
+
+# ---------------------------------------------------------------- laws over sessions
+
+
+def test_every_view_of_recorded_sessions_is_valid(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """Whatever is sent is a request a provider takes, if the whole history is."""
+    strategy = presets.context_window(16_000, reserve_output=2_000)
+    for recorded in corpus("openhands"):
+        source, watched = recorded["messages"], session(strategy)
+        for place in calls_of(source):
+            problems = {problem.rule for problem in validate(source[:place])}
+            assert {problem.rule for problem in validate(watched.view_sync(source[:place]))} <= problems
+
+
+def test_keeping_all_that_the_user_said_is_one_selector() -> None:
+    """keep=kinds(USER) | last(...) as in the style guide."""
+    watched = session(
+        Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=kinds(GroupKind.USER) | last(groups=2))
+    )
+    view = watched.view_sync(chat(12))
+    assert [message for message in view if message["role"] == "user"] == [
+        message for message in chat(12) if message["role"] == "user"
+    ]
+
+
+def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
+    """A strategy finds its failures again on the next turn and in another process; a state saved without any is read too."""
+    seen: list[bool] = []
+
+    def failing(index: MessageIndex) -> Iterator[Edit]:
+        pauses, now = index.context.pauses, index.context.now
+        seen.append(pauses.is_paused("failing", now))
+        pauses.record_failure("failing", now)
+        yield from cut()(index)
+
+    def opened(now: float) -> CompactionSession:
+        return CompactionSession(failing, counter="chars/4", store=store, clock=lambda: now)
+
+    store = SessionStore(tmp_path / "sessions.db")
+    session = opened(0.0)
+    session.view_sync(chat(5))
+    session.view_sync(chat(6))
+    session.view_sync(chat(11))
+    opened(2_000.0).view_sync(chat(12))
+    opened(100.0).view_sync(chat(12))
+    assert seen == [False, True, True, False, True]
+    saved = store.load("default")
+    assert saved is not None
+    del saved["pauses"]
+    store.save("default", saved)
+    opened(100.0).view_sync(chat(12))
+    assert seen[-1] is False

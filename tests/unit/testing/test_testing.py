@@ -1,0 +1,587 @@
+"""The conformance suite itself: it passes strategies and triggers that keep the laws, and catches each way to break one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import Phase, find, given, settings
+
+from compaction import (
+    Drop,
+    GroupKind,
+    MessageIndex,
+    Problem,
+    Request,
+    Rewrite,
+    RunContext,
+    Together,
+    compact_sync,
+    last,
+    validate,
+)
+from compaction.errors import CompactionError, ConfigurationError
+from compaction.formats import OpenAIChat
+from compaction.index.marks import read_mark
+from compaction.strategies import SlidingWindow, Truncation
+from compaction.testing import (
+    LAWS,
+    LawBroken,
+    MissingHypothesis,
+    agent_session,
+    benchmark_strategy,
+    check_strategy,
+    check_trigger,
+    conversations,
+    sample_conversations,
+)
+from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, tokens_below, tokens_exceed
+from tests.support.chats import assistant, call, result, user
+
+Chat = list[dict[str, Any]]
+Steps = Generator[Any, Any, None]
+
+
+# ------------------------------------------------------------------------ check_strategy
+
+
+def drop_one(index: MessageIndex) -> Steps:
+    """Drops one group per run, and so never settles."""
+    free = [group for group in index.included_groups if index.is_removable(group)]
+    if free:
+        yield Drop(free[0], "one")
+
+
+def shout(index: MessageIndex) -> Steps:
+    """Writes into the caller's own message."""
+    for raw in index.messages():
+        raw["content"] = "!"
+    yield from ()
+
+
+def in_turn() -> Callable[[MessageIndex], Steps]:
+    """Drops a different group of an equal conversation on each run."""
+    runs = itertools.count()
+
+    def strategy(index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        if len(free) > 3:
+            spared = free[next(runs) % 2]
+            yield Drop([group for group in free if group is not spared], "all but one")
+
+    return strategy
+
+
+def say_more(index: MessageIndex) -> Steps:
+    """Adds to the conversation it should shorten."""
+    if len(index.source) < 30:
+        index.append([{"role": "user", "content": "more " * 90}])
+    yield from ()
+
+
+def garble(index: MessageIndex) -> Steps:
+    """Goes behind the index's back and shows a message that the format has no content for."""
+    for group in index.included_groups:
+        message = group.messages[0]
+        if index.is_rewritable(group) and message.role == "user" and message.text:
+            garbled = index.format.read({**message.raw, "content": 5})
+            index.columns.show(group.id, (garbled, *index.measure(garbled)))
+            index._editor.journal.append(attrs.evolve(_made(index), edit=Rewrite(group, group.messages, "garbled")))
+            index._changed()
+    yield from ()
+
+
+def tear(index: MessageIndex) -> Steps:
+    """Bypasses the index and shows half of a group."""
+    for group in index.included_groups:
+        if len(group.messages) > 1:
+            index.columns.show(group.id + 1, (None, 0, 0))
+            index._changed()
+    yield from ()
+
+
+def swap(index: MessageIndex) -> Steps:
+    """Shows a copy of a message that no edit names."""
+    message = index.included_groups[0].messages[0]
+    index.columns.show(0, (message.evolve(text="short"), *index.measure(message)))
+    index._changed()
+    yield from ()
+
+
+def turn_around(index: MessageIndex) -> Steps:
+    """Shows the messages in another order."""
+    index.columns.source.reverse()
+    index._changed()
+    yield from ()
+
+
+def forget_the_user(index: MessageIndex) -> Steps:
+    """Drops the last user message without permission."""
+    user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
+    index.columns.exclude(user.id)
+    index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
+    index._changed()
+    yield from ()
+
+
+def forget_the_rules(index: MessageIndex) -> Steps:
+    """Drops a system message without permission."""
+    index.columns.exclude(0)
+    index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
+    index._changed()
+    yield from ()
+
+
+def _made(index: MessageIndex) -> Any:
+    """Return some entry of a journal."""
+    other = MessageIndex([{"role": "user", "content": text} for text in ("a", "b")], counter="chars/4")
+    assert other.apply(Drop(0))
+    return other.journal[0]
+
+
+def leave_a_trace(index: MessageIndex) -> Steps:
+    """Changes the index in a way that no rollback undoes."""
+    index.columns.included.tool_calls += 1
+    yield from ()
+
+
+CULPRITS: list[tuple[int, Any]] = [
+    (1, garble),
+    (2, tear),
+    (3, swap),
+    (3, turn_around),
+    (3, forget_the_user),
+    (3, forget_the_rules),
+    (4, say_more),
+    (5, drop_one),
+    (7, shout),
+    (7, in_turn()),
+    (9, leave_a_trace),
+]
+
+
+@pytest.mark.parametrize(("law", "strategy"), CULPRITS, ids=[f"{law}-{strategy.__name__}" for law, strategy in CULPRITS])
+def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
+    """For each way to break a law, the error names the law and shows a conversation."""
+    with pytest.raises(LawBroken) as caught:
+        check_strategy(strategy)
+    assert caught.value.law == law
+    assert str(caught.value).startswith(f"law {law}: {LAWS[law]}\n")
+    assert isinstance(caught.value, CompactionError)
+    assert isinstance(caught.value, AssertionError)
+
+
+def test_every_law_of_the_suite_is_seen_broken() -> None:
+    """Every law in the suite is broken by some strategy here."""
+    assert {law for law, _ in CULPRITS} == set(LAWS)
+
+
+def test_the_conversation_shown_is_small() -> None:
+    """The reported conversation breaks the law too, and no message of it can be removed."""
+    with pytest.raises(LawBroken) as caught:
+        check_strategy(drop_one, messages=agent_session(60))
+    shown = list(caught.value.messages)
+    assert len(shown) == 5
+    with pytest.raises(LawBroken):
+        check_strategy(drop_one, messages=shown)
+    for place in range(len(shown)):
+        check_strategy(drop_one, messages=shown[:place] + shown[place + 1 :])
+
+
+def test_long_texts_are_shortened_in_the_report() -> None:
+    """The text shows every message, shortened; the error holds the whole conversation."""
+    with pytest.raises(LawBroken) as caught:
+        check_strategy(drop_one, messages=[{"role": "user", "content": "word " * 9_000}] * 4)
+    assert len(str(caught.value)) < 2_000
+    assert caught.value.messages[0]["content"] == "word " * 9_000
+
+
+def test_new_faults_are_told_from_old_ones() -> None:
+    """An existing fault may stay, also under another rule's name for it; an additional fault of its kind is an error."""
+
+    class Strict(OpenAIChat):
+        def validate(self, raws: Any) -> list[Problem]:
+            short = [place for place, raw in enumerate(raws) if raw["content"] == "short"]
+            return [Problem(f"messages[{place}]", "too-short", "it is short", "say more") for place in short]
+
+    def shorten(index: MessageIndex) -> Steps:
+        for group in index.included_groups:
+            if group.messages[0].text not in ("short", "stays"):
+                yield Rewrite(group, [group.messages[0].evolve(text="short")], "short")
+
+    stays, changes = {"role": "user", "content": "stays"}, {"role": "user", "content": "long " * 9}
+    check_strategy(shorten, messages=[{"role": "user", "content": "short"}, stays], format=Strict())
+    with pytest.raises(LawBroken, match="too-short in group"):
+        check_strategy(shorten, messages=[{"role": "user", "content": "short"}, changes, stays], format=Strict())
+
+
+def test_a_second_result_is_the_same_fault_without_its_call() -> None:
+    """A repeated result is the same fault whether its call is kept or dropped, also for a legacy function."""
+    asked = {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}}
+    said = {"role": "function", "name": "now", "content": "noon"}
+    strategy = Truncation(keep=last(groups=2))
+    for messages in ([asked, said, result("9"), said, user()], [call("1"), result("1"), result("9"), result("1"), user()]):
+        assert [problem.rule for problem in validate(messages)] == ["result-without-call", "duplicate-result"]
+        assert compact_sync(messages, strategy, counter="chars/4").edits
+        check_strategy(strategy, messages=messages)
+
+
+def test_what_a_strategy_raises_comes_out() -> None:
+    """A failure is not a broken law."""
+    with pytest.raises(ConfigurationError, match="the window is not known"):
+        check_strategy(Truncation(trigger=context_exceeds(0.5)))
+    check_strategy(Truncation(trigger=context_exceeds(0.5)), context=RunContext(window=2_000))
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_strategies_that_await_are_checked(backend: Any) -> None:
+    """An async request is awaited, on either event loop."""
+    awaited: list[int] = []
+
+    @attrs.frozen
+    class Ask(Request):
+        async def call(self) -> int:
+            awaited.append(1)
+            return 2
+
+    def strategy(index: MessageIndex) -> Steps:
+        count = yield Ask()
+        yield from Truncation(trigger=tokens_exceed(100), target=tokens_below(100 // count))(index)
+
+    check_strategy(strategy, backend=backend)
+    assert len(awaited) >= 4 * len(sample_conversations())
+
+
+def test_edits_taken_together_count_as_what_they_are() -> None:
+    """A group named by an edit inside a `Together` counts as named."""
+
+    def strategy(index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        if free:
+            yield Together(*[Drop(group, "old") for group in free])
+
+    check_strategy(strategy)
+
+
+# ------------------------------------------------------------------------ check_trigger
+
+
+def odd(index: MessageIndex) -> bool:
+    """A plain function at the top of a module."""
+    return index.included.messages % 2 == 1
+
+
+class Named(Trigger):
+    """A user's own trigger, equal only to itself."""
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return True
+
+    def explain(self, index: MessageIndex) -> str:
+        return "always"
+
+
+@attrs.frozen
+class Wordless(Named):
+    """A trigger that does not explain itself."""
+
+    def explain(self, index: MessageIndex) -> str:
+        return ""
+
+
+def alternating() -> Callable[[MessageIndex], bool]:
+    """Return a condition with a memory."""
+    asked = itertools.count()
+    return lambda index: next(asked) % 2 == 0
+
+
+def edits(index: MessageIndex) -> bool:
+    """A condition that changes the index."""
+    free = [group for group in index.included_groups if index.is_removable(group)]
+    return bool(free) and index.apply(Drop(free[0])) and index.mark() >= 0
+
+
+def adds_a_turn(index: MessageIndex) -> bool:
+    """A condition that changes the index and always returns the same."""
+    index.context = attrs.evolve(index.context, overhead_tokens=index.context.overhead_tokens + 1)
+    return True
+
+
+@attrs.frozen
+class Unfair(Named):
+    """A trigger whose negation returns the same."""
+
+    def __invert__(self) -> Trigger:
+        return self
+
+
+@pytest.mark.parametrize("trigger", [tokens_exceed(500), every(2) | idle_for(5), context_exceeds(0.5) & odd, odd, always])
+def test_good_triggers_pass(trigger: Any) -> None:
+    """Built-in triggers, plain functions and combinations of them pass."""
+    check_trigger(trigger)
+    check_trigger(trigger, messages=agent_session(9))
+
+
+@pytest.mark.parametrize(
+    ("trigger", "what"),
+    [
+        (lambda index: 1, "not a bool"),
+        (lambda index: None, "not a bool"),
+        (alternating(), "something else for the same index"),
+        (adds_a_turn, "changes the index"),
+        (Unfair(), "so does its negation"),
+        (always & (lambda index: True), "cannot be pickled"),
+        (Named(), "not equal to its unpickled copy"),
+        (Wordless(), "not a non-empty text"),
+    ],
+)
+def test_bad_triggers_are_caught(trigger: Any, what: str) -> None:
+    """Each part of the contract is checked."""
+    with pytest.raises(LawBroken, match=what) as caught:
+        check_trigger(trigger)
+    assert caught.value.law == 0
+
+
+def test_a_trigger_that_edits_is_caught() -> None:
+    """This holds whatever it returns."""
+    with pytest.raises(LawBroken):
+        check_trigger(edits)
+
+
+# ------------------------------------------------------------------------ benchmark_strategy
+
+
+def test_a_benchmark_is_a_table() -> None:
+    """Each size has a row with its edits, its time by the given clock, and the growth."""
+    ticks = itertools.accumulate([0.0, *[1.0, 2.0, 0.0] * 2, *[10.0, 40.0, 0.0] * 2])
+    table = benchmark_strategy(SlidingWindow(), [10, 100], repeats=2, clock=lambda: next(ticks))
+    small, large = table.rows
+    assert table.strategy == "SlidingWindow"
+    assert (small.messages, small.read_seconds, small.run_seconds, small.growth) == (10, 1.0, 2.0, None)
+    assert (large.messages, large.read_seconds, large.run_seconds, large.growth) == (100, 10.0, 40.0, pytest.approx(20.0))
+    assert large.tokens_after < large.tokens_before
+    assert large.edits == 9
+    lines = str(table).splitlines()
+    assert lines[1].split() == ["messages", "tokens", "after", "edits", "read", "ms", "run", "ms", "x10"]
+    assert lines[3].split()[-2:] == ["40,000.00", "20.0"]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_growth_is_that_of_ten_times_the_messages() -> None:
+    """From 10 to 1,000 messages, a hundred times the time is a growth of ten."""
+    ticks = itertools.accumulate([0.0, 0.0, 1.0, 0.0, 0.0, 100.0])
+    table = benchmark_strategy(SlidingWindow(), [10, 1_000], repeats=1, clock=lambda: next(ticks))
+    assert table.rows[1].growth == pytest.approx(10.0)
+
+
+def test_a_time_too_short_to_see_has_no_growth() -> None:
+    """There is no division by zero."""
+    table = benchmark_strategy(SlidingWindow(), [2, 4], repeats=1, clock=lambda: 0.0)
+    assert [row.growth for row in table.rows] == [None, None]
+
+
+@pytest.mark.parametrize(("sizes", "repeats"), [([0], 1), ([10], 0)])
+def test_a_benchmark_of_nothing_is_an_error(sizes: list[int], repeats: int) -> None:
+    """Sizes and repeats must be above 0."""
+    with pytest.raises(ConfigurationError, match="above 0"):
+        benchmark_strategy(SlidingWindow(), sizes, repeats=repeats)
+
+
+# ------------------------------------------------------------------------ samples and generated conversations
+
+
+def test_samples_are_new_each_time() -> None:
+    """A test may change the conversations it gets."""
+    ours, theirs = sample_conversations(), sample_conversations()
+    assert ours == theirs
+    ours[0][0]["content"] = "changed"
+    assert sample_conversations() == theirs
+
+
+@pytest.mark.parametrize("messages", [0, 1, 2, 59, 200])
+def test_a_session_has_so_many_messages(messages: int) -> None:
+    """The session is cut at the given number, and valid except for a pending call at the end."""
+    session = agent_session(messages)
+    assert len(session) == messages
+    assert {problem.rule for problem in validate(session or [{"role": "user", "content": "hi"}])} <= {"pending-call"}
+
+
+def test_a_session_of_less_than_nothing_is_an_error() -> None:
+    """Numbers must not be below 0."""
+    with pytest.raises(ConfigurationError, match=">= 0"):
+        agent_session(-1)
+
+
+@given(conversations())
+def test_valid_conversations_are_valid(messages: Chat) -> None:
+    """Every rule of the format holds."""
+    assert validate(messages) == []
+
+
+@given(conversations(pending=True))
+def test_pending_conversations_are_valid_but_for_that(messages: Chat) -> None:
+    """Calls at the end may be pending; there is no other problem."""
+    assert {problem.rule for problem in validate(messages)} <= {"pending-call"}
+
+
+@given(conversations(valid=False))
+def test_conversations_are_json(messages: Chat) -> None:
+    """They are equal after a JSON round trip, lone surrogates included."""
+    assert json.loads(json.dumps(messages)) == messages
+
+
+def parts(messages: Chat) -> list[str]:
+    """Return the types of all parts."""
+    contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
+    return [part["type"] for content in contents for part in content]
+
+
+def roles(messages: Chat) -> list[str]:
+    """Return the roles, in order."""
+    return [message["role"] for message in messages]
+
+
+def calls(messages: Chat) -> list[dict[str, Any]]:
+    """Return all calls except legacy ones."""
+    return [call for message in messages for call in message.get("tool_calls", ())]
+
+
+SHAPES: dict[str, Callable[[Chat], bool]] = {
+    "developer": lambda messages: "developer" in roles(messages),
+    "several system messages": lambda messages: roles(messages).count("system") > 1,
+    "system in the middle": lambda messages: "system" in roles(messages)[1:-1] and roles(messages)[0] == "user",
+    "assistant first": lambda messages: roles(messages)[0] == "assistant",
+    "one role twice": lambda messages: any(one == two == "user" for one, two in itertools.pairwise(roles(messages))),
+    "parallel calls": lambda messages: any(len(message.get("tool_calls", ())) > 1 for message in messages),
+    "custom call": lambda messages: any(call["type"] == "custom" for call in calls(messages)),
+    "legacy call": lambda messages: any("function_call" in message for message in messages),
+    "legacy result": lambda messages: "function" in roles(messages),
+    "id used again": lambda messages: len(calls(messages)) > len({call["id"] for call in calls(messages)}),
+    "reasoning": lambda messages: any("reasoning" in message and message["content"] for message in messages),
+    "reasoning alone": lambda messages: any("thinking_blocks" in message and not message["content"] for message in messages),
+    "name": lambda messages: any("name" in message for message in messages),
+    "unknown field": lambda messages: any("x_trace" in message for message in messages),
+    "empty text": lambda messages: any(message["role"] == "user" and message["content"] == "" for message in messages),
+    "half of a sign": lambda messages: "\\ud83d" in json.dumps([m["content"] for m in messages]).replace("\\ud83d\\u", ""),
+    "Korean": lambda messages: "안녕" in json.dumps(messages, ensure_ascii=False),
+    "an earlier summary": lambda messages: any(read_mark(OpenAIChat().read(message)) for message in messages),
+    "one object twice": lambda messages: len({id(message) for message in messages}) < len(messages),
+    **{
+        kind: (lambda messages, kind=kind: kind in parts(messages))
+        for kind in ("image_url", "input_audio", "file", "refusal", "thinking")
+    },
+}
+FAULTS = (
+    "call-without-result",
+    "result-without-call",
+    "duplicate-result",
+    "duplicate-call-id",
+    "result-without-id",
+    "call-without-id",
+    "no-content",
+    "malformed-content",
+    "unknown-role",
+    "reasoning-only",
+)
+SEARCH = settings(max_examples=3_000, phases=[Phase.generate])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_is_generated(shape: str) -> None:
+    """Every documented shape is generated."""
+    assert SHAPES[shape](find(conversations(), SHAPES[shape], settings=SEARCH))
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_every_fault_is_generated(rule: str) -> None:
+    """All kinds of damage are generated."""
+
+    def broken(messages: Chat) -> bool:
+        return rule in {problem.rule for problem in validate(messages)}
+
+    assert broken(find(conversations(valid=False), broken, settings=SEARCH))
+
+
+def test_late_results_are_generated() -> None:
+    """Return whether a result comes after another message."""
+
+    def late(messages: Chat) -> bool:
+        groups = MessageIndex(messages, counter="chars/4").included_groups
+        return {"call-without-result", "result-without-call"} == {problem.rule for problem in validate(messages)} and any(
+            len(group.messages) > 1 and not group.open for group in groups
+        )
+
+    assert late(find(conversations(valid=False), late, settings=SEARCH))
+
+
+def test_conversations_have_at_least_one_exchange() -> None:
+    """A smaller size is an error."""
+    with pytest.raises(ConfigurationError, match=">= 1"):
+        conversations(max_size=0)
+
+
+def test_without_hypothesis_all_else_works() -> None:
+    """The package imports and the checks run; only ``conversations`` asks to install it."""
+    program = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "from compaction.strategies import SlidingWindow\n"
+        "from compaction.testing import MissingHypothesis, check_strategy, conversations\n"
+        "check_strategy(SlidingWindow())\n"
+        "try: conversations()\n"
+        "except MissingHypothesis as error: print(error)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pip install hypothesis" in done.stdout
+    assert issubclass(MissingHypothesis, CompactionError)
+
+
+def test_a_broken_list_may_settle_in_a_few_runs() -> None:
+    """On an invalid list, law 5 allows a few further runs, but not runs without end."""
+
+    def words_then_calls(index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        yield from (
+            Drop(group, "words, then calls") for group in [each for each in free if each.kind is GroupKind.USER] or free
+        )
+
+    late, soon = [call("1"), user("between"), result("1"), user("now")], [call("1"), result("1"), user("between"), user("now")]
+    check_strategy(words_then_calls, messages=late)
+    with pytest.raises(LawBroken, match="law 5"):
+        check_strategy(words_then_calls, messages=soon)
+    with pytest.raises(LawBroken, match="law 5"):
+        check_strategy(drop_one, messages=[call("1"), *[user("between")] * 9, result("1"), user("now")])
+
+
+def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
+    """Further runs are allowed only with ``settles_in``, and only that many."""
+    messages = [user(f"q{place}") for place in range(5)]
+    with pytest.raises(LawBroken, match="law 5"):
+        check_strategy(drop_one, messages=messages, settles_in=3)
+    check_strategy(drop_one, messages=messages, settles_in=4)
+    with pytest.raises(ConfigurationError, match="settles_in"):
+        check_strategy(drop_one, settles_in=0)
+
+
+def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
+    """Reasoning that comes to be before a call joins its group when the view is read again, and may be dropped with it."""
+
+    def words_then_long_calls(index: MessageIndex) -> Steps:
+        free = [group for group in index.included_groups if index.is_removable(group)]
+        long = [group for group in free if group.kind is GroupKind.TOOL_CALL and len(group.messages) > 2]
+        yield from (
+            Drop(group, "words, and calls of three messages") for group in [*long, *[each for each in free if each.turn == 2]]
+        )
+
+    thought = {"role": "assistant", "content": None, "reasoning_content": "hm"}
+    messages = [user("q"), thought, user("between"), call("1"), result("1"), user("q3"), assistant("a")]
+    assert validate([*messages[:1], *messages[2:]]) == []
+    check_strategy(words_then_long_calls, messages=messages)

@@ -1,0 +1,266 @@
+"""Exact counters: toktok and tiktoken agree, and neither reaches for the network."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from compaction.errors import UnknownCounter
+from compaction.tokens import EstimateWarning, TiktokenCounter, ToktokCounter, counter, resolve
+from compaction.tokens.tiktoken_counter import load_tiktoken, vocabulary_file
+from compaction.tokens.toktok_counter import load_toktok
+
+toktok = pytest.importorskip("toktok", reason="the vocabulary these tests write comes from toktok")
+
+TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
+TEXTS = st.text(st.one_of(st.characters(), st.integers(0xD800, 0xDFFF).map(chr), st.sampled_from(" \n\t'/aE1한")))
+
+
+@pytest.fixture(autouse=True)
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test here may look up a host name."""
+    asked: list[Any] = []
+
+    def refuse(*arguments: Any, **_: Any) -> None:
+        asked.append(arguments)
+        raise OSError("these tests have no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    yield
+    assert asked == []
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as tiktoken leaves it after its downloads, written from toktok's vocabularies, which are the same."""
+    folder = tmp_path_factory.mktemp("data-gym-cache")
+    for encoding, tokens in TOKENS.items():
+        token_bytes = toktok._encoding(encoding).decode_single_token_bytes
+        lines = (base64.b64encode(token_bytes(rank)) + b" %d\n" % rank for rank in range(tokens))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+            path = vocabulary_file(encoding)
+        assert path is not None
+        path.write_bytes(b"".join(lines))
+    return folder
+
+
+@pytest.fixture
+def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has resolved no counter and loaded no encoding."""
+    monkeypatch.setattr(resolve, "_resolved", {})
+    monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
+
+
+@pytest.fixture
+def without_toktok(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where toktok is not installed."""
+    monkeypatch.setitem(sys.modules, "toktok", None)
+
+
+@pytest.fixture
+def without_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As where tiktoken has downloaded nothing."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def with_vocabulary(vocabularies: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As where tiktoken has downloaded its vocabularies."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
+    return vocabularies
+
+
+@pytest.fixture
+def tiktoken_counter(fresh_process: None, with_vocabulary: Path) -> TiktokenCounter:
+    """The o200k_base of tiktoken, from disk."""
+    loaded = load_tiktoken("o200k_base")
+    assert loaded is not None
+    return loaded
+
+
+@pytest.mark.parametrize("encoding", TOKENS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=TEXTS)
+def test_toktok_and_tiktoken_agree(with_vocabulary: Path, encoding: str, text: str) -> None:
+    """Both count the same, lone surrogates and blanks included; only an apostrophe before the long s is known to differ."""
+    assume("ſ" not in text)
+    reference = load_tiktoken(encoding)
+    assert reference is not None
+    assert ToktokCounter(encoding).count_text(text) == reference.count_text(text)
+
+
+@pytest.mark.parametrize("special", ["<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|> and <|im_start|>user"])
+def test_special_tokens_are_plain_text(tiktoken_counter: TiktokenCounter, special: str) -> None:
+    """The name of a special token in a message is text a user wrote: it raises nothing and counts what its letters do."""
+    counts = {tiktoken_counter.count_text(special), ToktokCounter("o200k_base").count_text(special)}
+    assert len(counts) == 1
+    assert counts.pop() > 5
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00 \ud800" * 50, "\ud83d\ude00"])
+def test_lone_surrogates_count_as_tiktoken_counts_them(tiktoken_counter: TiktokenCounter, text: str) -> None:
+    """What UTF-8 cannot hold toktok refuses; its counter counts the replacement character, as tiktoken does."""
+    assert ToktokCounter("o200k_base").count_text(text) == tiktoken_counter.count_text(text) > 0
+
+
+@pytest.mark.parametrize("text", [" " * 1_000_000, " \t" * 500_000, "\n" * 1_000_000], ids=["spaces", "mixed", "lines"])
+def test_a_million_blanks(tiktoken_counter: TiktokenCounter, text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A run of blanks that overflows tiktoken is counted in halves, within 3 tokens of the exact count and in silence."""
+    exact = ToktokCounter("o200k_base").count_text(text)
+    assert abs(tiktoken_counter.count_text(text) - exact) <= 3
+    assert capfd.readouterr().err == ""
+
+
+def test_toktok_without_its_private_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release without the tokenizer objects counts through the public function."""
+    expected = ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수")
+    monkeypatch.setitem(sys.modules, "toktok", _module(batch_count=toktok.batch_count))
+    assert ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수") == expected
+
+
+def test_toktok_with_a_tokenizer_that_counts_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release whose tokenizer objects disagree with the public function is believed in public."""
+    disagreeing = _module(batch_count=toktok.batch_count, _encoding=lambda _: _module(count=len))
+    monkeypatch.setitem(sys.modules, "toktok", disagreeing)
+    assert ToktokCounter("o200k_base").count_text("Hello, world!") == 4
+
+
+def _module(**members: Any) -> ModuleType:
+    module = ModuleType("toktok")
+    vars(module).update(members)
+    return module
+
+
+def test_toktok_lacks_old_encodings() -> None:
+    """An encoding toktok does not have is none, not an error: tiktoken may have it."""
+    assert load_toktok("p50k_base") is None
+
+
+@pytest.mark.parametrize("encoding", TOKENS)
+def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Path, encoding: str) -> None:
+    """A counter travels as the name of its encoding, not with its vocabulary."""
+    for original in (load_toktok(encoding), load_tiktoken(encoding)):
+        pickled = pickle.dumps(original)
+        assert len(pickled) < 200
+        assert pickle.loads(pickled) == original
+
+
+def test_auto_prefers_toktok(fresh_process: None, without_vocabulary: Path) -> None:
+    """With toktok installed, ``"auto"`` is exact and needs no file."""
+    chosen = counter("auto")
+    assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
+
+
+def test_auto_takes_tiktoken_from_disk(without_toktok: None, with_vocabulary: Path) -> None:
+    """Without toktok, tiktoken is taken where its file is on disk, and downloads nothing."""
+    chosen = counter("auto")
+    assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
+
+
+def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabulary: Path) -> None:
+    """With neither, the tokens are estimated; the process is told once, and nothing is asked of the network."""
+    with pytest.warns(EstimateWarning, match="estimate") as told:
+        first = counter("auto")
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert counter("auto") is first is counter("estimate")
+    assert (first.name, first.exact) == ("estimate", False)
+
+
+@pytest.mark.parametrize("spec", ["o200k_base", "cl100k_base", "gpt-4o", "gpt-3.5-turbo"])
+def test_a_name_gets_that_encoding_or_an_error(without_toktok: None, without_vocabulary: Path, spec: str) -> None:
+    """Whoever names an encoding or model gets no other's counts; the error says what to install or which file to keep."""
+    with pytest.raises(UnknownCounter, match=r"not on this machine.*compaction-toolkit\[fast\].*tiktoken\.get_encoding"):
+        counter(spec)
+
+
+def test_a_file_that_appears_later_is_found(without_toktok: None, without_vocabulary: Path, vocabularies: Path) -> None:
+    """Following the error's advice helps at once: a failure by name is not remembered."""
+    with pytest.raises(UnknownCounter):
+        counter("cl100k_base")
+    found = vocabulary_file("cl100k_base")
+    assert found is not None
+    found.write_bytes((vocabularies / found.name).read_bytes())
+    assert counter("cl100k_base").count_text("hello world") == 2
+
+
+def test_a_damaged_file_is_left_alone(without_toktok: None, without_vocabulary: Path) -> None:
+    """A file whose checksum is wrong counts as absent; tiktoken would delete it and download it again."""
+    damaged = vocabulary_file("o200k_base")
+    assert damaged is not None
+    damaged.write_bytes(b"half of a downl")
+    assert load_tiktoken("o200k_base") is None
+    assert damaged.read_bytes() == b"half of a downl"
+
+
+def test_an_unreadable_file_counts_as_absent(without_toktok: None, without_vocabulary: Path) -> None:
+    """A folder where the file should be is no vocabulary."""
+    place = vocabulary_file("o200k_base")
+    assert place is not None
+    place.mkdir()
+    assert load_tiktoken("o200k_base") is None
+
+
+def test_a_tokenizer_that_fails_on_short_texts_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halving stops well before nothing is left: what is wrong with a short text is raised."""
+
+    def fail(text: str, **_: Any) -> list[int]:
+        raise ValueError(f"cannot read {len(text)} characters")
+
+    monkeypatch.setattr("tiktoken.get_encoding", lambda _: SimpleNamespace(encode=fail))
+    with pytest.raises(ValueError, match="cannot read 625 characters"):
+        TiktokenCounter("o200k_base").count_text("x" * 10_000)
+
+
+def test_a_cache_turned_off_means_a_download(without_toktok: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder name makes tiktoken download every time, so there is no file to find and nothing is loaded."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    assert vocabulary_file("o200k_base") is None
+    with pytest.raises(UnknownCounter, match="not on this machine"):
+        counter("o200k_base")
+
+
+def test_where_tiktoken_keeps_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folder is the first that is set of two variables, else one in the temporary folder; the name is tiktoken's for it."""
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    name = "fb374d419588a4632f3f557e76b4b70aebbca790"
+    assert vocabulary_file("o200k_base") == tmp_path / "data-gym-cache" / name
+    monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(tmp_path / "gym"))
+    assert vocabulary_file("o200k_base") == tmp_path / "gym" / name
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tik"))
+    assert vocabulary_file("o200k_base") == tmp_path / "tik" / name
+
+
+def test_an_encoding_already_loaded_needs_no_file(
+    without_toktok: None, vocabularies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the process has loaded, by whatever way, is used."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
+    assert load_tiktoken("cl100k_base") is not None
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert load_tiktoken("cl100k_base") is not None
+    assert load_tiktoken("o200k_base") is None
+
+
+def test_without_tiktoken_encodings_go_by_name(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which encoding a model has is tiktoken's knowledge; without it encodings still work, and models say why not."""
+    for module in ("tiktoken", "tiktoken.model", "tiktoken.registry"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert counter("o200k_base").exact
+    assert load_tiktoken("o200k_base") is None
+    with pytest.raises(UnknownCounter, match="models are known only with tiktoken"):
+        counter("gpt-4o")

@@ -1,0 +1,56 @@
+"""Texts that break tokenizers: none may crash a counter, hang it, or come out free."""
+
+from __future__ import annotations
+
+import base64
+import random
+import time
+
+import pytest
+
+from compaction.messages import Message, TextPart
+from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, MessageMeter, TokenCounter, counter
+
+TEXTS = {
+    "a million spaces": " " * 1_000_000,
+    "a million mixed blanks": " \t" * 500_000,
+    "a million lines": "\r\n" * 500_000,
+    "one endless word": "a" * 1_000_000,
+    "one endless rule": "=" * 1_000_000,
+    "a megabyte of base64": base64.b64encode(random.Random(7).randbytes(750_000)).decode(),
+    "lone surrogates": "\ud800\udfff\udc00 " * 10_000,
+    "special tokens": "<|endoftext|><|im_start|>system<|endofprompt|>" * 1_000,
+    "zero bytes": "\0" * 100_000,
+    "emoji with joiners": "👩‍👩‍👧‍👦" * 10_000,
+    "combining marks": "e" + "\u0301" * 100_000,
+}
+EXACT = "toktok, o200k_base"
+
+
+@pytest.fixture(params=["chars/4", "bytes/4", "estimate", EXACT])
+def any_counter(request: pytest.FixtureRequest) -> TokenCounter:
+    """Each counter, without a memory; tiktoken has its own tests in test_tokens_exact.py."""
+    if request.param == EXACT:
+        pytest.importorskip("toktok", reason="toktok is not installed")
+        return counter("o200k_base")
+    return {each.name: each for each in (CharsPerToken(), BytesPerToken(), ByteClassEstimate())}[request.param]
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_counter_survives(any_counter: TokenCounter, kind: str) -> None:
+    """A megabyte of it takes less than five seconds of CPU, and counts between one token and one a byte."""
+    text = TEXTS[kind]
+    started = time.process_time()
+    tokens = any_counter.count_text(text)
+    assert time.process_time() - started < 5
+    assert 0 < tokens <= 2 * len(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_message_can_be_measured(any_counter: TokenCounter, kind: str) -> None:
+    """What can be read as a message can be measured."""
+    source = {"role": "user", "content": TEXTS[kind]}
+    message = Message(role="user", parts=(TextPart(TEXTS[kind]),), raw=source, format=None)  # type: ignore[arg-type]
+    tokens, size = MessageMeter(any_counter).measure(message)
+    assert tokens > 4
+    assert size == len(TEXTS[kind].encode("utf-8", "surrogatepass"))

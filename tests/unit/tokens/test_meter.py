@@ -1,0 +1,146 @@
+"""Measuring a message: what each part adds, in tokens and in bytes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.errors import ConfigurationError, UnknownCounter
+from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from compaction.tokens import ChatCosts, MessageMeter, counter
+
+METER = MessageMeter("chars/4")
+FREE = ChatCosts(
+    **dict.fromkeys(["per_message", "per_role", "per_name", "per_call", "per_result", "image", "image_low", "audio"], 0)
+)
+TEXTS = st.text(max_size=80)
+MEDIA = st.builds(
+    MediaPart,
+    st.sampled_from(["image", "audio", "video", "file", "hologram"]),
+    st.sampled_from(["", "low", "high"]),
+    st.integers(0, 9),
+)
+PARTS = st.one_of(
+    st.builds(TextPart, TEXTS),
+    st.builds(ReasoningPart, TEXTS),
+    st.builds(OtherPart, TEXTS),
+    st.builds(ToolCallPart, TEXTS, TEXTS, TEXTS),
+    st.builds(ToolResultPart, TEXTS, TEXTS, st.lists(MEDIA, max_size=2).map(tuple)),
+    MEDIA,
+)
+
+
+def message(*parts: Part, role: str = "user", name: str | None = None) -> Message:
+    """A message of these parts; the meter looks at neither its source nor its format."""
+    source: Any = None
+    return Message(role=role, parts=parts, raw=source, format=source, name=name)
+
+
+@pytest.mark.parametrize(
+    ("measured", "tokens", "size"),
+    [
+        (message(), 4, 0),
+        (message(TextPart("twelve chars")), 4 + 3, 12),
+        (message(TextPart("twelve chars"), TextPart("four")), 4 + 3 + 1, 16),
+        (message(TextPart("한국어입니다")), 4 + 2, 18),
+        (message(TextPart("four"), name="Bob"), 4 + 1 + 1 + 1, 7),
+        (message(TextPart("four"), name=""), 4 + 1, 4),
+        (message(ReasoningPart("hm, hm, hm")), 4 + 3, 10),
+        (message(OtherPart('{"a": 1}')), 4 + 2, 8),
+        (message(ToolCallPart("call_8xU2", "read", '{"path": "a"}')), 4 + 4 + 1 + 4, 17),
+        (message(ToolResultPart("call_8xU2", "content")), 4 + 3 + 2, 7),
+        (message(ToolResultPart("call_8xU2", "seen", (MediaPart("image", size_bytes=900),))), 4 + 3 + 1 + 765, 904),
+        (message(MediaPart("image", "low", 5_000_000)), 4 + 85, 5_000_000),
+        (message(MediaPart("image", "high")), 4 + 765, 0),
+        (message(MediaPart("audio", size_bytes=7)), 4 + 600, 7),
+        (message(MediaPart("video")), 4 + 15_780, 0),
+        (message(MediaPart("file")), 4 + 2_333, 0),
+        (message(MediaPart("hologram")), 4 + 2_333, 0),
+    ],
+)
+def test_what_a_message_measures(measured: Message, tokens: int, size: int) -> None:
+    """Texts by the counter, media by table and never by their data, ids not at all, and gpt-4o's costs around them."""
+    assert METER.measure(measured) == (tokens, size)
+
+
+@given(parts=st.lists(PARTS, max_size=5), name=st.none() | TEXTS)
+def test_a_message_measures_the_sum_of_its_parts(parts: list[Part], name: str | None) -> None:
+    """Measures are additive: parts in one message measure what they do apart, less the repeated cost of a message."""
+    around, _ = METER.measure(message())
+    apart = [METER.measure(message(part)) for part in parts] + [METER.measure(message(name=name))]
+    assert METER.measure(message(*parts, name=name)) == (
+        sum(tokens for tokens, _ in apart) - around * len(parts),
+        sum(size for _, size in apart),
+    )
+
+
+@given(parts=st.lists(PARTS, max_size=4), text=TEXTS, more=TEXTS)
+def test_a_longer_text_never_measures_less(parts: list[Part], text: str, more: str) -> None:
+    """With chars/4, words added to a message never make it smaller, in tokens or in bytes."""
+    shorter, longer = METER.measure(message(*parts, TextPart(text))), METER.measure(message(*parts, TextPart(text + more)))
+    assert shorter[0] <= longer[0]
+    assert shorter[1] + len(more.encode()) == longer[1]
+
+
+def test_a_lone_surrogate_can_be_measured() -> None:
+    """JSON can carry half a character; it measures the three bytes it would take."""
+    assert METER.measure(message(TextPart("\ud800"), ToolCallPart("", "\udfff", "{}"))) == (4 + 1 + 4 + 1 + 1, 3 + 3 + 2)
+
+
+def test_costs_are_replaceable() -> None:
+    """Whoever knows a provider better passes its figures."""
+    meter = MessageMeter("chars/4", costs=FREE)
+    parts = (
+        TextPart("four"),
+        ToolCallPart("1", "four", "four"),
+        ToolResultPart("1", "four"),
+        MediaPart("image"),
+        MediaPart("audio"),
+    )
+    assert meter.measure(message(*parts, name="four")) == (5, 20)
+
+
+@pytest.mark.parametrize(
+    ("model", "costs"),
+    [
+        ("gpt-4o", ChatCosts()),
+        ("gpt-4.1-mini", ChatCosts()),
+        ("some-local-model", ChatCosts()),
+        ("gpt-5", ChatCosts(reply=2)),
+        ("azure/gpt-5.4-mini", ChatCosts(reply=2)),
+        ("o3-mini", ChatCosts(reply=2)),
+        ("olmo-2", ChatCosts()),
+        ("anthropic/claude-sonnet-4-5", ChatCosts(image=1_600, image_low=1_600)),
+        ("Gemini-3-pro", ChatCosts(image=1_120, image_low=280, audio=1_920, file=560)),
+        ("gemini-2.5-flash", ChatCosts(image=258, image_low=258, audio=1_920, file=258)),
+    ],
+)
+def test_costs_of_a_models_family(model: str, costs: ChatCosts) -> None:
+    """A family whose figures are known has its own; any other name has gpt-4o's."""
+    assert ChatCosts.for_model(model) == costs
+
+
+def test_a_cost_is_never_negative() -> None:
+    """The error names the cost and the value."""
+    with pytest.raises(ConfigurationError, match=r"ChatCosts: 'per_call' must be a whole number >= 0 \(got -1\)"):
+        ChatCosts(per_call=-1)
+
+
+def test_a_meter_is_a_value() -> None:
+    """Meters are equal by counter and costs, pickle, and are built from whatever names a counter."""
+    assert pickle.loads(pickle.dumps(METER)) == METER == MessageMeter(counter("chars/4"), costs=ChatCosts())
+    assert attrs.evolve(METER, costs=FREE) != METER
+    with pytest.raises(UnknownCounter):
+        MessageMeter("no such counter")
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        METER.costs = FREE  # type: ignore[misc]
+
+
+def test_a_meter_claims_nothing_exact() -> None:
+    """Only texts can be counted exactly: what a provider puts around a message is not published."""
+    assert not hasattr(METER, "exact")

@@ -1,0 +1,284 @@
+"""Triggers: when a strategy runs and may stop, in figures and in words, and how they combine."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+from compaction import Drop, MessageIndex, RunContext
+from compaction.errors import ConfigurationError
+from compaction.triggers import (
+    Trigger,
+    always,
+    as_trigger,
+    bytes_exceed,
+    context_exceeds,
+    every,
+    groups_exceed,
+    has_tool_calls,
+    idle_for,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+)
+from tests.support.chats import assistant, call, indexed, result, system, turns, user
+
+
+def night(index: MessageIndex) -> bool:
+    """A plain function that may be a trigger."""
+    return index.included.messages == 2
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        ("make", "size"),
+        [
+            (tokens_exceed, lambda index: index.tokens),
+            (messages_exceed, lambda index: index.included.messages),
+            (turns_exceed, lambda index: index.included.turns),
+            (groups_exceed, lambda index: index.included.groups),
+            (bytes_exceed, lambda index: index.included.bytes),
+        ],
+    )
+    def test_more_than_the_limit(self, make: Callable[[int], Trigger], size: Callable[[MessageIndex], int]) -> None:
+        """Strictly more: the limit itself does not fire."""
+        index = indexed([system(), *turns(2), call("1"), result("1")])
+        limit = size(index)
+        assert make(limit - 1)(index)
+        assert not make(limit)(index)
+        assert make(0)(index)
+
+    def test_fewer_than_the_limit(self) -> None:
+        """Strictly fewer."""
+        index = indexed(turns(2))
+        assert tokens_below(index.tokens + 1)(index)
+        assert not tokens_below(index.tokens)(index)
+        assert not tokens_below(0)(index)
+
+    def test_the_five_sizes_are_different_things(self) -> None:
+        """On a conversation where no two of them are equal."""
+        index = indexed([system("s"), user("안녕"), user("b"), call("1", "2"), result("1"), result("2")])
+        assert [
+            explained(index)
+            for explained in (
+                messages_exceed(3).explain,
+                turns_exceed(3).explain,
+                groups_exceed(3).explain,
+                bytes_exceed(3_000).explain,
+            )
+        ] == ["messages 6 > 3", "turns 2 <= 3", "groups 4 > 3", f"bytes {index.included.bytes} <= 3,000"]
+
+    def test_only_what_the_view_shows_counts(self) -> None:
+        """Edits are felt at once."""
+        index = indexed(turns(3))
+        trigger = turns_exceed(2)
+        assert trigger(index)
+        index.apply(Drop([0, 1]))
+        assert not trigger(index)
+
+    def test_overhead_counts_in_tokens(self) -> None:
+        """Tool schemas and the like are part of a request."""
+        index = indexed(turns(1))
+        trigger, target = tokens_exceed(index.tokens), tokens_below(index.tokens + 1)
+        assert (trigger(index), target(index)) == (False, True)
+        index.context = RunContext(overhead_tokens=1)
+        assert (trigger(index), target(index)) == (True, False)
+
+    def test_explanations_give_both_figures(self) -> None:
+        """With thousands apart."""
+        index = indexed([user("word " * 4_000)])
+        assert tokens_exceed(1_000).explain(index) == f"tokens {index.tokens:,} > 1,000"
+        assert tokens_exceed(10_000).explain(index) == f"tokens {index.tokens:,} <= 10,000"
+        assert tokens_below(10_000).explain(index) == f"tokens {index.tokens:,} < 10,000"
+        assert tokens_below(1_000).explain(index) == f"tokens {index.tokens:,} >= 1,000"
+
+    @pytest.mark.parametrize("limit", [-1, 1.5, True, "10", None])
+    @pytest.mark.parametrize("make", [tokens_exceed, tokens_below, messages_exceed, turns_exceed, groups_exceed, bytes_exceed])
+    def test_a_limit_is_a_whole_number(self, make: Callable[[object], Trigger], limit: object) -> None:
+        """Anything else fails where it is written."""
+        with pytest.raises(ConfigurationError, match="'limit' must be a whole number >= 0"):
+            make(limit)
+
+
+class TestContent:
+    def test_constants(self) -> None:
+        """One always fires, one never; each is the other's opposite."""
+        index = indexed([])
+        assert (always(index), never(index)) == (True, False)
+        assert (~always, ~never) == (never, always)
+        assert (always.explain(index), never.explain(index)) == ("always", "never")
+
+    def test_tool_calls(self) -> None:
+        """A call in the view, not a result alone, and not one that was dropped."""
+        assert not has_tool_calls(indexed(turns(1)))
+        assert not has_tool_calls(indexed([result("9"), user()]))
+        index = indexed([user(), call("1", "2"), result("1"), result("2"), assistant()])
+        assert has_tool_calls(index)
+        assert has_tool_calls.explain(index) == "tool calls 2 in the view"
+        index.apply(Drop([1]))
+        assert not has_tool_calls(index)
+
+
+class TestContext:
+    def test_a_share_of_the_window(self) -> None:
+        """Strictly more than the share, overhead included."""
+        index = indexed(turns(2))
+        index.context = RunContext(window=2 * index.tokens)
+        assert not context_exceeds(0.5)(index)
+        assert context_exceeds(0.49)(index)
+        index.context = RunContext(window=2 * index.included.tokens, overhead_tokens=1)
+        assert context_exceeds(0.5)(index)
+        assert context_exceeds(0.5).explain(index) == f"tokens {index.tokens} > {index.included.tokens}, 50% of the window"
+        assert context_exceeds(1).explain(index).endswith(f"<= {2 * index.included.tokens}, 100% of the window")
+
+    def test_without_a_window(self) -> None:
+        """Neither yes nor no: an error that says what to pass."""
+        for ask in (context_exceeds(0.5), context_exceeds(0.5).explain):
+            with pytest.raises(ConfigurationError, match=r"pass context=RunContext\(window=\.\.\.\)"):
+                ask(indexed([]))
+
+    @pytest.mark.parametrize("ratio", [0, -0.5, 1.01, True, "half", float("nan")])
+    def test_a_ratio_is_a_share(self, ratio: float) -> None:
+        """Above 0, at most 1."""
+        with pytest.raises(ConfigurationError, match="'ratio' must be a share above 0 and at most 1"):
+            context_exceeds(ratio)
+
+    def test_every_so_many_turns(self) -> None:
+        """Counted since the last edit, or since the start."""
+        index = indexed(turns(2))
+        assert every(2)(index)
+        assert not every(3)(index)
+        index.apply(Drop([0]))
+        assert not every(1)(index)
+        index.append([user("q3")])
+        assert every(1)(index)
+        assert every(2).explain(index) == "1 of 2 turns since the last edit"
+
+    @pytest.mark.parametrize("turns", [0, -1, 1.5, True])
+    def test_every_takes_turns(self, turns: int) -> None:
+        """One at least."""
+        with pytest.raises(ConfigurationError, match="'turns' must be a whole number >= 1"):
+            every(turns)
+
+    def test_idle_for_so_long(self) -> None:
+        """By the clock that is passed in; the time itself fires, and without a clock nothing does."""
+        index = indexed(turns(1), context=RunContext(now=1_000.0))
+        index.context = RunContext(now=1_299.0)
+        index.append([user("q2")])
+        assert idle_for(299)(index)
+        assert not idle_for(300)(index)
+        assert idle_for(1_300).explain(index) == "idle 299 of 1,300 seconds"
+        assert not idle_for(0.001)(indexed(turns(1)))
+
+    @pytest.mark.parametrize("seconds", [0, -1.0, True, "1", float("nan")])
+    def test_idle_takes_seconds(self, seconds: float) -> None:
+        """Above 0."""
+        with pytest.raises(ConfigurationError, match="'seconds' must be a number above 0"):
+            idle_for(seconds)
+
+    @pytest.mark.parametrize("arguments", [{"window": 0}, {"window": -1}, {"window": 1.5}, {"overhead_tokens": 1.5}])
+    def test_what_surrounds_a_conversation_is_checked(self, arguments: dict[str, int]) -> None:
+        """A window of nothing, or overhead that takes away, is an error where it is written."""
+        with pytest.raises(ConfigurationError, match="must be a whole number"):
+            RunContext(**arguments)
+
+
+class TestAlgebra:
+    def test_and_or_not(self) -> None:
+        """As in logic."""
+        index = indexed([])
+        for left in (always, never):
+            for right in (always, never):
+                assert (left & right)(index) is (left(index) and right(index))
+                assert (left | right)(index) is (left(index) or right(index))
+            assert (~left)(index) is not left(index)
+
+    def test_what_is_not_needed_is_not_asked(self) -> None:
+        """``&`` stops at the first no, ``|`` at the first yes."""
+        index = indexed([])
+        assert not (never & context_exceeds(0.5))(index)
+        assert (always | context_exceeds(0.5))(index)
+
+    def test_functions_are_lifted_on_either_side(self) -> None:
+        """A plain function becomes a trigger as soon as it meets one; what it returns is taken as yes or no."""
+        index = indexed(turns(1))
+        for trigger in (always & night, night & always, never | night, night | never, as_trigger(night)):
+            assert trigger(index) is True
+            assert trigger(indexed([])) is False
+        assert as_trigger(lambda index: index.included_groups)(index) is True  # type: ignore[arg-type, return-value]
+        assert as_trigger(always) is always
+
+    def test_nested_ones_are_flattened(self) -> None:
+        """``a & (b & c)`` is ``a & b & c``; a double negation is none."""
+        a, b, c = tokens_exceed(1), turns_exceed(2), has_tool_calls
+        assert a & (b & c) == (a & b) & c == a & b & c
+        assert a | (b | c) == (a | b) | c == a | b | c
+        assert a & b != b & a
+        assert a & b != a | b
+        assert ~~a == a
+        assert ~~(a & b) == a & b
+
+    def test_equal_by_value(self) -> None:
+        """The same condition, wherever it was written; not another, and not another unit."""
+        assert tokens_exceed(10) == tokens_exceed(10)
+        assert tokens_exceed(10) != tokens_exceed(11)
+        assert tokens_exceed(10) != messages_exceed(10)
+        assert tokens_exceed(10) != tokens_below(10)
+        assert len({tokens_exceed(1) & always, tokens_exceed(1) & always, ~tokens_exceed(1)}) == 2
+
+    @pytest.mark.parametrize(
+        ("trigger", "text"),
+        [
+            (always, "always"),
+            (never, "never"),
+            (has_tool_calls, "has_tool_calls"),
+            (tokens_exceed(60_000), "tokens_exceed(60000)"),
+            (tokens_below(10), "tokens_below(10)"),
+            (messages_exceed(1), "messages_exceed(1)"),
+            (turns_exceed(2), "turns_exceed(2)"),
+            (groups_exceed(3), "groups_exceed(3)"),
+            (bytes_exceed(4), "bytes_exceed(4)"),
+            (context_exceeds(0.75), "context_exceeds(0.75)"),
+            (every(5), "every(5)"),
+            (idle_for(300.0), "idle_for(300.0)"),
+            (~has_tool_calls, "~has_tool_calls"),
+            (every(1) & has_tool_calls | every(2), "every(1) & has_tool_calls | every(2)"),
+            ((every(1) | every(2)) & has_tool_calls, "(every(1) | every(2)) & has_tool_calls"),
+            (~(every(1) | every(2)), "~(every(1) | every(2))"),
+            (~(every(1) & every(2)) & always, "~(every(1) & every(2)) & always"),
+            (always & night, "always & night"),
+        ],
+    )
+    def test_repr_builds_it(self, trigger: Trigger, text: str) -> None:
+        """What is printed, evaluated, is equal; so is what was pickled."""
+        assert repr(trigger) == text
+        assert eval(text, dict(globals())) == trigger
+        assert pickle.loads(pickle.dumps(trigger)) == trigger
+        assert hash(pickle.loads(pickle.dumps(trigger))) == hash(trigger)
+
+    def test_explanations_of_combinations(self) -> None:
+        """The parts' own words, joined; parentheses where they are needed."""
+        index = indexed(turns(1))
+        assert (turns_exceed(0) & turns_exceed(1)).explain(index) == "turns 1 > 0 and turns 1 <= 1"
+        assert (turns_exceed(0) | turns_exceed(1)).explain(index) == "turns 1 > 0 or turns 1 <= 1"
+        assert ((turns_exceed(0) | never) & always).explain(index) == "(turns 1 > 0 or never) and always"
+        assert (~turns_exceed(1)).explain(index) == "not (turns 1 <= 1)"
+        assert as_trigger(night).explain(index) == "night says yes"
+        assert as_trigger(night).explain(indexed([])) == "night says no"
+
+    def test_a_trigger_is_not_true_or_false(self) -> None:
+        """``and`` and ``or`` would take one side in silence."""
+        with pytest.raises(TypeError, match=r"tokens_exceed\(1\) is a condition, not an answer: combine triggers with & \| ~"):
+            bool(tokens_exceed(1))
+
+    @pytest.mark.parametrize("wrong", [True, False, None, 7, "always"])
+    def test_what_is_no_condition(self, wrong: object) -> None:
+        """A constant is written ``always`` or ``never``."""
+        with pytest.raises(ConfigurationError, match=r"a trigger is a callable of an index .* use always or never"):
+            as_trigger(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="a trigger is a callable of an index"):
+            always & wrong  # type: ignore[operator]
