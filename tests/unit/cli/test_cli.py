@@ -492,7 +492,13 @@ def test_output_that_does_not_fit(chat: Path) -> None:
 def stopped_halfway(folder: Path, number: signal.Signals) -> tuple[int, str]:
     """Exit code and complaints of a command that a signal ends when it has written half of its output."""
     line = json.dumps(turns(2, words=20_000)).encode() + b"\n"
-    with started("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m", stdin=subprocess.PIPE) as process:
+    command = ("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m")
+    program = (
+        f"import signal; signal.signal({int(number)}, signal.default_int_handler); {PROGRAM}"
+        if number == signal.SIGINT
+        else PROGRAM
+    )
+    with started(*command, program=program, stdin=subprocess.PIPE) as process:  # a parent may ignore SIGINT
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(line * 3)
