@@ -15,6 +15,7 @@ from .marks import DEFAULT_CEILING as DEFAULT_CEILING
 from .marks import LAST_ROUND as LAST_ROUND
 from .marks import NO_CALL as NO_CALL
 from .marks import Mark as Mark
+from .marks import MarkCeiling as MarkCeiling
 from .marks import Marks as Marks
 from .marks import collapsed_text as collapsed_text
 from .marks import marked as marked

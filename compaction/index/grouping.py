@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning
-from .marks import Mark, Marks, read_mark
+from .marks import Mark, MarkCeiling, Marks, read_mark
 
 __all__ = ["Grouping"]
 
@@ -82,7 +82,7 @@ class Grouping:
         self._open: dict[str, int | list[int]] = {}  # the group that waits for a result, or several, the latest last
         self._id_sets: dict[int, set[str]] = {}
         self._begun: dict[str, int] = {}
-        self._believed_tokens: dict[str, int] = {}
+        self._believed: dict[str, MarkCeiling] = {}
 
     def ordinals(self, id: int) -> Sequence[int]:
         """The ordinals of a group's messages."""
@@ -148,10 +148,11 @@ class Grouping:
         self.has_marks = True
         if message.role not in ("user", "assistant") or _has(message, ToolCallPart):
             return False
-        tokens += self._believed_tokens.get(mark.by, 0)
-        if not self.marks.believes(mark, message.role, len(self.group_of), tokens):
+        before = self._believed.get(mark.by, MarkCeiling(0, 0))
+        together = MarkCeiling(before.tokens + tokens, before.messages + 1)
+        if not self.marks.believes(mark, message.role, len(self.group_of), together):
             return False
-        self._believed_tokens[mark.by] = tokens
+        self._believed[mark.by] = together
         return True
 
     def _start(self, kind: GroupKind, turn: int | None) -> int:

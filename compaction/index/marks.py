@@ -30,6 +30,7 @@ __all__ = [
     "MARK_START",
     "NO_CALL",
     "Mark",
+    "MarkCeiling",
     "Marks",
     "collapsed_text",
     "marked",
@@ -116,41 +117,54 @@ def _with_line(id: str, body: str, by: str, round: int) -> str:
     return line + body
 
 
+@attrs.frozen
+class MarkCeiling:
+    """How much of a list a strategy's marked messages may be, to be believed without a key.
+
+    Args:
+        tokens: Tokens they may have together.
+        messages: How many they may be.
+    """
+
+    tokens: int
+    messages: int = 1
+
+
 @attrs.frozen(kw_only=True)
 class Marks:
     """Which marked messages of a list are read as summaries of this package, and how new ones are marked.
 
-    Without a key, a marked message is believed only while all those of its strategy, counted from the oldest, have no more
-    tokens than that strategy's summaries may have. Every other marked message is an ordinary one. So forging a mark gains at
-    most one message of bounded size, which its strategy replaces.
+    Without a key, a marked message is believed only while all those of its strategy, counted from the oldest, are no more than
+    that strategy writes. Every other marked message is an ordinary one. So forging a mark gains at most a message of bounded
+    size, which its strategy replaces.
 
     Args:
-        ceilings: The strategies that write summaries, each with the tokens that its marked messages may have together; ``None``
-            to believe any name up to `DEFAULT_CEILING`, for a list that is only looked at.
+        ceilings: The strategies that write summaries, by name, each with how much that may be; ``None`` to believe any name up
+            to `DEFAULT_CEILING`, for a list that is only looked at.
         keys: Secret texts; the first one signs, each one is accepted. With a key, only signed marks are believed.
         origin: The name of the conversation, which a signature holds: a message copied from another one is not believed.
         until: The ordinal from which on unsigned marks are not believed; ``None`` for no end. A session ends it after its first
             list: what is marked later was not written by it.
     """
 
-    ceilings: Mapping[str, int] | None = None
+    ceilings: Mapping[str, MarkCeiling] | None = None
     keys: tuple[str, ...] = attrs.field(default=(), repr=False)
     origin: str = ""
     until: int | None = None
 
     @classmethod
-    def of(cls, ceilings: Mapping[str, int], context: RunContext) -> Marks:
+    def of(cls, ceilings: Mapping[str, MarkCeiling], context: RunContext) -> Marks:
         """Return the marks of a run: the ceilings of its strategy, the keys and the origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
-    def believes(self, mark: Mark, role: str, ordinal: int, tokens: int) -> bool:
+    def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
         """Return whether a marked message is one of this package's own.
 
         Args:
             mark: Its mark.
             role: Its role.
             ordinal: Its place in the list.
-            tokens: Its tokens, and those of the messages that were believed of the same strategy before it.
+            together: How much it would be with those that were believed of the same strategy before it.
         """
         if mark.by == COLLAPSED_BY:  # it gains nothing: it is treated like the tool call that it says it stands for
             return True
@@ -158,7 +172,8 @@ class Marks:
             return any(hmac.compare_digest(mark.id, self._signature(key, mark, role)) for key in self.keys)
         if len(mark.id) == _SIGNED_DIGITS or (self.until is not None and ordinal >= self.until):
             return False
-        return tokens <= (DEFAULT_CEILING if self.ceilings is None else self.ceilings.get(mark.by, 0))
+        ceiling = DEFAULT_CEILING if self.ceilings is None else self.ceilings.get(mark.by, _NOTHING)
+        return together.tokens <= ceiling.tokens and together.messages <= ceiling.messages
 
     def write(self, body: str, *, by: str, round: int = 1, role: str) -> str:
         """Return a text with its mark in front, signed if there is a key; arguments and errors are those of `marked`."""
@@ -173,8 +188,10 @@ class Marks:
         return hashlib.blake2b(text, key=secret, digest_size=_SIGNED_DIGITS // 2).hexdigest()
 
 
-DEFAULT_CEILING: Final = 24_000
-"""Tokens that the marked messages of a strategy may have in a list that is read without knowing its strategies."""
+DEFAULT_CEILING: Final = MarkCeiling(24_000, 1_000)
+"""How much the marked messages of a strategy may be in a list that is read without knowing its strategies."""
+
+_NOTHING: Final = MarkCeiling(0, 0)
 
 _SIGNED_DIGITS: Final = 16
 

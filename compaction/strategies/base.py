@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Edit, MessageGroup, MessageIndex, Request
+from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
@@ -115,12 +115,13 @@ class Strategy(abc.ABC):
         return ()
 
     @property
-    def mark_ceilings(self) -> Mapping[str, int]:
-        """The strategies here that write summaries, by name, with the tokens their marked messages may have; see `Marks`."""
-        ceilings: dict[str, int] = {}
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        """The strategies here that write summaries, by name, each with how much its marked messages may be; see `Marks`."""
+        ceilings: dict[str, MarkCeiling] = {}
         for child in self.children:
-            for name, tokens in child.mark_ceilings.items():
-                ceilings[name] = max(tokens, ceilings.get(name, 0))
+            for name, one in child.mark_ceilings.items():
+                other = ceilings.get(name, one)
+                ceilings[name] = MarkCeiling(max(one.tokens, other.tokens), max(one.messages, other.messages))
         return ceilings
 
     def forced(self, focus: str | None = None) -> Strategy:

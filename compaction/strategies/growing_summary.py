@@ -13,7 +13,7 @@ import attrs
 
 from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Replace
+from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import FactSummarizer, Summarizer, SummaryRequest
 from .base import CompactionStrategy, Failed, Steps
@@ -21,6 +21,7 @@ from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["GrowingSummary"]
 
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset has at most a dozen before it rewrites them as one
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5
 _TEXT: Final = SummaryText(preface="From earlier messages that are left out here, for reference:", end="[end]")
@@ -71,8 +72,8 @@ class GrowingSummary(CompactionStrategy):
     text: SummaryText = attrs.field(default=_TEXT, kw_only=True)
 
     @property
-    def mark_ceilings(self) -> Mapping[str, int]:
-        return {self.name: 2 * max(self.initial_tokens, self.max_tokens)}
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
 
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from ..errors import ConfigurationError, NoProgress, SyncDriverError
-from ..index import Edit, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
+from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
@@ -34,8 +34,8 @@ __all__ = ["Lossless", "Offload", "OnStoreFailure"]
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
 
-_STUB_TOKENS: Final = 4_000
-"""Tokens that the stubs of a list may have and still be known again; a stub has about 100."""
+_STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
+"""How many stubs a list may have that are known again; a stub has about 100 tokens."""
 
 _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 
@@ -64,8 +64,8 @@ class Offload(CompactionStrategy):
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
 
     @property
-    def mark_ceilings(self) -> Mapping[str, int]:
-        return {OFFLOADED_BY: _STUB_TOKENS}
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return {OFFLOADED_BY: _STUBS}
 
     def forced(self, focus: str | None = None) -> Strategy:
         return attrs.evolve(self, trigger=always, target=never)

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from ..index import DEFAULT_CEILING, Drop, GroupKind, MessageGroup, MessageIndex, Replace, Rewrite, Together
+from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..summarizers import (
@@ -81,9 +81,9 @@ class Summarization(CompactionStrategy):
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
-    def mark_ceilings(self) -> Mapping[str, int]:
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         ceiling = self.budget.ceiling
-        return {self.name: DEFAULT_CEILING if ceiling is None else 2 * ceiling + _FRAME_TOKENS}
+        return {self.name: MarkCeiling(DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS)}
 
     def forced(self, focus: str | None = None) -> Strategy:
         return attrs.evolve(self, trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
@@ -157,7 +157,7 @@ class Summarization(CompactionStrategy):
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:
             raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
-        if tokens > (ceiling := self.mark_ceilings[self.name]):
+        if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
             raise SummaryFailed(f"the summary has {tokens:,} tokens; {self.budget!r} allows {ceiling:,} at the very most")
         return messages
 
