@@ -48,6 +48,7 @@ class Grouping:
         last_user: The group of the last user message.
         last_marked: The last summary that the user seems to say, if it comes after ``last_user``. It may be a forged one.
         last_words: The last tool-call group with words of the user beside its results, if it comes after ``last_user``.
+        history: The newest group in which the provider itself wrote what stands for everything before it.
         pending: The tool-call group that may still get results because nothing but results follows it.
         leading: How many messages at the start are instructions.
         left_turn: The turn that a group left when words of the user joined it.
@@ -72,6 +73,7 @@ class Grouping:
         self.last_user: int | None = None
         self.last_marked: int | None = None
         self.last_words: int | None = None
+        self.history: int | None = None
         self.pending: int | None = None
         self.leading = 0
         self.left_turn: int | None = None
@@ -140,6 +142,8 @@ class Grouping:
             answering = role == "assistant"
             for started in message.begins:
                 self._begun[started] = id
+        if message.holds_history:
+            self.history = id
         self._previous, self._answering, self._thinking = id, answering, thinking
         return id
 

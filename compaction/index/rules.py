@@ -57,7 +57,7 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     With the name of a strategy, also the summary that it may replace though it stands where the user spoke last.
     """
     grouping = projection.grouping
-    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words}
+    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
     if grouping.last_marked is not None and not (by and projection.made_by(grouping.last_marked) == by):
         kept.add(grouping.last_marked)
     end = len(projection.source) if grouping.pending is None else grouping.pending
@@ -103,8 +103,16 @@ def _protection(projection: Projection, id: int, *, allow_system: bool = False, 
             return "a call whose result may still come stays"
         if projection.anchor(id) > pending:
             return "what follows a call whose result may still come stays"
+    return _newest(projection, id, by)
+
+
+def _newest(projection: Projection, id: int, by: str) -> str | None:
+    """Return why this group may not leave the view though others like it may, before it."""
+    grouping = projection.grouping
     if id == grouping.newest:
         return "the newest group stays"
+    if id == grouping.history:
+        return "the provider's newest summary of what came before stays"
     if id == grouping.last_user or id == grouping.last_words:
         return "the last user message stays"
     if id == grouping.last_marked and not (by and projection.made_by(id) == by):
