@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning
-from .marks import Mark, MarkCeiling, Marks, read_mark
+from .marks import Mark, MarkCeiling, Marks, read_mark, text_digest
 
 __all__ = ["Grouping"]
 
@@ -85,6 +85,7 @@ class Grouping:
         self._id_sets: dict[int, set[str]] = {}
         self._begun: dict[str, int] = {}
         self._believed: dict[str, MarkCeiling] = {}
+        self._recognized: set[str] = set()
 
     def ordinals(self, id: int) -> Sequence[int]:
         """The ordinals of a group's messages."""
@@ -152,6 +153,9 @@ class Grouping:
         self.has_marks = True
         if message.role not in ("user", "assistant") or _has(message, ToolCallPart):
             return False
+        if self.marks.known and (digest := text_digest(message)) in self.marks.known - self._recognized:
+            self._recognized.add(digest)
+            return True
         before = self._believed.get(mark.by, MarkCeiling(0, 0))
         together = MarkCeiling(before.tokens + tokens, before.messages + 1)
         if not self.marks.believes(mark, message.role, len(self.group_of), together):

@@ -35,6 +35,7 @@ __all__ = [
     "collapsed_text",
     "marked",
     "read_mark",
+    "text_digest",
     "tools_of",
 ]
 
@@ -145,17 +146,23 @@ class Marks:
         origin: The name of the conversation, which a signature holds: a message copied from another one is not believed.
         until: The ordinal from which on unsigned marks are not believed; ``None`` for no end. A session ends it after its first
             list: what is marked later was not written by it.
+        known: Digests of the summaries that the session wrote; each is believed once, wherever it stands.
     """
 
     ceilings: Mapping[str, MarkCeiling] | None = None
     keys: tuple[str, ...] = attrs.field(default=(), repr=False)
     origin: str = ""
     until: int | None = None
+    known: frozenset[str] = attrs.field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, ceilings: Mapping[str, MarkCeiling], context: RunContext) -> Marks:
         """Return the marks of a run: the ceilings of its strategy, the keys and the origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
+
+    def knowing(self, summaries: Iterable[Message]) -> Marks:
+        """Return these marks with more summaries that the session wrote."""
+        return attrs.evolve(self, known=self.known.union(map(text_digest, summaries)))
 
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
         """Return whether a marked message is one of this package's own.
@@ -194,6 +201,11 @@ DEFAULT_CEILING: Final = MarkCeiling(24_000, 1_000)
 _NOTHING: Final = MarkCeiling(0, 0)
 
 _SIGNED_DIGITS: Final = 16
+
+
+def text_digest(message: Message) -> str:
+    """Return what two messages share if they are of one role and say the same."""
+    return hashlib.blake2b(f"{message.role}\n{message.text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _digest(body: str, by: str, round: int) -> str:
