@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -19,7 +19,10 @@ from ..errors import InputError
 from ..formats import MessageFormat, fields_of
 from .fingerprints import fingerprint
 
-__all__ = ["Known", "Match", "align", "digest_of"]
+__all__ = ["NEVER", "Known", "Match", "align", "digest_of"]
+
+NEVER: Final = 1 << 62
+"""A number of edits that is never reached."""
 
 _Position: TypeAlias = tuple[int, int, int]
 
@@ -34,6 +37,8 @@ class Known:
         raw: The message; ``None`` if only its digest is known.
         role: Its role, if that is known.
         is_shown: Whether the view shows its group now.
+        since: After how many edits it was shown first.
+        until: After how many edits it was shown last.
         digest: What it says, if that is known already.
     """
 
@@ -42,6 +47,8 @@ class Known:
     raw: Any = None
     role: str | None = None
     is_shown: bool = True
+    since: int = 0
+    until: int = NEVER
     digest: Hashable = None
 
 
@@ -89,7 +96,7 @@ def align(
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
         _keep_in_order(found)
-        _between_neighbours(found, known, digests, of_known)
+        _between_neighbours(found, _of_one_view(found, known, of_known), digests, of_known)
         altered |= _altered_between_neighbours(found, known, given, format)
     _keep_in_order(found)
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
@@ -156,6 +163,19 @@ def _keep_in_order(found: list[Known | None]) -> None:
             found[place] = None
 
 
+def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], of_known: dict[Known, Hashable]) -> Sequence[Known]:
+    """The known messages that a view showed together with those found and without those missing; every one if none did."""
+    there = [each for each in found if each is not None]
+    if not there:
+        return known
+    since, until = max(each.since for each in there), min(each.until for each in there)
+    positions, count = {each.position for each in there}, Counter(of_known.values())
+    for each in known:
+        if each.position < there[-1].position and each.position not in positions and count[of_known[each]] == 1:
+            since = max(since, each.until + 1) if each.until < until else since
+    return known if since > until else [each for each in known if each.since <= until and since <= each.until]
+
+
 def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
     """The places between two neighbours that are known, what is known between them, and whether the list ends there."""
     positions = [each.position for each in known]
@@ -200,9 +220,8 @@ def _going_on(
     digests: Sequence[Hashable],
     of_known: dict[Known, Hashable],
 ) -> None:
-    """After the last neighbour, one message after the other, as long as they are the same and the view shows them."""
-    shown = [each for each in after if each.is_shown]
-    for place, each in zip(places, shown, strict=False):
+    """After the last neighbour, one message after the other, as long as they are the same."""
+    for place, each in zip(places, after, strict=False):
         if digests[place] != of_known[each]:
             return
         found[place] = each

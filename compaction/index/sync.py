@@ -13,8 +13,8 @@ from typing import Any, cast
 import attrs
 
 from ..formats import MessageFormat
-from .alignment import Known, Match, align
-from .edits import Drop, Replace, Rewrite, Together
+from .alignment import NEVER, Known, Match, align
+from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
@@ -134,28 +134,62 @@ def follow(
 
 def _known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
     """Every message that was shown or may be, in order, and the ordinals at which nothing was shown at some time."""
-    versions: dict[int, list[Any]] = defaultdict(list)
-    hidden: set[int] = set()
-    for applied in flat(journal):
-        if isinstance(applied.edit, Rewrite):
-            for (ordinal, _), message in zip(applied.before, applied.edit.messages, strict=False):
-                if message is None:
-                    hidden.add(ordinal)
-                else:
-                    versions[ordinal].append(message.raw)
+    history = _History(journal)
     known: list[Known] = []
     group_of, included = projection.grouping.group_of, projection.is_included
     for ordinal, raw in enumerate(projection.source):
         for id in projection.visibility.at_anchor(ordinal):
-            place, shown = -id, included(id)
-            messages = projection.inserted[id].messages
-            known += [
-                Known((ordinal, -1, place * 2 + part), id, each.raw, each.role, shown) for part, each in enumerate(messages)
-            ]
+            times = history.made.get(id, 0), history.gone.get(id, NEVER)
+            for part, each in enumerate(projection.inserted[id].messages):
+                known.append(Known((ordinal, -1, -2 * id + part), id, each.raw, each.role, included(id), *times))
         group = group_of[ordinal]
-        shown, role = included(group), projection.read(ordinal).role
-        known += [Known((ordinal, 0, 0), group, each, role, shown) for each in (raw, *versions.get(ordinal, ()))]
-    return known, hidden
+        shown, gone, role = included(group), history.gone.get(group, NEVER), projection.read(ordinal).role
+        since = 0
+        for version, until in [(raw, NEVER)] if ordinal not in history.versions else history.of(ordinal, raw):
+            if version is not None:
+                known.append(Known((ordinal, 0, 0), group, version, role, shown, since, min(gone, until)))
+            since = until + 1
+    return known, history.hidden
+
+
+class _History:
+    """When each message was shown: after how many edits, at first and at last. Holds state.
+
+    Attributes:
+        made: When a summary was written.
+        gone: When a group was last shown, if it left the view.
+        versions: What was shown at an ordinal in place of the message, each with the time from which on.
+        hidden: Ordinals at which nothing was shown at some time.
+    """
+
+    def __init__(self, journal: Iterable[Applied]) -> None:
+        self.made: dict[int, int] = {}
+        self.gone: dict[int, int] = {}
+        self.versions: dict[int, list[tuple[Any, int]]] = defaultdict(list)
+        self.hidden: set[int] = set()
+        for time, whole in enumerate(journal):
+            for applied in flat([whole]):
+                self._note(applied, time)
+
+    def _note(self, applied: Applied, time: int) -> None:
+        edit = applied.edit
+        if isinstance(edit, Rewrite):
+            for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
+                self.versions[ordinal].append((None if message is None else message.raw, time))
+                if message is None:
+                    self.hidden.add(ordinal)
+        elif isinstance(edit, Restore):
+            for id in edit.groups:
+                self.gone.pop(id, None)
+        elif not isinstance(edit, Together):
+            self.gone.update(dict.fromkeys(edit.groups, time))
+            if applied.made is not None:
+                self.made[applied.made] = time + 1
+
+    def of(self, ordinal: int, raw: Any) -> list[tuple[Any, int]]:
+        """What was shown at an ordinal, each with the last time."""
+        raws, times = zip(*self.versions[ordinal], strict=True)
+        return list(zip((raw, *raws), (*times, NEVER), strict=True))
 
 
 def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> None:
@@ -200,7 +234,7 @@ class _Planner:
                 continue
             known = match.known
             stood_for = self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
-            end = max(end, *stood_for) + 1
+            end = max(end, max(stood_for) + 1)
             self._place_source(min(stood_for))
             for each in new:
                 self._place(self._given[each], None, each)

@@ -46,6 +46,35 @@ def rebuilt(messages: Sequence[Any]) -> Chat:
     return list(json.loads(json.dumps(list(messages))))
 
 
+def meddled(data: st.DataObject, messages: Chat) -> Chat:
+    """The list as a host may have it after it did something to it."""
+    for number in range(data.draw(st.integers(0, 2))):
+        if not messages:
+            break
+        at = data.draw(st.integers(0, 63)) % len(messages)
+        what = data.draw(st.sampled_from(["alter", "remove", "insert", "swap", "cut", "behead", "repeat"]))
+        word = {"role": "user", "content": f"new word {number} {data.draw(st.integers(0, 10**9))}"}
+        if (
+            what == "alter"
+            and messages[at].get("role") in ("user", "assistant")
+            and isinstance(messages[at].get("content"), str)
+        ):
+            messages[at] = {**messages[at], "content": word["content"]}
+        elif what == "remove":
+            del messages[at]
+        elif what == "insert":
+            messages.insert(at, word)
+        elif what == "swap":
+            messages[at], messages[-1] = messages[-1], messages[at]
+        elif what == "cut":
+            del messages[at:]
+        elif what == "behead":
+            del messages[:at]
+        else:
+            messages.insert(at, dict(messages[at]))
+    return messages
+
+
 batches = conversations(valid=False, pending=True, max_size=3)
 
 
@@ -59,6 +88,7 @@ class Index(RuleBasedStateMachine):
         self.journal: list[tuple[Edit, str]] = []
         self.pins: set[int] = set()
         self.asked = 0
+        self.views: list[Chat] = []
 
     @property
     def model(self) -> Model:
@@ -121,52 +151,23 @@ class Index(RuleBasedStateMachine):
         self.grow(given[len(self.source) if is_source else len(view) :])
 
     @precondition(lambda self: self.source)
-    @rule(data=st.data(), messages=batches | st.just([]))
-    def sync_departed(self, data: st.DataObject, messages: Chat) -> None:
-        """The framework took back or changed the end of the source or of the view: that is what is left, and edits of it."""
-        known = data.draw(st.sampled_from([self.source, self.index.messages()]))
-        given = [*known[: len(known) - data.draw(st.integers(0, 5))], *messages]
-        before = self.journal
+    @rule(data=st.data(), messages=batches | st.just([]), again=st.booleans())
+    def sync_as_a_host(self, data: st.DataObject, messages: Chat, again: bool) -> None:
+        """The framework altered, removed, added, moved or took back messages of the source, of the view or of an earlier view."""
+        kept = data.draw(st.sampled_from([self.source, self.index.messages(), *self.views]))
+        changed = meddled(data, list(kept))
+        before = self.index.messages()
+        given = [*(rebuilt(changed) if again else changed), *messages]
         self.index.sync(given)
+        shown = self.index.messages()
+        for raw in given:
+            if "new word" in str(raw) and not any(raw == other for other in self.source) and raw not in before:
+                assert raw in shown
+        if not again:
+            ids = {id(raw) for raw in shown}
+            assert [raw for raw in before if any(raw is other for other in given) and id(raw) not in ids] == []
         self.adopt()
-        start = len(self.source) - len(messages)
-        late = any(group.ordinals[0] < start <= group.ordinals[-1] for group in self.model.groups.values() if group.ordinals)
-        assert late or given in (self.source, self.index.messages())
-        ours = [edit.reason for edit, _ in before if not isinstance(edit, Restore)]
-        left = iter(ours)
-        assert all(edit.reason in left for edit, _ in self.journal if not isinstance(edit, Restore))
         self.pins = {id for id in self.model.groups if self.index.group(id).pinned}
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def sync_cut(self, data: st.DataObject) -> None:
-        """The end of the source was taken back: edits of what is left stay, unless a law now forbids them."""
-        length = max(0, len(self.source) - data.draw(st.integers(1, 5)))
-        model, given = self.model, self.source[:length]
-        if given[: len(model.view)] == model.view:
-            return  # it goes on from the view just as well
-        touched = {id for id in model.groups if any(at >= length for at in model.stands_for(id))}
-        expected: list[tuple[Edit, str]] = []
-        ids: dict[int, int] = {}
-        for edit, by in self.journal:
-            state, trial = Model(given, expected, set()), Model(given, expected, set())
-            again = renamed(edit, ids) if touched.isdisjoint(named(edit)) else None
-            back = isinstance(again, Restore) and all(state.groups[id].excluded for id in again.groups)
-            if again is None or not (back or trial.attempt(again)):
-                continue
-            expected.append((again, by))
-            after = Model(given, expected, set()).groups
-            ids |= dict(zip(self.made_by(edit), [id for id in after if id not in state.groups], strict=False))
-        self.index.sync(given)
-        self.adopt()
-        assert [edit.reason for edit, _ in self.journal] == [edit.reason for edit, _ in expected]
-        self.pins = {ids.get(id, id) for id in self.pins if id in ids or id >= 0} & Model(given, expected, set()).groups.keys()
-
-    def made_by(self, edit: Edit) -> list[int]:
-        """The ids of the groups an edit of the journal inserted."""
-        place = next(at for at, (each, _) in enumerate(self.journal) if each is edit)
-        before, after = (Model(self.source, self.journal[:end], set()).groups for end in (place, place + 1))
-        return [id for id in after if id not in before]
 
     # ---------------------------------------------------------------- editing
 
@@ -191,7 +192,7 @@ class Index(RuleBasedStateMachine):
 
     def apply(self, edit: Any, by: str = "") -> None:
         """An edit happens if no law forbids it, whoever asks."""
-        expected = self.model.may(edit)
+        expected = self.model.may(edit, by)
         try:
             done = self.index.apply(edit, by=by)
         except NoProgress:
@@ -199,6 +200,7 @@ class Index(RuleBasedStateMachine):
         assert done == expected
         if done:
             self.journal.append((edit, by))
+            self.views = [*self.views[-2:], self.index.messages()]
         else:
             assert self.index.refused[-1].edit is edit
 

@@ -94,7 +94,7 @@ def kind_of(message: Message) -> GroupKind:
     """The kind of the group a message would begin."""
     if message.role in RESULT:
         return GroupKind.TOOL_CALL
-    if read_mark(message) is not None and not call_ids(message):
+    if message.role in ("user", "assistant") and read_mark(message) is not None and not call_ids(message):
         return GroupKind.SUMMARY
     if message.role in ("system", "developer", "user"):
         return GroupKind.USER if message.role == "user" else GroupKind.SYSTEM
@@ -133,6 +133,8 @@ class Model:
         self.pending = began[-1].id if began and began[-1].open else None
         after_pending = [] if self.pending is None else [id for id in self.groups if id > self.pending]
         self.protected = {*users[-1:], *(group.id for group in talk[-1:]), *after_pending}
+        marked = [id for id in self.groups if self.groups[id].kind is GroupKind.SUMMARY and self.read[id].role == "user"]
+        self.last_marked = next((id for id in marked[-1:] if id > max(users, default=-1)), None)
         for edit, by in journal:
             self.do(edit, by)
 
@@ -161,28 +163,34 @@ class Model:
                 anchor=anchor,
             )
 
-    def may(self, edit: Edit) -> bool:
+    def may(self, edit: Edit, by: str = "") -> bool:
         """Whether no law forbids the edit, and it does not make the view larger."""
         after = copy.copy(self)
         after.shown, after.groups = self.shown.copy(), {id: attrs.evolve(group) for id, group in self.groups.items()}
-        return after.attempt(edit) and after.included.tokens <= self.included.tokens
+        return after.attempt(edit, by) and after.included.tokens <= self.included.tokens
 
-    def attempt(self, edit: Edit) -> bool:
+    def attempt(self, edit: Edit, by: str = "") -> bool:
         """Do the edit unless a law forbids it; says whether it did, wholly."""
         if isinstance(edit, Together):
-            return bool(edit.edits) and all(self.attempt(part) for part in edit.edits)
-        if isinstance(edit, Restore) or not (self.may_rewrite(edit) if isinstance(edit, Rewrite) else self.may_remove(edit)):
+            return bool(edit.edits) and all(self.attempt(part, by) for part in edit.edits)
+        if isinstance(edit, Restore):
+            return False
+        if not (self.may_rewrite(edit) if isinstance(edit, Rewrite) else self.may_remove(edit, by)):
             return False
         self.do(edit)
         return True
 
-    def may_remove(self, edit: Drop | Replace) -> bool:
+    def may_remove(self, edit: Drop | Replace, by: str = "") -> bool:
         if isinstance(edit, Replace) and (
             not 1 <= len(edit.messages) <= 2 or any(links(message) or not message.text.strip() for message in edit.messages)
         ):
             return False
         here = [group for group in self.groups.values() if not group.excluded]
         named = [group for group in here if group.id in edit.groups]
+        if self.last_marked in edit.groups:
+            theirs = self.groups[self.last_marked].made_by
+            if not (isinstance(edit, Replace) and by and theirs == by):
+                return False
         allow_system = isinstance(edit, Drop) and edit.allow_system
         return (
             0 < len(edit.groups) == len(named) < len(here)
@@ -192,7 +200,9 @@ class Model:
 
     def may_rewrite(self, edit: Rewrite) -> bool:
         group = self.groups.get(edit.group)
-        if group is None or group.excluded or group.kind is GroupKind.SUMMARY or group.id in {*self.pins, self.pending}:
+        if group is None or group.excluded or group.id in {*self.pins, self.pending}:
+            return False
+        if group.kind is GroupKind.SUMMARY and (group.id < 0 or group.made_by != "ToolResult"):
             return False
         before = self.messages_of(group)
         pairs = list(zip(before, edit.messages, strict=False))

@@ -1,0 +1,156 @@
+"""Hosts that pass earlier views, and change what they keep: decisions last, and none hides what it was not about.
+
+Each message says something of its own, so that it can be told whether a view has it.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from compaction import MessageIndex, last, run_sync, validate
+from compaction.formats import FORMATS, MessageFormat, convert, openai_chat
+from compaction.index import Marks, Restore, RunContext
+from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
+
+TURNS: Final = 16
+
+
+def turn(number: int, draw: random.Random, format: MessageFormat) -> list[Any]:
+    """A question, calls with their results, and an answer, in any format; some texts occur in every turn."""
+    chat: list[dict[str, Any]] = [{"role": "user", "content": draw.choice(["ok", f"Question {number}: " + "why? " * 20])}]
+    for step in range(draw.randint(0, 3)):
+        ids = [f"call_{number}_{step}_{each}" for each in range(draw.randint(1, 3))]
+        call = {"type": "function", "function": {"name": "look", "arguments": '{"path": "a.py"}'}}
+        chat.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": id} for id in ids]})
+        for id in ids:
+            text = draw.choice(["ok", f"Found {id}. " + "word " * draw.randint(1, 120)])
+            chat.append({"role": "tool", "tool_call_id": id, "content": text})
+    chat.append({"role": "assistant", "content": draw.choice(["Done.", f"Answer {number}. " * 10])})
+    return convert(chat, to=format, format=openai_chat).messages
+
+
+STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
+    "truncation": lambda: Truncation(trigger=tokens_exceed(900), target=tokens_below(500), keep=last(groups=2)),
+    "rewriting": lambda: (
+        ToolResult(trigger=tokens_exceed(600), keep=last(groups=2))
+        >> Truncation(trigger=tokens_exceed(1_200), target=tokens_below(700))
+    ),
+    "summaries": lambda: Summarization(
+        Scripted(lambda request: f"Summary of {len(request.groups)} groups, {request.previous}"[:300]),
+        trigger=tokens_exceed(900),
+        keep=last(groups=3),
+    ),
+}
+HOSTS: Final = ("source", "last view", "earlier view")
+every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
+
+
+class Loop:
+    """An agent's loop over an index; the host passes what it keeps. Holds state: the index and what the host keeps."""
+
+    def __init__(self, strategy: Strategy, format: MessageFormat) -> None:
+        marks = Marks.of(strategy.mark_ceilings, RunContext())
+        self.index = MessageIndex(counter="chars/4", format=format, marks=marks)
+        self.strategy = strategy
+
+    def view(self, given: list[Any]) -> list[Any]:
+        """What is sent for a list."""
+        self.index.sync(given)
+        run_sync(self.index, self.strategy)
+        return self.index.messages()
+
+
+@every_format
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_host_gets_the_same_views(strategy: str, host: str, format: MessageFormat, seed: int) -> None:
+    """Whether it passes the source, the last view or an earlier one with what came since, as the same objects or rebuilt."""
+    draw = random.Random(seed)
+    plain, loop = (Loop(STRATEGIES[strategy](), format) for _ in range(2))
+    source: list[Any] = []
+    kept: list[Any] = []
+    for number in range(TURNS):
+        new = turn(number, draw, format)
+        sizes = sorted(draw.randint(1, len(new)) for _ in range(2))
+        for part in (new[: sizes[0]], new[sizes[0] : sizes[1]], new[sizes[1] :]):
+            source += part
+            kept += part
+            given = source if host == "source" else kept
+            expected = plain.view(source)
+            assert loop.view(copy.deepcopy(given) if draw.random() < 0.5 else given) == expected
+            if host == "last view" or (host == "earlier view" and draw.random() < 0.2):
+                kept = list(loop.index.messages())
+    assert plain.index.edit_count > 2
+
+
+def meddled(messages: list[Any], draw: random.Random, format: MessageFormat) -> tuple[list[Any], list[str]]:
+    """A list as a host may have it after it did something to it, and the words that are new in it."""
+    messages, words = list(messages), list[str]()
+    for _ in range(draw.randint(1, 2)):
+        at = draw.randrange(len(messages) + 1)
+        what = draw.choice(["alter", "remove", "insert", "swap", "cut", "behead", "repeat"])
+        word = f"New words {draw.random()}."
+        if what == "insert" or not messages[at:]:
+            messages.insert(at, format.new(draw.choice(["user", "assistant"]), word).raw)
+            words.append(word)
+        elif what == "alter":
+            read = format.read(messages[at])
+            if read.role in ("user", "assistant") and read.text and not any(read.tool_results()) and not any(read.tool_calls()):
+                messages[at] = read.evolve(text=word).raw
+        elif what == "remove":
+            del messages[at]
+        elif what == "swap":
+            messages[at], messages[-1] = messages[-1], messages[at]
+        elif what == "cut":
+            del messages[at:]
+        elif what == "behead":
+            del messages[:at]
+        else:
+            messages.insert(at, copy.deepcopy(messages[at]))
+    return messages, words
+
+
+@every_format
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("seed", range(12))
+def test_hosts_that_meddle(strategy: str, format: MessageFormat, seed: int) -> None:
+    """No exception; what is new is shown, what was shown and is there still is, and nothing is shown that the host took out."""
+    draw = random.Random(seed)
+    loop = Loop(STRATEGIES[strategy](), format)
+    kept: list[Any] = []
+    views: list[list[Any]] = [[]]
+    for number in range(TURNS):
+        kept += turn(number, draw, format)
+        before = loop.index.messages()
+        words: list[str] = []
+        if draw.random() < 0.5:
+            kept, words = meddled(draw.choice([kept, kept, *views[-3:]]), draw, format)
+        given = copy.deepcopy(kept) if draw.random() < 0.5 else kept
+        source = list(loop.index.source)
+        loop.index.sync(given)
+        shown = loop.index.messages()
+        texts = [format.read(raw).text for raw in shown]
+        assert [word for word in words if word in str(given) and not any(word in text for text in texts)] == []
+        once = [raw for raw in before if source.count(raw) < 2 and given.count(raw) == 1]
+        assert [raw for raw in once if raw not in shown] == []
+        known = [*given, *(raw for id, group in loop.index.columns.inserted.items() for raw in map(_raw, group.messages))]
+        late = any(isinstance(edit, Restore) for edit in loop.index.edits)  # a result may bring back a call that waited for it
+        assert late or [raw for raw in shown if raw not in known and raw not in before] == []
+        problems = len(validate(given, format=format))
+        run_sync(loop.index, loop.strategy)
+        assert len(validate(loop.index.messages(), format=format)) <= problems
+        views.append(loop.index.messages())
+        if draw.random() < 0.3:
+            kept = list(views[-1])
+
+
+def _raw(message: Any) -> Any:
+    return message.raw
