@@ -14,6 +14,7 @@ from compaction import MessageIndex, run_sync
 
 from .conversation import conversation, peer_messages
 from .cpu import fastest
+from .growth_rows import ROWS
 from .peer import COUNTER, PAIRS, compacted, our_tokens
 from .tables import Claim, Section, spoken, table
 
@@ -24,19 +25,20 @@ KEPT = 10_000
 
 
 def growth_section(sizes: Sequence[int], say: Callable[[str], None]) -> Section:
-    """Our whole calls at each size, and by how much each grew over the one before."""
+    """Our whole calls at each size, every strategy and preset, and by how much each grew over the one before."""
+    rows_of = {pair.name: pair.ours for pair in PAIRS} | ROWS
     rows: list[list[str]] = []
     claims: list[Claim] = []
     for on in (False, True):
-        took = {pair.name: list[float]() for pair in PAIRS}
+        took = {name: list[float]() for name in rows_of}
         for size in sizes:
             say(f"growth, {size:,} messages, collector {'on' if on else 'off'}")
             messages = conversation(size)
             tokens = our_tokens(messages)
-            for pair in PAIRS:
-                strategy = pair.ours(size, tokens)
+            for name, configured in rows_of.items():
+                strategy = configured(size, tokens)
                 rounds = 5 if size < 100_000 else 3
-                took[pair.name].append(fastest(compacted, messages, strategy, rounds=rounds, on=on))
+                took[name].append(fastest(compacted, messages, strategy, rounds=rounds, on=on))
         for name, times in took.items():
             growth = [later / earlier for earlier, later in pairwise(times)]
             rows.append([name, "on" if on else "off", *map(spoken, times), *(f"{factor:.1f}x" for factor in growth[-2:])])

@@ -301,7 +301,7 @@ def langgraph_summary(
         DigestSummarizer() if summarizer is None else summarizer,
         trigger=tokens_exceed(max_tokens_before_summary),
         keep=last(messages=keep_recent_messages),
-        budget=SummaryBudget(ratio=1.0, floor=1, ceiling=max_summary_tokens),
+        budget=SummaryBudget(ratio=1.0, floor=1, ceiling=max_summary_tokens, room_ratio=1.0),
         template=default_template() if template is None else template,
         on_failure=on_failure,
     )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
 from .errors import BudgetUnsatisfiable
-from .index import Edit, MessageIndex, Metrics, Refusal, space_report
+from .index import Edit, MessageIndex, Metrics, Refusal, opening, space_report
 from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
 from .triggers import Trigger, always, never
 
 __all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step"]
 
 _logger = logging.getLogger("compaction")
+
+_OPENING: Final = "no user message opens the view, and strict chat templates refuse such a list"
 
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
 """The outcome of a run.
@@ -61,6 +63,7 @@ class CompactionResult:
         refused: Edits that a strategy asked for and a rule refused.
         failures: What failed, and what was done instead.
         outcome: How the run ended.
+        notes: What a strict reader may refuse in the view and would have taken before the run, in words.
     """
 
     messages: list[Any]
@@ -70,6 +73,7 @@ class CompactionResult:
     refused: tuple[Refusal, ...]
     failures: tuple[Failed, ...]
     outcome: Outcome
+    notes: tuple[str, ...] = ()
 
 
 Observer: TypeAlias = Callable[[Step], object]
@@ -93,6 +97,7 @@ class RunRecorder:
 
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
         self.before = index.included
+        self._opened_well = _opens_well(index)
         self.mark = index.mark()
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
@@ -180,4 +185,10 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
+            notes=(_OPENING,) if self._opened_well and edits and not _opens_well(index) else (),
         )
+
+
+def _opens_well(index: MessageIndex) -> bool:
+    """Return whether the view begins as its format prefers; O(instructions that lead it)."""
+    return index.format.prefers(None, opening(index.columns))

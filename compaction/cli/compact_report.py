@@ -104,6 +104,7 @@ class CompactedConversation:
         steps: The steps, in the order in which they ended.
         refused: The rules by which edits were refused, and how often.
         failures: What failed, and what was done instead.
+        notes: What a strict reader may refuse in the result.
         problems: The rules of the format that the result breaks.
         new_problems: The names of rules that were not broken as often before.
     """
@@ -117,6 +118,7 @@ class CompactedConversation:
     steps: list[StepReport]
     refused: dict[str, int]
     failures: list[str]
+    notes: list[str]
     problems: list[Problem]
     new_problems: list[str]
 
@@ -152,6 +154,7 @@ class CompactedConversation:
             steps=StepReport.all_of(steps),
             refused=dict(Counter(refusal.rule for refusal in result.refused)),
             failures=[f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
+            notes=list(result.notes),
             problems=problems,
             new_problems=sorted(new),
         )
@@ -265,6 +268,8 @@ def _show_one(console: Console, done: CompactedConversation) -> None:
         console.print(printable(f"not done, {plural(times, 'time')}: {rule}"))
     for failure in done.failures:
         console.print(printable(f"failed: {failure}"))
+    for note in done.notes:
+        console.print(printable(note))
     for problem in done.problems:
         console.print(printable(str(problem)))
     console.print(printable(done.verdict))

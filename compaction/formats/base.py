@@ -153,8 +153,11 @@ class MessageFormat(abc.ABC):
         return self.join_problem(before, after) is None
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """Whether a conversation reads well with ``after`` directly after ``before``, where the provider takes it."""
-        return True
+        """Whether a conversation reads well with ``after`` directly after ``before``, where the provider takes it.
+
+        By default the user speaks first: strict chat templates refuse another list.
+        """
+        return before is not None or after is None or after.role == "user" or after.is_system
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         """Return why the messages of a group may not become those of another; ``None`` if they may.
@@ -218,8 +221,9 @@ class MessageFormat(abc.ABC):
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         """Return the role of a summary between two neighbours (``None`` at either end).
 
-        If possible nobody speaks twice in a row: the assistant says it after a user message, the user elsewhere.
+        If possible nobody speaks twice in a row: the assistant says it after a user message, and between a result and a user
+        message; the user elsewhere, and first of all.
         """
-        if before is not None and before.role == "user":
-            return "assistant"
-        return "user"
+        if before is None or before.role == "assistant" or before.is_system:
+            return "user"
+        return "assistant" if before.role == "user" or (after is not None and after.role == "user") else "user"

@@ -10,9 +10,11 @@ from .edits import signature as signature
 from .grouping import Grouping as Grouping
 from .groups import GroupKind, MessageGroup
 from .groups import only_reasoning as only_reasoning
+from .joins import opening as opening
 from .marks import COLLAPSED_BY as COLLAPSED_BY
 from .marks import DEFAULT_CEILING as DEFAULT_CEILING
 from .marks import LAST_ROUND as LAST_ROUND
+from .marks import MARK_START as MARK_START
 from .marks import NO_CALL as NO_CALL
 from .marks import Mark as Mark
 from .marks import MarkCeiling as MarkCeiling

@@ -16,7 +16,7 @@ from ..messages import Message
 from .projection import Projection
 from .visibility import Node
 
-__all__ = ["BadJoin", "bad_joins", "blames", "message_before", "was_bad"]
+__all__ = ["BadJoin", "bad_joins", "blames", "message_before", "opening", "was_bad"]
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
@@ -96,6 +96,14 @@ def message_before(projection: Projection, node: Node | None) -> Message | None:
             return message
         earlier = projection.visibility.before(earlier)
     return None
+
+
+def opening(projection: Projection) -> Message | None:
+    """The message that opens the view, behind the instructions that lead it; O(those)."""
+    node = projection.visibility.first()
+    while node is not None and projection.at(node, end=False).is_system:
+        node = projection.visibility.after(node)
+    return None if node is None else projection.at(node, end=False)
 
 
 def _problem(projection: Projection, format: MessageFormat, before: Node | None, after: Node | None) -> _JoinProblem | None:

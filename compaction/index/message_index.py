@@ -157,24 +157,25 @@ class MessageIndex:
         together: Callable[[int, int], bool] | None = None,
         *,
         preferred_only: bool = False,
+        replaced: bool = False,
     ) -> Iterator[list[int]]:
         """Plan what to drop: the smallest runs of these groups that can leave together, oldest first.
 
         What is left after each step is a list that the provider takes. Steps that the format prefers come first, such as those
-        after which the user speaks first; the others follow. Groups that cannot leave are in no step. O(messages) for all.
+        after which the user speaks first; the others follow. Groups that cannot leave are in no step. Where any message may
+        follow any other, a user message that opens the view leaves with what is left before the next. O(messages) for all.
 
         Args:
             groups: The groups that may leave, in order.
             together: Says of two of them that follow one another whether one does not leave without the other.
             preferred_only: Whether to leave out steps that the format allows and does not prefer.
+            replaced: Whether a message will stand in their place, and so may open the view itself.
 
         Yields:
             The ids of the groups of a step. Drop each step before you ask for the next, or only plan with them.
         """
         ids = [group if isinstance(group, int) else group.id for group in groups]
-        if together is None and not self.format.judges_joins:
-            return ([id] for id in ids)
-        return steps(self.columns, self.format, units_of(ids, together), preferred_only=preferred_only)
+        return steps(self.columns, self.format, units_of(ids, together), preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can stand for, in the order in which they end. O(messages)."""

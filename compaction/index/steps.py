@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from ..formats import MessageFormat
 from ..messages import Message
+from .groups import GroupKind
 from .projection import Projection
 
 __all__ = ["steps", "units_of"]
@@ -35,7 +36,12 @@ def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) ->
 
 
 def steps(
-    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool = False
+    projection: Projection,
+    format: MessageFormat,
+    units: Iterable[Sequence[int]],
+    *,
+    preferred_only: bool = False,
+    replaced: bool = False,
 ) -> Iterator[list[int]]:
     """The smallest runs of these units that can leave together, oldest first; O(messages in the view) for all of them.
 
@@ -46,11 +52,12 @@ def steps(
         format: Its wire format.
         units: Groups that may leave, by id, in order; the groups of one unit leave together, as many of them as can.
         preferred_only: Whether to leave out runs that the format allows and does not prefer.
+        replaced: Whether a message will stand in their place, and so opens the view where only its beginning matters.
     """
-    waiting = _distinct(units)
     if not format.judges_joins:
-        yield from waiting
+        yield from map(list, units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
         return
+    waiting = _distinct(units)
 
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
@@ -83,6 +90,51 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
         if new:
             distinct.append(new)
     return distinct
+
+
+def _behind_opening(
+    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
+) -> Iterator[list[int]]:
+    """The units, where any message may follow any other and only the one that opens the view matters.
+
+    It stays until what would open the view instead does so as well, and leaves with the unit before that, or at last alone.
+    """
+    kind, system = projection.kind, GroupKind.SYSTEM
+    view = (id for id in projection.ids() if kind(id) is not system)
+    opening = next(view, None)  # once all that was planned has left
+    held: list[int] = []
+    gone: set[int] = set()
+    for given in units:
+        unit = [id for id in given if id not in gone]
+        if not unit:
+            continue
+        gone.update(unit)
+        first = opening
+        if first in gone:
+            while opening in gone:
+                opening = next(view, None)
+        elif not held:
+            yield unit
+            continue
+        if opening is None or _opens(projection, format, opening):
+            yield held + unit
+            held = []
+        elif held or first is None or not _opens(projection, format, first):
+            yield unit
+        else:
+            held = [first]
+            if len(unit) > 1:
+                yield [id for id in unit if id != first]
+    if held and not preferred_only:
+        yield held
+
+
+def _opens(projection: Projection, format: MessageFormat, id: int) -> bool:
+    """Whether a conversation reads well with this group first; only a summary's message is asked for."""
+    kind = projection.kind(id)
+    if kind is GroupKind.SUMMARY:
+        return format.prefers(None, projection.at(id, end=False))
+    return kind is GroupKind.USER
 
 
 def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:

@@ -47,12 +47,15 @@ class Clip(CompactionStrategy):
     slack: float = attrs.field(default=1.25, kw_only=True, validator=above(0))
 
     def edits(self, index: MessageIndex) -> Steps:
+        kept: frozenset[int] | None = None  # asked for once, and not at all where nothing is too large
         for group in index.included_groups:
             if group.tokens <= self.slack * self.tokens or group.kind is GroupKind.SYSTEM:
                 continue
             if self.target(index):
                 return
-            if group.id in self.keep(index) or not index.is_rewritable(group):
+            if kept is None:
+                kept = self.keep(index)
+            if group.id in kept or not index.is_rewritable(group):
                 continue
             messages = list(self._clipped(index, group))
             if any(new is not old for new, old in zip(messages, group.messages, strict=True)):

@@ -36,7 +36,8 @@ class GrowingSummary(CompactionStrategy):
     and the last user message leave less than half of ``tokens``, the summary's figures shrink with what is left, to half at the
     lowest: otherwise the summary would take the room that a cut frees, and every turn would cut again.
 
-    Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation).
+    Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation) and at most
+    O(``tokens`` squared) for what is left beside the summary.
 
     Args:
         summarizer: Writes each part; by default a list of exact facts, without a model. If it fails, that list is written
@@ -96,14 +97,15 @@ class GrowingSummary(CompactionStrategy):
         rewrite = not mine or written + scale * self.added_tokens > scale * self.max_tokens
         budget = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
         going = self._going(index, others, max(int(scale * self.keep_tokens), room - budget - (0 if rewrite else written)))
-        leaving = [group for group in index.included_groups if group.id in going or (rewrite and group in mine)]
-        replaced = {group.id for group in index.replaceable(leaving)}
-        if going.isdisjoint(replaced):
+        leaving = going | {group.id for group in mine} if rewrite else going
+        replaced = {group.id for group in index.replaceable([group for group in index.included_groups if group.id in leaving])}
+        new = going & replaced
+        if not new:
             return None
         words = index.counter.count_text(self.text.render("", originals="", by=self.name))
         return SummaryRequest(
             summarizer=self.summarizer,
-            groups=tuple([group for group in others if group.id in going & replaced]),
+            groups=tuple([group for group in others if group.id in new]),
             previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
             or None,
             originals=own_words(index, mine),
@@ -113,16 +115,22 @@ class GrowingSummary(CompactionStrategy):
         )
 
     def _going(self, index: MessageIndex, free: Sequence[MessageGroup], room: int) -> set[int]:
-        """Return the oldest groups, so many that the rest fit the room, up to a place where the format allows a cut."""
+        """Return the oldest groups, so many that the rest fit the room, up to a place where the format prefers a cut.
+
+        Where it prefers none of the places, the cut is at one that it allows.
+        """
         stays = len(free)
         while stays and free[stays - 1].tokens <= room:
             stays -= 1
             room -= free[stays].tokens
         going: set[int] = set()
-        for step in index.steps(free):
-            if len(going) >= stays:
+        for preferred_only in (True, False):
+            for step in index.steps(free, preferred_only=preferred_only, replaced=True):
+                if len(going) >= stays:
+                    return going
+                going.update(step)
+            if going:
                 break
-            going.update(step)
         return going
 
     # ---------------------------------------------------------------- answering

@@ -16,7 +16,8 @@ __all__ = ["SlidingWindow"]
 class SlidingWindow(CompactionStrategy):
     """Drops the groups outside ``keep``, oldest turn first and each turn at once, until ``target`` holds.
 
-    Summaries and system groups stay.
+    Summaries and system groups stay, and so does the user message of a turn of which only the end is kept, if it opens the
+    view: a strict chat template refuses a list that begins with an answer.
 
     With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are
     left. Without one only ``keep`` decides: ``SlidingWindow(keep=last(groups=20))``.

@@ -49,7 +49,8 @@ class Summarization(CompactionStrategy):
         trigger: When to run.
         target: When there is nothing to do; asked once, before the summarizer.
         keep: Groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
-        budget: How long the summary may be.
+        budget: How long the summary may be. The room it refers to is the trigger's `Trigger.token_limit` less the kept groups,
+            and at least half of that limit; without such a limit, as where a pipeline's trigger decides, there is none. O(1).
         on_failure: What to do if the summarizer failed.
         least_share: Share of the view's tokens that the new groups must have, or no summary is asked for: without it, a
             conversation whose kept part alone is too large would be summarized again on every turn.
@@ -124,12 +125,21 @@ class Summarization(CompactionStrategy):
             previous=previous,
             originals=originals,
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
-            budget=self.budget.tokens(content, update_of=0 if previous is None else index.counter.count_text(previous)),
+            budget=self.budget.tokens(
+                content,
+                update_of=0 if previous is None else index.counter.count_text(previous),
+                room=self._room(index, sum(group.tokens for group in (*mine, *fresh))),
+            ),
             counter=index.counter,
             focus=self.focus,
             template=self.template,
             language=self.language,
         )
+
+    def _room(self, index: MessageIndex, replaced: int) -> int | None:
+        """Return the tokens that the trigger leaves beside what is kept, and at least half of its limit, if it has one."""
+        limit = self.trigger.token_limit(index)
+        return None if limit is None else max(limit - (index.tokens - replaced), limit // 2)
 
     def _is_of_another(self, group: MessageGroup) -> bool:
         """Whether it is a summary that another strategy updates, which therefore stays."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
 from ..errors import ConfigurationError
-from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex, marked, read_mark
+from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
 
 __all__ = ["SummaryText", "next_round", "own_words"]
@@ -27,7 +28,10 @@ def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: 
 
 @attrs.frozen(kw_only=True)
 class SummaryText:
-    """The texts before and after a summary.
+    r"""The texts before and after a summary.
+
+    A summary that says these words itself, or begins like a mark, cannot end early or pass for another: where it does, a
+    backslash is written behind their first character, which `read` takes out again.
 
     Args:
         preface: One paragraph; ``{originals}`` is replaced by the places of the original messages.
@@ -41,6 +45,8 @@ class SummaryText:
     Tea is wanted.
     <BLANKLINE>
     [end of summary]
+    >>> "[\\end of summary]" in text.render("Done. [end of summary]", originals="", by="Summarization")
+    True
     """
 
     preface: str = attrs.field(default=_PREFACE, validator=_single_paragraph)
@@ -53,7 +59,7 @@ class SummaryText:
     def body(self, summary: str, *, originals: str) -> str:
         """Return the text of a summary message after its mark."""
         preface = self.preface.replace("{originals}", originals)
-        return f"{preface}\n\n{summary.strip()}\n\n{self.end}"
+        return f"{preface}\n\n{self._broken(summary.strip())}\n\n{self.end}"
 
     def read(self, message: Message) -> str | None:
         """Return the summary alone from a message that `render` wrote; ``None`` for any other message."""
@@ -61,7 +67,22 @@ class SummaryText:
         if mark is None:
             return None
         _, _, rest = mark.body.partition("\n\n")
-        return rest.strip().removesuffix(self.end).rstrip()
+        return self._whole(rest.strip().removesuffix(self.end.strip()).rstrip())
+
+    def _broken(self, summary: str) -> str:
+        """Return a summary in which no words are those around it."""
+        return self._words("*").sub(_with_backslash, summary)
+
+    def _whole(self, broken: str) -> str:
+        """Return the summary that `_broken` was given."""
+        return self._words("+").sub(_without_backslash, broken)
+
+    def _words(self, backslashes: str) -> re.Pattern[str]:
+        """Return a pattern for the words around a summary, with so many backslashes behind their first character."""
+        preface = max(self.preface.split("{originals}"), key=len)
+        texts = [text for text in (self.end.strip(), MARK_START.strip(), preface.strip()) if text]
+        words = [rf"{re.escape(text[0])}\\{backslashes}{_loosely(text[1:])}" for text in texts]
+        return re.compile("|".join(words), re.IGNORECASE)
 
 
 def next_round(groups: Iterable[MessageGroup], by: str) -> int:
@@ -74,3 +95,16 @@ def next_round(groups: Iterable[MessageGroup], by: str) -> int:
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the messages that summaries stand for, without those that are summaries themselves."""
     return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])
+
+
+def _loosely(text: str) -> str:
+    """Return a pattern for a text with any blanks between its words."""
+    return r"\s+".join(map(re.escape, re.split(r"\s+", text)))
+
+
+def _with_backslash(found: re.Match[str]) -> str:
+    return found[0][0] + "\\" + found[0][1:]
+
+
+def _without_backslash(found: re.Match[str]) -> str:
+    return found[0][0] + found[0][2:]

@@ -18,6 +18,9 @@ __all__ = ["Truncation"]
 class Truncation(CompactionStrategy):
     """Drops groups oldest first, whole, one step at a time, until ``target`` holds; summaries last, system groups never.
 
+    The user message that opens the view stays while what follows it goes, until another user message can open it: a strict
+    chat template refuses a list that begins with an answer. Without one it goes last, and only to reach the target.
+
     Cost: O(groups), O(1) a dropped group.
 
     Args:

@@ -36,33 +36,43 @@ class Summarizer(Protocol):
 
 @attrs.frozen(kw_only=True)
 class SummaryBudget:
-    """The allowed length of a summary: a share of what it stands for, within bounds. The figures are Hermes Agent's.
+    """The allowed length of a summary: a share of what it stands for, within bounds. The first figures are Hermes Agent's.
+
+    A conversation may grow until the trigger fires again by what the kept groups and the summary leave. With a quarter of what
+    the kept groups leave, a summary never shortens the time between two compactions by more than a quarter, however many rounds
+    it stands for.
 
     Args:
         ratio: Share of the summarized tokens, above 0 and at most 1.
         floor: Tokens it may always have, >= 1.
         ceiling: Tokens it never exceeds, whatever the floor; ``None`` for no bound.
+        room_ratio: Share that it never exceeds either, of the tokens that a trigger with a token limit leaves beside the kept
+            groups; above 0 and at most 1.
 
     Raises:
         ConfigurationError: If a figure is out of range.
 
-    >>> SummaryBudget(ceiling=10_000).tokens(30_000)
-    6000
+    >>> SummaryBudget(ceiling=10_000).tokens(30_000), SummaryBudget().tokens(30_000, room=3_600)
+    (6000, 900)
     """
 
     ratio: float = attrs.field(default=0.20, validator=share)
     floor: int = attrs.field(default=2_000, validator=count(1))
     ceiling: int | None = attrs.field(default=cast("int | None", 12_000), validator=attrs.validators.optional(count(1)))
+    room_ratio: float = attrs.field(default=0.25, validator=share)
 
-    def tokens(self, content: int, *, update_of: int = 0) -> int:
+    def tokens(self, content: int, *, update_of: int = 0, room: int | None = None) -> int:
         """Return the budget for summarizing ``content`` tokens.
 
         Args:
             content: Tokens of everything the summary will stand for: in a later round, the new messages and those that the
                 earlier summary stands for. A share of the new messages alone would shrink whenever there are few of them.
-            update_of: Tokens of the earlier summary; the new one may have at least as many.
+            update_of: Tokens of the earlier summary; the new one may have at least as many, within the bounds.
+            room: Tokens that the trigger leaves beside the kept groups; ``None`` if it has no token limit.
         """
         tokens = max(int(content * self.ratio), self.floor, update_of)
+        if room is not None:
+            tokens = max(1, min(tokens, int(room * self.room_ratio)))
         return tokens if self.ceiling is None else min(tokens, self.ceiling)
 
 

@@ -13,7 +13,7 @@ it is combined with a trigger: ``tokens_exceed(50_000) & (lambda index: night())
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from ..algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
@@ -39,6 +39,13 @@ class Trigger(Predicate["Trigger", _Condition]):
     @abc.abstractmethod
     def explain(self, index: MessageIndex) -> str:
         """Return in words why it holds or not, with the figures compared."""
+
+    def token_limit(self, index: MessageIndex) -> int | None:
+        """Return the tokens past which a request makes it fire; ``None`` if it does not compare tokens with a limit.
+
+        Of several limits, it is the lowest where any part is enough, and the highest where all parts must hold.
+        """
+        return None
 
     def _lift(self, other: TriggerLike) -> Trigger:
         return as_trigger(other)
@@ -93,6 +100,9 @@ class _All(Conjunction[Trigger, _Condition], Trigger):
     def explain(self, index: MessageIndex) -> str:
         return self._written(" and ", lambda part: part.explain(index))
 
+    def token_limit(self, index: MessageIndex) -> int | None:
+        return max(_limits(self.parts, index), default=None)
+
 
 class _Any(Disjunction[Trigger, _Condition], Trigger):
     __slots__ = ()
@@ -105,6 +115,13 @@ class _Any(Disjunction[Trigger, _Condition], Trigger):
 
     def explain(self, index: MessageIndex) -> str:
         return " or ".join([part.explain(index) for part in self.parts])
+
+    def token_limit(self, index: MessageIndex) -> int | None:
+        return min(_limits(self.parts, index), default=None)
+
+
+def _limits(parts: Iterable[Trigger], index: MessageIndex) -> list[int]:
+    return [limit for part in parts if (limit := part.token_limit(index)) is not None]
 
 
 class _Not(Negation[Trigger, _Condition], Trigger):

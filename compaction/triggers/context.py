@@ -24,6 +24,9 @@ class _ContextExceeds(Trigger):
         sign = ">" if index.tokens > limit else "<="
         return f"tokens {index.tokens:,} {sign} {limit:,.0f}, {self.ratio:.0%} of the window"
 
+    def token_limit(self, index: MessageIndex) -> int | None:
+        return int(self.ratio * _window(index))
+
     def __repr__(self) -> str:
         return f"context_exceeds({self.ratio!r})"
 

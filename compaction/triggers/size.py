@@ -28,6 +28,9 @@ class _Exceeds(Trigger):
         size = _size(index, self.unit)
         return f"{self.unit} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
 
+    def token_limit(self, index: MessageIndex) -> int | None:
+        return self.limit if self.unit == "tokens" else None
+
     def __repr__(self) -> str:
         return f"{self.unit}_exceed({self.limit})"
 

@@ -181,4 +181,4 @@ class TestSizes:
     def test_many_small_messages(self) -> None:
         """Ten thousand turns are nothing special."""
         done = compact_sync(turns(10_000), Truncation(keep=nothing), counter="chars/4")
-        assert (len(done.messages), len(done.edits)) == (2, 19_998)
+        assert (len(done.messages), len(done.edits)) == (2, 9_999)

@@ -9,6 +9,8 @@ import pytest
 
 from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
 from compaction.errors import ConfigurationError
+from compaction.formats import convert
+from compaction.session import CompactionSession
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
@@ -109,6 +111,18 @@ class TestContextWindow:
         done = compact_sync([system("s"), *tool_turns(40), user("q")], presets.context_window(window), counter="chars/4")
         assert validate(done.messages) == []
         assert done.after.tokens <= 0.8 * window
+
+    @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
+    def test_every_view_begins_with_the_user(self, format: str) -> None:
+        """Behind the system message, at each of 60 requests: strict chat templates refuse another list."""
+        session = CompactionSession(presets.context_window(1_500), counter="chars/4", format=format)
+        messages = [system("s")]
+        for turn in tool_turns(60, words=30):
+            messages = [*messages, turn]
+            if turn["role"] in ("user", "tool"):
+                view = session.view_sync(convert(messages, to=format, format="openai-chat").messages)
+                assert view[1]["role"] == "user"
+        assert session.index.edits
 
     def test_recorded_conversations_fit(self, corpus: Corpus) -> None:
         """A small window, over real agent sessions: valid, within four fifths of it, or over target and said so."""

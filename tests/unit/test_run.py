@@ -116,7 +116,14 @@ class TestResult:
             refused=(Refusal(Drop(0, "not allowed"), "system messages stay", "strategy"),),
             failures=(),
             outcome="compacted",
+            notes=("no user message opens the view, and strict chat templates refuse such a list",),
         )
+
+    def test_a_view_that_opened_with_an_answer_before_is_not_noted(self) -> None:
+        """It is no worse than it was; nor is one that a user message still opens."""
+        greeted = indexed([system("s"), assistant("hello"), *turns(3)])
+        assert run_sync(greeted, lambda index: [Drop([2])]).notes == ()
+        assert run_sync(indexed(turns(3)), lambda index: [Drop([0, 1])]).notes == ()
 
     def test_only_of_this_run(self) -> None:
         """What an earlier run did, or was refused, is not told again."""

@@ -8,6 +8,7 @@ still read elsewhere, so a later part of a growing summary does not repeat an ea
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -35,6 +36,7 @@ _HELD: Final = 0.5
 _SAID: Final = "The user said:"
 _CALLS: Final = "Calls made:"
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -160,12 +162,12 @@ class _Page:
 
     def add_facts(self, facts: Iterable[str], *, upto: float) -> None:
         """Add the facts that have room and are nowhere else; those most likely to be needed must come first."""
-        body = "\n".join(self._lines)
+        visible, body = _Standing(self._visible), _Standing("\n".join(self._lines))
         chosen = [fact for listing in self._facts.values() for fact in listing]
         for fact in facts:
             if upto - self.used <= _LEAST_FACT:
                 return
-            if _stands(fact, self._visible) or _stands(fact, body) or any(fact in other for other in chosen):
+            if fact in visible or fact in body or any(fact in other for other in chosen):
                 continue
             kind = fact_kind(fact)
             tokens = self._count(f" {fact}") + (2 if " " in fact else 0) + (0 if kind in self._facts else _LABEL_TOKENS)
@@ -186,6 +188,17 @@ class _Page:
 
     def _written(self) -> str:
         return "\n".join([*self._lines, *(f"{kind.value}: {listed(facts)}" for kind, facts in self._facts.items())])
+
+
+class _Standing:
+    """The facts that stand in a text; one of which a word is missing there costs O(fact), any other O(text)."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = frozenset(_WORD.findall(text))
+
+    def __contains__(self, fact: str) -> bool:
+        return self._words.issuperset(_WORD.findall(fact)) and _stands(fact, self._text)
 
 
 def _stands(fact: str, text: str) -> bool:

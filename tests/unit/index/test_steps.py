@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
-from compaction.formats import anthropic, openai_chat
+from compaction.formats import MessageFormat, anthropic, openai_chat
 from compaction.index.marks import marked
 from compaction.index.replacing import neighbours
 from compaction.strategies import Summarization, ToolResult
@@ -18,10 +18,10 @@ Raw: TypeAlias = dict[str, Any]
 ROLES = {"s": "system", "u": "user", "a": "assistant"}
 
 
-def index_of(roles: str) -> MessageIndex:
-    """A message of Anthropic's for each letter."""
+def index_of(roles: str, format: MessageFormat = anthropic) -> MessageIndex:
+    """A message for each letter."""
     messages = [{"role": ROLES[role], "content": f"{role}{place} " * 20 + "."} for place, role in enumerate(roles)]
-    return MessageIndex(messages, counter="chars/4", format=anthropic)
+    return MessageIndex(messages, counter="chars/4", format=format)
 
 
 def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
@@ -106,10 +106,46 @@ def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[l
     assert list(index.steps(free, together=lambda one, other: index.columns.turn(one) == index.columns.turn(other))) == steps
 
 
-def test_steps_in_a_format_without_seams() -> None:
-    """Every group is a step."""
-    index = MessageIndex([{"role": "user", "content": "q"}] * 3, counter="chars/4", format=openai_chat)
-    assert list(index.steps([0, 1])) == [[0], [1]]
+@pytest.mark.parametrize(
+    ("roles", "free", "preferred", "others"),
+    [
+        ("uuu", [0, 1], [[0], [1]], []),
+        ("suaauau", [1, 2, 3, 4, 5], [[2], [1, 3], [4, 5]], []),
+        ("suasuau", [1, 2, 4], [[1, 2]], [[4]]),
+        ("suaau", [1, 2], [[2]], [[1]]),
+        ("uaau", [1, 2], [[1], [2]], []),
+        ("uaau", [2, 1, 0, 2], [[2], [1], [0]], []),
+        ("saaua", [1, 2], [[1], [2]], []),
+        ("saaua", [2], [[2]], []),
+    ],
+)
+def test_steps_where_only_the_beginning_matters(
+    roles: str, free: list[int], preferred: list[list[int]], others: list[list[int]]
+) -> None:
+    """A question that opens the view leaves with what is left before the next one, or last of all; the rest group by group."""
+    index = index_of(roles, openai_chat)
+    assert list(index.steps(free, preferred_only=True)) == preferred
+    assert list(index.steps(free)) == [*preferred, *others]
+    assert list(index.steps(free, replaced=True)) == [[id] for id in free]
+
+
+def test_turns_leave_at_once_where_only_the_beginning_matters() -> None:
+    """But for the question before an answer that stays."""
+    index = index_of("uaauaaua", openai_chat)
+
+    def same_turn(one: int, other: int) -> bool:
+        return index.columns.turn(one) == index.columns.turn(other)
+
+    assert list(index.steps([0, 1, 2, 3, 4], same_turn)) == [[0, 1, 2], [4], [3]]
+    assert list(index.steps([0, 1, 2, 3, 4, 5], same_turn)) == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(("role", "steps"), [("user", [[1], [0, 2]]), ("assistant", [[1], [2], [0]])])
+def test_a_summary_opens_the_view_if_the_user_says_it(role: str, steps: list[list[int]]) -> None:
+    """A summary that the assistant says does not."""
+    said: list[Raw] = [{"role": "user", "content": "a"}, *[{"role": "assistant", "content": "b"}] * 2]
+    messages = [*said, {"role": role, "content": marked("so far", by="X")}, *said]
+    assert list(MessageIndex(messages, counter="chars/4", format=openai_chat).steps([0, 1, 2])) == steps
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from compaction import Drop, GroupKind, Replace, compact, compact_sync, presets
 from compaction.errors import ConfigurationError, SyncDriverError
-from compaction.formats import openai_chat
+from compaction.formats import convert, openai_chat
 from compaction.formats.validity import validate
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary
@@ -249,3 +249,32 @@ def test_adaptive_with_bad_arguments(arguments: dict[str, Any]) -> None:
     """Fails where they are written."""
     with pytest.raises(ConfigurationError):
         presets.adaptive(**arguments)
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_the_cut_is_where_the_user_speaks_next(format: str) -> None:
+    """Not in front of an answer, although the provider would take it and the room would call for one group more."""
+    chat = [assistant("a1 " * 530), user("u2 " * 80), assistant("a3 " * 80), user("u4"), assistant("a5")]
+    messages = convert(chat, to=format, format="openai-chat").messages
+    strategy = growing(summarizer=Scripted("so far"), initial_tokens=400, keep=lambda index: [2], trigger=tokens_exceed(500))
+    done = compact_sync(messages, strategy, counter="chars/4", format=format)
+    assert [edit.groups for edit in done.edits if isinstance(edit, Replace)] == [(0,)]
+    assert done.messages[1:] == messages[1:]
+
+
+def test_a_success_ends_the_series_of_failures() -> None:
+    """The next failure is a first one again: it rests for the shortest time."""
+    now = [0.0]
+    scripted = Scripted(ValueError("no"), "part", ValueError("no"), *["part"] * 9)
+    session = CompactionSession(growing(summarizer=scripted), counter="chars/4", clock=lambda: now[0])
+    messages = orders(0, 400)
+    asked: list[float] = []
+    for at in range(1, len(messages), 2):
+        now[0] += 10.0
+        before = len(scripted.requests)
+        session.view_sync(messages[:at])
+        asked += [now[0]] * (len(scripted.requests) - before)
+        if len(asked) == 4:
+            break
+    assert asked[1] - asked[0] >= 60.0
+    assert asked[3] - asked[2] < 300.0

@@ -60,7 +60,7 @@ class TestOrder:
         assert [(step.strategy, len(step.edits)) for step in seen] == [
             ("SelectiveToolCall", 4),
             ("SlidingWindow", 1),
-            ("Truncation", 4),
+            ("Truncation", 2),
         ]
         assert shown(done.messages) == ["s", "q4", "a4"]
 

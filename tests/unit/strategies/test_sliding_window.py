@@ -62,8 +62,9 @@ class TestTurns:
         assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
 
     def test_a_window_of_groups(self) -> None:
-        """The last so many, wherever a turn begins; a first part may be kept too."""
-        assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["a3", "q4", "a4"]
+        """The last so many, and the question that the first of them answers; a first part may be kept too."""
+        assert left(SlidingWindow(keep=last(groups=3)), tool_turns(3, words=1)) == ["q3", "c3", "r3 word", "a3"]
+        assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["q3", "a3", "q4", "a4"]
         assert left(SlidingWindow(keep=first(messages=1) | last(groups=2)), turns(4)) == ["q1", "q4", "a4"]
 
     def test_what_comes_before_the_first_turn_is_a_turn(self) -> None:
@@ -120,9 +121,9 @@ class TestWhatStays:
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
-        """The rest of its turn goes."""
+        """The rest of its turn goes, but for the question that opens the view."""
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
-        assert left(strategy, tool_turns(2, words=1)) == ["c1", "r1 word", "q2", "c2", "r2 word", "a2"]
+        assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
     def test_a_call_that_waits(self) -> None:
         """It is in the last turn, and pending groups stay whatever is kept."""
@@ -179,8 +180,12 @@ class TestCutPoints:
         assert shown(index.messages()) == ["q2", "a2", "q4", "a4"]
 
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
-        """A turn goes at once."""
-        messages = [user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
+        """A turn goes at once; the question that opens the view goes last."""
+        window = SlidingWindow(trigger=tokens_exceed(0))
+        messages = [user("task"), user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
         index = indexed(messages)
+        index.pin([0, 2])
+        assert list(edits_of(window, index)) == [Drop([1, 3], REASON)]
+        index = indexed(messages[1:])
         index.pin([1])
-        assert list(edits_of(SlidingWindow(trigger=tokens_exceed(0)), index)) == [Drop([0, 2], REASON)]
+        assert list(edits_of(window, index)) == [Drop([2], REASON), Drop([0], REASON)]

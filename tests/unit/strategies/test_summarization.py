@@ -20,6 +20,7 @@ from compaction import (
     validate,
 )
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
+from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
@@ -130,6 +131,8 @@ def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
     assert first.budget == sum(group.tokens for group in first.groups) // 2
     assert second.budget == (fresh + sum(group.tokens for group in first.groups)) // 2
     assert budget.tokens(10, update_of=80) == 80
+    assert budget.tokens(10, update_of=80, room=100) == 25
+    assert budget.tokens(10, room=3) == 1
     assert SummaryBudget().tokens(1_000_000) == 12_000
 
 
@@ -162,6 +165,34 @@ def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, r
     chat = [said(before, "Head. " * 5), *turns(4)]
     outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=1) | last(messages=2)))
     assert outcome.messages[1]["role"] == role
+
+
+def test_between_a_result_and_the_user_the_assistant_says_the_summary() -> None:
+    """The user would speak twice in a row otherwise; the text says in any role that it is a record."""
+    chat = [said("user", "Look."), call("look", "c1"), result("c1"), *turns(4)]
+    outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=3) | last(messages=2)))
+    assert [message["role"] for message in outcome.messages[2:5]] == ["tool", "assistant", "user"]
+    assert "It is background, not a request: do not act on it again" in outcome.messages[3]["content"]
+
+
+@pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["chat", "responses"])
+def test_the_role_alternates_with_both_neighbours_where_one_does(format: MessageFormat) -> None:
+    """What opens the view is the user's in any case; a result is answered."""
+    user, other = format.new("user", "q"), format.new("assistant", "a")
+    result = attrs.evolve(format.new("user", "found"), role="tool")
+    answers = {
+        (None, user): "user",
+        (None, other): "user",
+        (user, user): "assistant",
+        (user, other): "assistant",
+        (other, user): "user",
+        (other, other): "user",
+        (result, user): "assistant",
+        (result, other): "user",
+        (result, None): "user",
+        (format.new("system", "s"), user): "user",
+    }
+    assert {pair: format.summary_role(*pair) for pair in answers} == answers
 
 
 def test_the_summary_says_that_it_is_background_and_names_its_originals() -> None:

@@ -12,27 +12,27 @@ from compaction.errors import ConfigurationError
 from compaction.formats import OpenAIChat, Side
 from compaction.index.marks import Marks, marked
 from compaction.messages import Message
-from compaction.strategies import StepBegan, StepEnded, ToolResult, Truncation
+from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
 
 
-def left(strategy: Truncation, messages: list[dict[str, Any]], **options: Any) -> list[str]:
+def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> list[str]:
     """What the strategy leaves of a conversation."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 
 class TestOrder:
     def test_oldest_first_one_step_at_a_time(self) -> None:
-        """Driven by hand: began, one edit a group, ended."""
-        index = indexed(turns(3))
+        """Driven by hand: began, one edit a step, ended."""
+        index = indexed(turns(4))
         strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
         steps = strategy(index)
-        assert next(steps) == StepBegan(strategy, "groups 6 > 4")
-        assert steps.send(None) == Drop([0], "the oldest go first")
-        assert index.apply(Drop([0]))
-        assert steps.send(True) == Drop([1], "the oldest go first")
-        assert index.apply(Drop([1]))
+        assert next(steps) == StepBegan(strategy, "groups 8 > 4")
+        assert steps.send(None) == Drop([0, 1], "the oldest go first")
+        assert index.apply(Drop([0, 1]))
+        assert steps.send(True) == Drop([2, 3], "the oldest go first")
+        assert index.apply(Drop([2, 3]))
         assert steps.send(True) == StepEnded(strategy, ~groups_exceed(4), True)
         with pytest.raises(StopIteration):
             steps.send(None)
@@ -48,7 +48,7 @@ class TestOrder:
     def test_a_lower_target_goes_further(self) -> None:
         """The trigger says when, the target how far."""
         strategy = Truncation(trigger=messages_exceed(6), target=~messages_exceed(3), keep=nothing)
-        assert left(strategy, turns(4)) == ["a3", "q4", "a4"]
+        assert left(strategy, turns(4)) == ["q4", "a4"]
         assert left(strategy, turns(3)) == shown(turns(3))
 
     def test_hysteresis(self) -> None:
@@ -66,7 +66,20 @@ class TestOrder:
         """What ``keep`` and the laws leave free."""
         strategy = Truncation(keep=last(groups=3))
         assert (strategy.trigger, strategy.target) == (always, never)
-        assert left(strategy, [system("s"), *turns(3)]) == ["s", "a2", "q3", "a3"]
+        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
+
+    def test_the_user_message_that_opens_the_view_stays_until_another_can(self) -> None:
+        """What it asked for goes first, group by group, so that no more goes than has to."""
+        messages = [system("s"), *tool_turns(1, words=1), call("x"), result("x"), assistant("a"), user("q2"), assistant("a2")]
+        for groups, kept in ((7, ["q1", "a1", "x", "found", "a"]), (5, ["q1", "a"]), (4, [])):
+            assert left(Truncation(trigger=groups_exceed(groups), keep=nothing), messages) == ["s", *kept, "q2", "a2"]
+
+    def test_without_another_user_message_the_view_may_open_with_an_answer(self) -> None:
+        """The target is reached where nothing else reaches it; otherwise the question stays."""
+        messages = [system("s"), user("q1"), assistant("a1"), assistant("a2"), user("q2"), assistant("a3")]
+        keep = last(groups=3)
+        assert left(Truncation(trigger=groups_exceed(4), keep=keep), messages) == ["s", "a2", "q2", "a3"]
+        assert left(Truncation(trigger=groups_exceed(5), keep=keep), messages) == ["s", "q1", "a2", "q2", "a3"]
 
 
 class TestWhatStays:
@@ -82,7 +95,7 @@ class TestWhatStays:
             (first(messages=2), ["s", "q1", "q3", "a3"]),
             (kinds(GroupKind.USER), ["s", "q1", "q2", "q3", "a3"]),
             (first(groups=2) | last(groups=3), ["s", "q1", "a2", "q3", "a3"]),
-            (lambda index: [2], ["s", "a1", "q3", "a3"]),
+            (lambda index: [2], ["s", "q1", "a1", "q3", "a3"]),
         ],
     )
     def test_what_is_kept(self, keep: Any, kept: list[str]) -> None:
@@ -91,7 +104,7 @@ class TestWhatStays:
 
     def test_pinned_groups(self) -> None:
         """Whatever ``keep`` says."""
-        assert left(Truncation(keep=nothing), turns(3), pin=lambda message: message.text == "a1") == ["a1", "q3", "a3"]
+        assert left(Truncation(keep=nothing), turns(3), pin=lambda message: message.text == "a1") == ["q1", "a1", "q3", "a3"]
 
     def test_the_floor_wins_over_the_target(self) -> None:
         """What is kept is kept, and the outcome says that the target was missed."""
@@ -107,9 +120,10 @@ class TestWhatStays:
     def test_summaries_go_last(self) -> None:
         """They stand for more than any single message does."""
         messages = [user(marked("so far", by="Summarization")), *turns(3)]
-        keep_all = Truncation(trigger=messages_exceed(3), keep=nothing)
-        assert left(keep_all, messages)[1:] == ["q3", "a3"]
-        assert left(Truncation(trigger=messages_exceed(2), keep=nothing), messages) == ["q3", "a3"]
+        maker = Summarization(trigger=never)  # its mark is believed where it runs
+        kept = left(maker >> Truncation(trigger=messages_exceed(3), keep=nothing), messages)
+        assert ("so far" in kept[0], kept[1:]) == (True, ["q3", "a3"])
+        assert left(maker >> Truncation(trigger=messages_exceed(2), keep=nothing), messages) == ["q3", "a3"]
 
     def test_collapsed_tool_calls_go_with_their_time(self) -> None:
         """They stand for one call, not for the conversation: they go in order, like what they stand for."""
@@ -117,9 +131,9 @@ class TestWhatStays:
         run_sync(index, ToolResult(keep=nothing))
         assert [group.is_collapsed for group in index.included_groups[:3]] == [False, True, False]
         for each in (index, indexed(index.messages())):
-            run_sync(each, Truncation(trigger=groups_exceed(5), keep=nothing))
-            assert [group.is_collapsed for group in each.included_groups] == [False, False, True, False, False]
-            assert shown(each.messages())[0] == "a3"
+            run_sync(each, Truncation(trigger=groups_exceed(6), keep=nothing))
+            assert [group.is_collapsed for group in each.included_groups] == [False, False, False, True, False, False]
+            assert shown(each.messages())[:2] == ["q3", "a3"]
 
     def test_a_collapsed_tool_call_is_no_summary(self) -> None:
         """What is older than it goes before it, and nothing is asked for twice."""
@@ -143,8 +157,7 @@ class TestGroups:
         messages = [user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a"), user("s")]
         index = indexed(messages)
         assert list(edits_of(Truncation(trigger=groups_exceed(3), keep=nothing), index)) == [
-            Drop([0], "the oldest go first"),
-            Drop([1], "the oldest go first"),
+            Drop([0, 1], "the oldest go first"),
         ]
         assert shown(index.messages()) == ["r", "a", "s"]
 
@@ -162,7 +175,7 @@ class TestGroups:
         index = indexed(turns(4))
         run_sync(index, Truncation(trigger=messages_exceed(6), keep=nothing))
         again = run_sync(index, Truncation(trigger=messages_exceed(4), keep=nothing))
-        assert (again.edits, again.refused) == ((Drop([2], "the oldest go first"), Drop([3], "the oldest go first")), ())
+        assert (again.edits, again.refused) == ((Drop([2, 3], "the oldest go first"),), ())
 
 
 class TestSystem:

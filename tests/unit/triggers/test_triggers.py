@@ -33,6 +33,27 @@ def night(index: MessageIndex) -> bool:
     return index.included.messages == 2
 
 
+class TestTokenLimit:
+    def test_the_tokens_past_which_it_fires(self) -> None:
+        """Of several, the lowest where one is enough, the highest where all must hold; none where no tokens are compared."""
+        index = MessageIndex([], counter="chars/4", context=RunContext(window=900))
+        low, high = tokens_exceed(100), context_exceeds(0.5)
+        limits = {
+            low: 100,
+            high: 450,
+            low | high: 100,
+            low & high: 450,
+            low & has_tool_calls: 100,
+            turns_exceed(3) | (high & night): 450,
+            turns_exceed(3) | groups_exceed(3): None,
+            ~low: None,
+            tokens_below(100): None,
+            always: None,
+            as_trigger(night): None,
+        }
+        assert {trigger: trigger.token_limit(index) for trigger in limits} == limits
+
+
 class TestSizes:
     @pytest.mark.parametrize(
         ("make", "size"),

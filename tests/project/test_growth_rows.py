@@ -1,0 +1,31 @@
+"""The growth table of docs/performance.md: no strategy and no preset is missing."""
+
+from __future__ import annotations
+
+import re
+from inspect import isclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.growth_rows import ROWS
+from compaction import presets, strategies
+from compaction.strategies import CompactionStrategy, FunctionStrategy, Strategy
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ABSTRACT = (Strategy, CompactionStrategy, FunctionStrategy)
+
+
+def test_each_has_a_row() -> None:
+    """Beside those that are compared with another framework's."""
+    source = "\n".join((BENCHMARKS / name).read_text("utf-8") for name in ("growth_rows.py", "peer.py"))
+    configured = set(re.findall(r"(\w+)\(", source))
+    things = {name: getattr(strategies, name) for name in strategies.__all__}
+    ours = {name for name, thing in things.items() if isclass(thing) and issubclass(thing, Strategy) and thing not in ABSTRACT}
+    assert (ours | set(presets.__all__)) - configured == set()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_row_is_a_strategy(name: str) -> None:
+    """For any size."""
+    assert isinstance(ROWS[name](1_000, 60_000), Strategy)

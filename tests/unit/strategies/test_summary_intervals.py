@@ -1,0 +1,71 @@
+"""A summary leaves room: however many rounds it stands for, compactions do not come ever more often."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import pytest
+
+from compaction import MessageIndex, RunContext, last, run_sync
+from compaction.strategies import Summarization
+from compaction.summarizers import DigestSummarizer, Summarizer
+from compaction.triggers import context_exceeds, messages_exceed, tokens_exceed
+from tests.support.chats import Chat, assistant, indexed, system, turns, user
+from tests.support.scripted import Scripted
+
+LIMIT: Final = 4_000
+ROUNDS: Final = 48
+
+
+def fills_its_budget() -> Scripted:
+    """A model that uses what it is given."""
+    return Scripted(lambda request: ("word " * request.budget)[: 4 * request.budget - 4])
+
+
+def turn(number: int) -> Chat:
+    """A question with facts of its own, and an answer; about 80 tokens each."""
+    facts = f"Order BX-{1000 + number} came from Anna{number}; it must be in /srv/a{number}.txt by {number % 12 + 1} May. "
+    return [user(facts + "Look at it. " * 12), assistant(f"Box {number} goes to shelf {number * 7}. " + "It is there. " * 12)]
+
+
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(), fills_its_budget()], ids=["digest", "model"])
+def test_the_time_between_compactions_hardly_shrinks(summarizer: Summarizer) -> None:
+    """Over 48 rounds with the default settings, by a third at most."""
+    index = indexed([system("Be brief.")])
+    strategy = Summarization(summarizer, trigger=tokens_exceed(1_000))
+    compacted: list[int] = []
+    number = 0
+    while len(compacted) <= ROUNDS:
+        index.append(turn(number))
+        number += 1
+        if run_sync(index, strategy).edits:
+            compacted.append(number)
+    intervals = [after - before for before, after in pairwise(compacted)]
+    assert min(intervals) >= 2 / 3 * max(intervals)
+
+
+def budget_of(index: MessageIndex, strategy: Summarization) -> int:
+    """The budget of the summary that a strategy asks for."""
+    scripted = Scripted("short")
+    run_sync(index, Summarization(scripted, trigger=strategy.trigger, keep=strategy.keep, budget=strategy.budget))
+    return scripted.requests[0].budget
+
+
+def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept() -> None:
+    """Overhead counts as kept. A larger list than the trigger allows does not raise it, nor does a large kept part end it."""
+    messages = [system("s"), *turns(60, words=60)]
+    index = indexed(messages, context=RunContext(overhead_tokens=300, window=8_000))
+    kept = 300 + sum(group.tokens for group in index.included_groups if group.id in (0, 119, 120))
+    last_turn = last(groups=2)
+    for trigger in (tokens_exceed(LIMIT), context_exceeds(0.5), messages_exceed(9) | tokens_exceed(LIMIT)):
+        assert budget_of(indexed(messages, context=index.context), Summarization(trigger=trigger, keep=last_turn)) == (
+            (LIMIT - kept) // 4
+        )
+    full = Summarization(trigger=tokens_exceed(LIMIT), keep=last(tokens=3_500))
+    assert budget_of(indexed(messages), full) == LIMIT // 2 // 4
+
+
+def test_without_a_limit_in_tokens_the_budget_is_as_it_was() -> None:
+    """A trigger that counts messages leaves no number of tokens."""
+    assert budget_of(indexed(turns(60, words=60)), Summarization(trigger=messages_exceed(9))) == 2_000
