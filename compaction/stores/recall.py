@@ -87,7 +87,8 @@ def compaction_expand(
         to: The last message of a range that starts at ``id``, in the order they were stored.
         offset: Characters to skip: 0, or ``next_offset`` of the page before.
         limit: Characters of the page, 1 to 100,000.
-        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire.
+        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire. A single message without
+            searchable text is given as JSON in both.
 
     Raises:
         InputError: If an argument is out of range.
@@ -103,7 +104,8 @@ def compaction_expand(
     records = _range(store, session, record, to) if to is not None else _leaves(store, session, record, missing)
     bare = to is None and record.kind == "message"
     texts = (
-        each.data if form == "json" else each.text if bare else f"[{each.id} {each.role}]\n{each.text}" for each in records
+        each.data if form == "json" else each.text or each.data if bare else f"[{each.id} {each.role}]\n{each.text}"
+        for each in records
     )
     page, more = _page(texts, offset, limit)
     answer: dict[str, Any] = {**_brief(record), "form": form, "offset": offset, "content": page}

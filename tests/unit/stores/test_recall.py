@@ -22,7 +22,7 @@ from compaction.stores.recall import (
 
 def note(text: str, **about: Any) -> StoredRecord:
     """A user's message as a record."""
-    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """Following next_offset gives every character once, and the last page has none."""
     notes = [note(f"message {n}") for n in range(9)]
-    summary = StoredRecord.of_summary([each.id for each in notes])
+    summary = StoredRecord.of_summary([each.id for each in notes], salt="s")
     store.put("s", [*notes, summary])
     whole, offset, page = "", 0, dict[str, Any]()
     while offset is not None:
@@ -100,8 +100,8 @@ def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
 def test_expand_follows_summaries(store: SQLiteStore) -> None:
     """A summary of summaries gives all messages in order, under a line that names each; a circle ends; a gap is reported."""
     a, b, c = note("a"), note("b"), note("c")
-    inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], id="00000000")
-    outer = StoredRecord.of_summary([inner.id, c.id])
+    inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], salt="s", id="00000000")
+    outer = StoredRecord.of_summary([inner.id, c.id], salt="s")
     store.put("s", [a, b, c, inner, outer])
     answer = compaction_expand(store, "s", outer.id)
     assert answer["content"] == f"[{a.id} user]\na\n[{b.id} user]\nb\n[{c.id} user]\nc"
@@ -125,7 +125,7 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
 def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     """In sums for the session, and for one record; times are those passed in."""
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
-    store.put("s", [one, StoredRecord.of_summary([one.id], by="Offload", reason="old", at=8.0)])
+    store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", by="Offload", reason="old", at=8.0)])
     answer = compaction_describe(store, "s")
     about = {
         "by": "Offload",
@@ -210,7 +210,7 @@ def test_another_sessions_id_is_answered(store: SQLiteStore) -> None:
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
     """A store that cannot be read is a typed error for a program and an answer for a model."""
     one = note("tea")
-    store.put("s", [one, StoredRecord.of_summary([one.id], id="12345678")])
+    store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", id="12345678")])
     store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)
     with pytest.raises(StateError):
         compaction_expand(store, "s", "12345678")

@@ -23,7 +23,7 @@ from compaction.stores.base import RANKED
 
 def note(text: str, **about: Any) -> StoredRecord:
     """A user's message as a record."""
-    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
     """A record comes back as it was put, with its position."""
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
-    summary = StoredRecord.of_summary([one.id, "0000000000000000"], by="Offload", at=13.0)
+    summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
     store.put("s", [one, summary])
     assert store.get("s", [summary.id, one.id]) == [attrs.evolve(summary, position=2), attrs.evolve(one, position=1)]
     assert isinstance(store, Store)
@@ -60,8 +60,8 @@ def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
 
 def test_a_summary_gains_children(store: SQLiteStore) -> None:
     """A summary stored again under its id links to what both name, in order, each once."""
-    store.put("s", [StoredRecord.of_summary(["a", "b"], id="12345678")])
-    store.put("s", [StoredRecord.of_summary(["b", "c"], id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["a", "b"], salt="s", id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["b", "c"], salt="s", id="12345678")])
     assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
 
 
@@ -92,7 +92,7 @@ def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, Any]) -> None:
     """Whatever the message, its JSON reads back to the same text: keys in their order, halves of a sign and all."""
-    record = StoredRecord.of_message(wire, role="user", text=json.dumps(wire))
+    record = StoredRecord.of_message(wire, role="user", text=json.dumps(wire), salt="s")
     store.put("s", [record])
     [back] = store.get("s", [record.id])
     assert json.dumps(json.loads(back.data)) == json.dumps(wire)
@@ -102,7 +102,7 @@ def test_what_is_no_json_is_refused() -> None:
     """A message that cannot be written as JSON is a typed error, not a changed message."""
     for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
         with pytest.raises(StateError, match="cannot be stored as JSON"):
-            StoredRecord.of_message(wire, role="user", text="")
+            StoredRecord.of_message(wire, role="user", text="", salt="s")
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
@@ -123,7 +123,7 @@ def test_a_session_reads_its_own(store: SQLiteStore) -> None:
 
 def test_a_range_is_bounded(store: SQLiteStore) -> None:
     """A range starts at a position and holds as many messages as asked for, summaries left out."""
-    store.put("s", [note("a"), StoredRecord.of_summary(["x"]), note("b"), note("c")])
+    store.put("s", [note("a"), StoredRecord.of_summary(["x"], salt="s"), note("b"), note("c")])
     assert [record.text for record in store.range("s", 2, 1)] == ["b"]
     assert [record.text for record in store.range("s", 2, 9)] == ["b", "c"]
     assert store.range("s", 1 << 60, 9) == []
@@ -252,7 +252,7 @@ kept = 0
 try:
     for n in range(100_000):
         text = f"note {n} " * 500
-        store.put("s", [StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text)])
+        store.put("s", [StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s")])
         kept += 1
 except StateError as error:
     print(kept, error)
@@ -315,7 +315,7 @@ store = SQLiteStore(sys.argv[1], timeout_seconds=60)
 for n in range(60):
     text = f"{sys.argv[2]} says {n}"
     shared = f"both say {n}"
-    store.put("s", [StoredRecord.of_message({"content": each}, role="user", text=each) for each in (text, shared)])
+    store.put("s", [StoredRecord.of_message({"content": each}, role="user", text=each, salt="s") for each in (text, shared)])
 """
 
 

@@ -224,7 +224,7 @@ def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
 def test_groups_whose_step_is_refused_are_not_asked_for_again() -> None:
     """A driver that refuses a step is not asked for another."""
     index = MessageIndex(turns(3, words=200), counter="chars/4")
-    steps = StubGroups()(index, index.included_groups[:-1])
+    steps = StubGroups()(index, index.included_groups[:-1], "salt")
     assert len(list(steps)) == 1
 
 
