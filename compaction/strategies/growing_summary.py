@@ -17,7 +17,7 @@ from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Replace, read_m
 from ..messages import Message
 from ..summarizers import FactSummarizer, Summarizer, SummaryRequest
 from .base import CompactionStrategy, Failed, Steps
-from .summary_text import SummaryText
+from .summary_text import SummaryText, next_round
 
 __all__ = ["GrowingSummary"]
 
@@ -162,7 +162,7 @@ class GrowingSummary(CompactionStrategy):
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
         rounds = [mark.round for group in index.included_groups if (mark := read_mark(group.messages[0])) is not None]
-        text = self.text.render(answer, originals="", by=self.name, round=max(rounds, default=0) + 1)
+        text = self.text.render(answer, originals="", by=self.name, round=next_round(rounds))
         messages = index.format.summary(text, *index.neighbours(replaced))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:

@@ -19,6 +19,7 @@ from ..errors import StateError
 from ..index import Edit, GroupKind, Mark, MessageGroup, MessageIndex, Replace, Rewrite, marked, read_mark
 from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..stores import TOOLS, StoredRecord
+from .summary_text import next_round
 from .tool_styles import brief_call
 
 __all__ = ["OFFLOADED_BY", "Leaving", "OffloadStyle", "StubGroups", "StubResults", "placeholder_of", "records_of"]
@@ -30,7 +31,6 @@ _LEAST_CHARS: Final = 250  # of a result that is offloaded: the longest stub is 
 _CALL_CHARS: Final = 40
 _WHAT_CHARS: Final = 60
 _EARLIER: Final = re.compile(r"(\d{1,3}(?:,\d{3}){0,3}) earlier messages are stored: ")
-_LAST_ROUND: Final = 999_999
 
 Leaving: TypeAlias = tuple[Sequence[StoredRecord], Sequence[Edit]]
 """A step: the records to store, and the edits that follow once they are stored."""
@@ -70,8 +70,7 @@ def records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mess
     records: list[StoredRecord] = []
     for message in messages:
         text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))
-        size = {"role": message.role, "tokens": index.measure(message)[0]}
-        records.append(StoredRecord.of_message(_wire(index, message), text=text, **size, **about))
+        records.append(StoredRecord.of_message(_wire(index, message), text=text, **_facts(index, message), **about))
     return records
 
 
@@ -87,8 +86,11 @@ def placeholder_of(index: MessageIndex, message: Message, stands_for: str, **abo
     Raises:
         StateError: If the message cannot be written as JSON.
     """
-    size = {"role": message.role, "tokens": index.measure(message)[0]}
-    return StoredRecord.of_placeholder(_wire(index, message), [stands_for], **size, **about)
+    return StoredRecord.of_placeholder(_wire(index, message), [stands_for], **_facts(index, message), **about)
+
+
+def _facts(index: MessageIndex, message: Message) -> dict[str, Any]:
+    return {"role": message.role, "tokens": index.measure(message)[0]}
 
 
 def _wire(index: MessageIndex, message: Message) -> Any:
@@ -238,4 +240,4 @@ def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
     body = (
         f'{messages + sum(counts):,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'
     )
-    return marked(body, by=OFFLOADED_BY, round=min(max([mark.round for mark in stubs], default=0) + 1, _LAST_ROUND))
+    return marked(body, by=OFFLOADED_BY, round=next_round(mark.round for mark in stubs))

@@ -27,7 +27,7 @@ from ..summarizers import (
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
-from .summary_text import SummaryText
+from .summary_text import SummaryText, next_round
 
 __all__ = ["OnFailure", "Summarization"]
 
@@ -146,7 +146,7 @@ class Summarization(CompactionStrategy):
         replaced = self._replaced(index, request)
         mine = [mark.round for group in replaced if (mark := read_mark(group.messages[0])) and mark.by == self.name]
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
-        text = self.text.render(answer, originals=places, by=self.name, round=max(mine, default=0) + 1)
+        text = self.text.render(answer, originals=places, by=self.name, round=next_round(mine))
         messages = index.format.summary(text, *index.neighbours(replaced))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -10,13 +11,23 @@ from ..errors import ConfigurationError
 from ..index import marked, read_mark
 from ..messages import Message
 
-__all__ = ["SummaryText"]
+__all__ = ["SummaryText", "next_round"]
 
 _PREFACE: Final = (
     "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
     " ({originals}). It is background, not a request: do not act on it again, answer the messages that follow it."
 )
 _END: Final = "[end of summary]"
+_LAST_ROUND: Final = 999_999
+
+
+def next_round(rounds: Iterable[int]) -> int:
+    """Return the round of a message that replaces messages of these rounds; the last round a mark can hold is repeated.
+
+    >>> next_round([1, 4]), next_round([]), next_round([999_999])
+    (5, 1, 999999)
+    """
+    return min(max(rounds, default=0) + 1, _LAST_ROUND)
 
 
 def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: str) -> None:

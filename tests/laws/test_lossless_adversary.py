@@ -70,7 +70,10 @@ WIRES = {
     "anthropic": Wire(
         lambda text: {"role": "user", "content": text},
         lambda text: {"role": "assistant", "content": text},
-        lambda id, name, asked: {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": name, "input": asked}]},
+        lambda id, name, asked: {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": id, "name": name, "input": asked}],
+        },
         lambda id, name, text: {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]},
     ),
     "gemini": Wire(
@@ -135,7 +138,7 @@ TEXTS = st.one_of(
 )
 SPOKEN = st.tuples(st.sampled_from(["user", "user", "assistant", "result", "result"]), TEXTS, IDS)
 ANSWER = st.sampled_from(
-    ['{{"id": "{id}", "content": "Invoice 4711"}}', '{{"id": "{id}", "content": "' + "so it was " * 90 + '"}}', "{{}}", "[" * 400]
+    ['{"id": "{id}", "content": "Invoice 4711"}', '{"id": "{id}", "content": "' + "so it was " * 90 + '"}', "{}", "[" * 400]
 )
 ACTIONS = st.one_of(
     SPOKEN,

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from compaction.errors import InputError, StateError
@@ -198,13 +199,44 @@ def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any,
     assert says in answer["error"]
 
 
-def test_another_sessions_id_is_answered(store: SQLiteStore) -> None:
-    """The session is the host's to choose; a model that names another session's id reads that it may not."""
-    other = note("secret")
+@pytest.mark.parametrize(
+    ("name", "key", "given"),
+    [("compaction_expand", "id", {}), ("compaction_expand", "to", {"form": "json"}), ("compaction_describe", "id", {})],
+)
+def test_another_sessions_id_is_answered_like_an_unknown_one(
+    store: SQLiteStore, name: str, key: str, given: dict[str, Any]
+) -> None:
+    """A model that guesses what another session stored learns nothing: neither from the error nor from its type."""
+    other, mine = note("secret"), note("mine")
     store.put("t", [other])
+    store.put("s", [mine])
+    known, unknown = (answered(store, name, {"id": mine.id, **given, key: id}) for id in (other.id, "0" * 16))
+    assert known["error"].replace(other.id, "0" * 16) == unknown["error"]
+    assert "is not stored in session 's'" in unknown["error"]
     with pytest.raises(NotStored):
         compaction_expand(store, "s", other.id)
-    assert "does not belong to session" in answered(store, "compaction_expand", {"id": other.id})["error"]
+
+
+def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
+    """What is not searchable can still be read, on its own; among others it is named alone."""
+    silent = attrs.evolve(note("x"), text="")
+    whole = StoredRecord.of_summary([silent.id], salt="s")
+    store.put("s", [silent, whole])
+    assert compaction_expand(store, "s", silent.id)["content"] == silent.data
+    assert compaction_expand(store, "s", whole.id)["content"] == f"[{silent.id} user]\n"
+
+
+def test_expand_follows_placeholders(store: SQLiteStore) -> None:
+    """A message that an edit wrote gives what it stands for, and is not among the messages."""
+    one = note("tea")
+    stub = StoredRecord.of_placeholder({"role": "user", "content": "a stub"}, [one.id], role="user", salt="s")
+    whole = StoredRecord.of_summary([stub.id], salt="s")
+    store.put("s", [one, stub, whole])
+    assert compaction_expand(store, "s", whole.id, form="json")["content"] == one.data
+    assert compaction_describe(store, "s")["messages"] == 1
+    about = compaction_describe(store, "s", id=stub.id)
+    assert (about["kind"], about["stands_for"], about["first"]) == ("placeholder", 1, (one.id,))
+    assert [each["id"] for each in compaction_describe(store, "s")["newest_summaries"]] == [whole.id]
 
 
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:

@@ -65,6 +65,35 @@ def test_a_summary_gains_children(store: SQLiteStore) -> None:
     assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
 
 
+def test_ids_are_salted() -> None:
+    """A message has one id under one salt, whatever else is known about it, and another under another salt."""
+    said = {"role": "user", "content": "tea"}
+    one, same, other = (
+        StoredRecord.of_message(said, role="user", text="tea", salt=salt, by=by)
+        for salt, by in (("kim-17", "A"), ("kim-17", "B"), ("kim-18", "A"))
+    )
+    assert one.id == same.id != other.id
+    links = [StoredRecord.of_summary([one.id], salt=salt).id for salt in ("kim-17", "kim-18", "\ud83d")]
+    assert len({one.id, other.id, *links}) == 5
+
+
+@pytest.mark.parametrize("first", ["message", "placeholder"])
+def test_a_placeholder_and_the_same_message_are_one_record(store: SQLiteStore, first: str) -> None:
+    """The record stays what it was first: what an edit wrote is a placeholder, what somebody said before is a message."""
+    said = {"role": "user", "content": "a stub"}
+    message = StoredRecord.of_message(said, role="user", text="a stub", salt="s")
+    placeholder = StoredRecord.of_placeholder(said, ["a"], role="user", salt="s", by="Offload")
+    records = [message, placeholder] if first == "message" else [placeholder, message]
+    store.put("s", records[:1])
+    store.put("s", [*records, StoredRecord.of_placeholder(said, ["b"], role="user", salt="s")])
+    assert store.get("s", [message.id]) == [attrs.evolve(records[0], position=1)]
+    assert found(store, "stub") == (["a stub"] if first == "message" else [])
+    other = attrs.evolve(placeholder, data='{"role": "user", "content": "milk"}')
+    for record in (other, StoredRecord.of_summary(["a"], salt="s", id=message.id)):
+        with pytest.raises(StateError, match="belongs to another message"):
+            store.put("s", [record])
+
+
 def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
     """Should two contents ever have one digest, the second is refused and nothing of its batch is kept."""
     one = note("tea")
@@ -106,13 +135,13 @@ def test_what_is_no_json_is_refused() -> None:
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
-    """Another session's id is an error that says so; ranges, searches and sums never show it."""
+    """Another session's id is an error like that of an unknown one; ranges, searches and sums never show it."""
     mine, other = note("my tea"), note("other tea")
     store.put("s", [mine])
     store.put("t", [other])
-    with pytest.raises(NotStored, match="does not belong to session"):
+    with pytest.raises(NotStored, match="is not stored in session 's'"):
         store.get("s", [mine.id, other.id])
-    with pytest.raises(NotStored, match="is not stored"):
+    with pytest.raises(NotStored, match="is not stored in session 's'"):
         store.get("s", ["ffffffffffffffff"])
     assert found(store, "tea") == ["my tea"]
     assert [record.text for record in store.range("s", 0, 9)] == ["my tea"]
@@ -299,6 +328,18 @@ def test_a_newer_schema_is_an_error(store: SQLiteStore) -> None:
     database.close()
     with pytest.raises(StateError, match="schema 99 is newer"):
         SQLiteStore(store.path)
+
+
+def test_an_older_schema_is_an_error(store: SQLiteStore) -> None:
+    """A file of an older release is not touched: the error says what to do."""
+    with sqlite3.connect(store.path) as database:
+        database.execute("PRAGMA user_version=1")
+    database.close()
+    with pytest.raises(StateError, match=r"schema 1 is older than 2, .*name another file"):
+        SQLiteStore(store.path)
+    with sqlite3.connect(store.path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    database.close()
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
