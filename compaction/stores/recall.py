@@ -62,7 +62,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
     for hit in found.hits:
         lines = _lines(hit.record.text, terms, context)
         room -= sum(len(line) for line in lines)
-        if room < 0 and results:
+        if room < 0:  # never at the first: the lines of one message take at most half of it
             break
         results.append({**_brief(hit.record), "score": round(hit.score, 3), "lines": lines})
     answer: dict[str, Any] = {"query": query, "matches": found.matches, "results": results}
@@ -292,7 +292,7 @@ def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator
     [last] = store.get(session, [to])
     _check("to", to, first.position <= last.position, f"a message stored after {first.id}")
     position = first.position
-    while page := store.range(session, position, min(_PAGE, last.position - position + 1)):
+    while page := store.range(session, position, _PAGE):
         yield from (record for record in page if record.position <= last.position)
         position = page[-1].position + 1
         if position > last.position:

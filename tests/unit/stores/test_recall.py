@@ -50,6 +50,36 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
     assert result["lines"] == ["8: line 8", "9: the needle", "10: after"]
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("needle " + "h" * 233, "needle " + "h" * 233),
+        ("needle " + "h" * 234, "needle " + "h" * 233 + "..."),
+        ("h" * 299 + " NEEDLE " + "t" * 300, "..." + "h" * 59 + " NEEDLE " + "t" * 173 + "..."),
+        ("h" * 60 + " needle " + "t" * 300, "..." + "h" * 59 + " needle " + "t" * 173 + "..."),
+        ("h" * 59 + " needle " + "t" * 300, "h" * 59 + " needle " + "t" * 173 + "..."),
+        ("needle " + "h" * 300 + " straw", "needle " + "h" * 233 + "..."),
+    ],
+    ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two"],
+)
+def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
+    """Of a line of more than 240 characters those around the first word are shown, with dots where something is left out."""
+    store.put("s", [note(f"straw\n{line}")])
+    query = '"needle" straw' if "straw" in line else "needle"
+    [result] = compaction_grep(store, "s", query, context=0)["results"]
+    assert result["lines"][-1] == f"2: {shown}"
+    assert result["score"] == round(store.search("s", query, limit=1).hits[0].score, 3)
+
+
+def test_a_match_across_lines_shows_the_first_line(store: SQLiteStore) -> None:
+    """Quoted words may stand on two lines, so that no line holds both; of more lines that match, three are shown."""
+    store.put("s", [note("green\ntea"), note("\n".join(["milk"] * 9))])
+    [result] = compaction_grep(store, "s", '"green tea"', context=0)["results"]
+    assert result["lines"] == ["1: green"]
+    [result] = compaction_grep(store, "s", "milk", context=0)["results"]
+    assert result["lines"] == ["1: milk", "2: milk", "3: milk"]
+
+
 def test_grep_is_bounded(store: SQLiteStore) -> None:
     """A long line is cut around the word, few lines are shown of each message, and the whole answer stays small."""
     store.put("s", [note(f"{n} " + "hay " * 3_000 + "needle " + "hay " * 3_000) for n in range(30)])
@@ -115,6 +145,11 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
     store.put("s", notes)
     answer = compaction_expand(store, "s", notes[20].id, to=notes[150].id, limit=100_000, form="json")
     assert answer["content"].split("\n") == [each.data for each in notes[20:151]]
+    assert "next_offset" not in answer
+    later = note("after a summary")
+    store.put("s", [StoredRecord.of_summary(["x"], salt="s"), later])
+    answer = compaction_expand(store, "s", notes[190].id, to=later.id, limit=100_000, form="json")
+    assert answer["content"].split("\n") == [each.data for each in [*notes[190:], later]]
     assert compaction_expand(store, "s", notes[3].id, to=notes[3].id, form="json")["content"] == notes[3].data
     with pytest.raises(InputError, match="stored after"):
         compaction_expand(store, "s", notes[9].id, to=notes[8].id)
@@ -164,7 +199,7 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     """Arguments come as JSON text or as an object; null means left out."""
     one = note("tea")
     store.put("s", [one])
-    for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None})):
+    for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None, "limit": None})):
         assert answered(store, "compaction_expand", arguments)["content"] == "tea"
     assert answered(store, "compaction_describe", None)["messages"] == 1
     assert answered(store, "compaction_describe", "")["messages"] == 1
