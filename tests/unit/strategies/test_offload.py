@@ -162,10 +162,11 @@ def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
 def test_images_in_results_leave_too(store: SQLiteStore) -> None:
     """A result with an image is offloaded whatever its text, and the original comes back with the image."""
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
-    shot = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a screenshot"}, picture]}
+    shot = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a screenshot"}, picture, picture]}
     view = compact_sync([user(), call("c1", name="shot"), shot, *turns(2)], Offload(store), counter="chars/4").messages
     [part] = view[2]["content"]
     assert "and its image are stored" in part["text"]
+    assert part["text"].count("image") == 1
     assert expanded(store, ids_in([{"content": part["text"]}])[0]) == [json.dumps(shot)]
 
 
@@ -221,6 +222,38 @@ def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
     check_strategy(offload, messages=chat, format=anthropic, counter=Letters(), pin=lambda message: message.text == "stays")
 
 
+def test_a_stub_as_long_as_what_it_stands_for_is_not_written() -> None:
+    """A group that is as long as its stub stays; one of a letter more goes."""
+    held = Held()
+    offload = Offload(held, style=StubGroups(), keep=last(groups=2))
+    rest = [assistant(), user("and now?")]
+    stub = compact_sync([user("x" * 500), *rest], offload, counter=Letters()).messages[0]["content"]
+    assert [record.tokens for record in held.records if record.kind == "summary"] == [504]
+    same, longer = ([user("x" * (len(stub) + more)), *rest] for more in (0, 1))
+    assert compact_sync(same, offload, counter=Letters()).edits == ()
+    assert len(compact_sync(longer, offload, counter=Letters()).edits) == 1
+
+
+def test_a_later_stub_links_to_the_one_before() -> None:
+    """In a session, a round writes what is new, not all that was stored before."""
+    held = Held()
+    offload = Offload(held, style=StubGroups(), trigger=tokens_exceed(700), target=tokens_below(400), keep=last(groups=1))
+    session = CompactionSession(offload, counter="chars/4")
+    for end in range(1, 41, 2):
+        session.view_sync(turns(40, words=40)[:end])
+    stubs = {record.data for record in held.records if record.kind == "placeholder"}
+    written = [record.data for record in held.records if record.data and record.data not in stubs]
+    assert len(written) == len(set(written)) > 20
+
+
+def test_a_stub_has_two_lines() -> None:
+    """Whatever a call is named."""
+    chat = [user(), call("c1", name="read\n\nfile"), result("c1", "x" * 5_000), *turns(2)]
+    view = compact_sync(chat, Offload(Held()), counter="chars/4").messages
+    assert "\n5,000 characters of read file(" in view[2]["content"]
+    assert view[2]["content"].count("\n") == 1
+
+
 def test_groups_whose_step_is_refused_are_not_asked_for_again() -> None:
     """A driver that refuses a step is not asked for another."""
     index = MessageIndex(turns(3, words=200), counter="chars/4")
@@ -255,6 +288,7 @@ def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
     compact_sync(chat, Offload(store), counter="chars/4", context=RunContext(now=1_234.5))
     [record] = store.range("default", 1, 9)
     assert (record.by, record.reason, record.at) == ("Offload", "a large tool result", 1_234.5)
+    assert record.tokens == MessageIndex(chat[2:3], counter="chars/4").tokens
 
 
 # ------------------------------------------------------------------------ Lossless
