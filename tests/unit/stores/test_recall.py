@@ -64,7 +64,7 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
 )
 def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
     """Of a line of more than 240 characters those around the first word are shown, with dots where something is left out."""
-    store.put("s", [note(f"straw\n{line}")])
+    store.put("s", [note(f"straw\n{line}"), *map(note, "abcdefghij")])
     query = '"needle" straw' if "straw" in line else "needle"
     [result] = compaction_grep(store, "s", query, context=0)["results"]
     assert result["lines"][-1] == f"2: {shown}"

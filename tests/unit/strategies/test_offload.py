@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -314,6 +315,7 @@ def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
         said += more
         view = compact_sync(json.loads(json.dumps([*view, *more])), strategy, counter="chars/4").messages
     assert "round 4" in view[0]["content"]
+    assert store.get("default", [mark_id(view[0])])[0].tokens > 300
     back = expanded(store, mark_id(view[0]))
     gone = [json.dumps(message, ensure_ascii=False) for message in said if message not in view]
     assert [line for line in back if "[compaction " not in line] == gone
@@ -322,6 +324,8 @@ def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
 def test_a_rewrite_is_stored_as_it_was(store: SQLiteStore) -> None:
     """Of a group that is rewritten, the messages that change are stored as they came, whatever strategies shortened before."""
     chat = [user(), call("c1"), result("c1", "line\n" * 900), *turns(2)]
+    compact_sync(chat, Lossless(ToolResult(Clear(), keep=nothing), store), counter="chars/4")
+    assert stored(store) == {json.dumps(chat[2])}
     twice = Pipeline(ToolResult(Clear(), keep=nothing), Offload(store, keep=nothing), Truncation(keep=last(groups=1)))
     compact_sync(chat, Lossless(twice, store), counter="chars/4")
     assert stored(store) >= {json.dumps(chat[2])}
@@ -489,6 +493,22 @@ def test_a_failed_store_rests_with_a_clock() -> None:
     run_sync(index, Offload(held, style=StubGroups()))
     run_sync(index, Offload(held, style=StubGroups()))
     assert held.puts == 1
+
+
+def test_a_success_ends_the_rest_of_a_failed_store() -> None:
+    """After a success, the next failure is the first again, with the shortest rest."""
+    held = Held()
+    index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=0.0))
+    offload = Offload(held, style=StubGroups())
+    rests: list[float | None] = []
+    for error in (StateError("locked"), None, StateError("locked")):
+        held.error = error
+        index.append(turns(9, words=30))
+        run_sync(index, offload)
+        now = index.context.now or 0.0
+        rests.append(next((s for s in range(10_000) if not index.context.pauses.is_paused(offload, now + s)), None))
+        index.context = attrs.evolve(index.context, now=now + 10_000)
+    assert rests[0] == rests[2] != rests[1] == 0
 
 
 def test_a_strategy_that_insists_is_stopped() -> None:
