@@ -61,7 +61,7 @@ def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
 def test_a_summary_gains_children(store: SQLiteStore) -> None:
     """A summary stored again under its id links to what both name, in order, each once."""
     store.put("s", [StoredRecord.of_summary(["a", "b"], salt="s", id="12345678")])
-    store.put("s", [StoredRecord.of_summary(["b", "c"], salt="s", id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["b", "c", "c"], salt="s", id="12345678")])
     assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
 
 
@@ -88,6 +88,7 @@ def test_a_placeholder_and_the_same_message_are_one_record(store: SQLiteStore, f
     store.put("s", [*records, StoredRecord.of_placeholder(said, ["b"], role="user", salt="s")])
     assert store.get("s", [message.id]) == [attrs.evolve(records[0], position=1)]
     assert found(store, "stub") == (["a stub"] if first == "message" else [])
+    assert placeholder.text == ""
     other = attrs.evolve(placeholder, data='{"role": "user", "content": "milk"}')
     for record in (other, StoredRecord.of_summary(["a"], salt="s", id=message.id)):
         with pytest.raises(StateError, match="belongs to another message"):
@@ -166,6 +167,23 @@ def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
     old = described["A", "old"]
     assert (old.messages, old.tokens, old.first_at, old.last_at) == (2, 7, 1.0, 5.0)
     assert described["B", "large"].first_at is None
+
+
+def test_sums_know_the_first_and_the_last_time(store: SQLiteStore) -> None:
+    """Messages stored without a clock change neither."""
+    for at in (None, 3.0, 7.0, None):
+        store.put("s", [note(f"tea at {at}", at=at), note(f"milk at {at}", at=at)])
+        store.put("s", [note(f"more {len(store.range('s', 1, 99))}", at=at)])
+    [tally] = store.describe("s").tallies
+    assert (tally.first_at, tally.last_at) == (3.0, 7.0)
+
+
+def test_a_range_from_any_place(store: SQLiteStore) -> None:
+    """Before the first it starts at the first; after the last there is nothing, however far."""
+    store.put("s", [note("tea")])
+    store.put("t", [note("milk")])
+    assert [record.text for record in store.range("s", -(1 << 70), 9)] == ["tea"]
+    assert store.range("s", 2, 9) == store.range("s", 1 << 70, 9) == []
 
 
 # ------------------------------------------------------------------------ searching
