@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -212,7 +212,7 @@ class Editor:
 
     def _attempt(self, edit: Edit, by: str) -> Applied | str:
         """The edit as applied, or the rule that forbids it; a `Together` is applied part by part, all or none."""
-        rule = refusal(self._projection, self._format, edit)
+        rule = refusal(self._projection, self._format, edit, by)
         if rule is not None:
             return rule
         if not isinstance(edit, Together):
@@ -242,6 +242,11 @@ class Editor:
         groups = sorted(set(self._groups_at([bad])))
         needed = " or ".join(f"group {id}" for id in groups)
         return f"what is left must be a list the provider takes [{bad.rule}]: {needed} would have to leave too"
+
+    def turns_since_edit(self) -> int:
+        """How many turns of the user began since the last edit of a strategy; all of them if there was none."""
+        turn = self._projection.grouping.turn
+        return turn - next((each.turn for each in reversed(self.journal) if not isinstance(each.edit, Restore)), 0)
 
     # ---------------------------------------------------------------- undoing
 
@@ -290,16 +295,23 @@ class Editor:
             gone = perform(self._projection, Drop((line,), reason="the call it stood for came back"), self._measure)
             self.journal.append(attrs.evolve(gone, turn=self.journal[-2].turn))
 
-    def replay(self, journal: Iterable[Applied]) -> tuple[list[Applied], dict[int, int]]:
+    def replay(
+        self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
+    ) -> tuple[list[Applied], dict[int, int]]:
         """Apply journaled edits again, as far as they are allowed here.
+
+        Args:
+            journal: The edits.
+            groups: The new id of each source group that an edit may name; ``None`` if all are as they were.
 
         Returns:
             The edits that are left out, and the new id of each group that an edit inserted.
         """
         left_out: list[Applied] = []
-        ids: dict[int, int] = {}
+        ids: dict[int, int] = dict(groups or {})
         for applied in journal:
-            edit = renamed(applied.edit, ids)
+            gone = groups is not None and any(id not in ids for id in named(applied.edit))
+            edit = None if gone else renamed(applied.edit, ids)
             again = None if edit is None else self._repeated(edit, applied.by)
             if again is None:
                 left_out.append(applied)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from ..errors import InputError, StateError
 from ..formats import MessageFormat, fits, resolve
 from ..messages import Message, Outline
@@ -12,12 +14,12 @@ from ..tokens import MessageMeter, TokenCounter
 from . import state
 from .columns import Fresh
 from .editing import Editor
-from .edits import brief, named
+from .edits import Replace, brief, named
 from .fingerprints import Fingerprints
-from .journal import Applied, touched
-from .marks import MARK_START
+from .journal import Applied, flat, touched
+from .marks import MARK_START, Marks
 from .projection import Projection
-from .sync import Divergence, follow
+from .sync import HostChanges, Plan, continued, follow
 
 __all__ = ["Intake"]
 
@@ -30,6 +32,7 @@ class Intake:
         format: The wire format.
         detects: Whether the format was detected, not named; then it may turn out to be another.
         pin: Says of a message whether its group must be kept as it is.
+        marks: Says which marked messages are summaries; ``None`` until somebody says so.
 
     Attributes:
         projection: The messages and groups.
@@ -38,17 +41,26 @@ class Intake:
         gap_seconds: Seconds between the last two times that messages came.
         seen_at: When messages last came; ``None`` without a clock.
         saved: What the index was saved as, until its messages come.
+        changes: What the host did to known messages in the last list.
     """
 
     def __init__(
-        self, counter: TokenCounter, format: MessageFormat, *, detects: bool, pin: Callable[[Message], bool] | None
+        self,
+        counter: TokenCounter,
+        format: MessageFormat,
+        *,
+        detects: bool,
+        pin: Callable[[Message], bool] | None,
+        marks: Marks | None = None,
     ) -> None:
         self.format = format
+        self.marks = marks
         self._meter = MessageMeter(counter=counter)
         self.measure = self._meter.measure
         self.gap_seconds = 0.0
         self.seen_at: float | None = None
         self.saved: state.Saved | None = None
+        self.changes = HostChanges()
         self._detects = detects
         self._pin = pin
         self._pinned_ids: set[int] = set()
@@ -56,7 +68,7 @@ class Intake:
         self._start()
 
     def _start(self) -> None:
-        self.projection = Projection(self.format)
+        self.projection = Projection(self.format, self.marks)
         self.editor = Editor(self.projection, self.format, self.measure)
 
     def note_time(self, now: float | None) -> None:
@@ -65,6 +77,11 @@ class Intake:
             return
         self.gap_seconds = 0.0 if self.seen_at is None else max(0.0, now - self.seen_at)
         self.seen_at = now
+
+    def idle_seconds(self, now: float | None) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        since = 0.0 if now is None or self.seen_at is None else now - self.seen_at
+        return max(self.gap_seconds, since)
 
     # ---------------------------------------------------------------- adding
 
@@ -87,6 +104,19 @@ class Intake:
         self._start()
         self._extend(fresh)
         self._replay(journal)
+
+    def believe(self, marks: Marks) -> bool:
+        """Read marks in this way from now on; says whether groups changed, as there are marked messages."""
+        known, self.marks = self.marks, marks
+        if not self.projection.grouping.has_marks or (known is not None and attrs.evolve(known, until=marks.until) == marks):
+            self.projection.grouping.marks = marks
+            return False
+        old, journal = self.projection, self.editor.journal
+        fresh = self._fresh(old.source, old.reads)
+        self._start()
+        self._extend(fresh)
+        self._replay(journal)
+        return True
 
     def _measured(self, raws: Sequence[Any], start: int) -> Fresh:
         """Read and measure messages that are not added yet; ``start`` is the place of the first, for errors.
@@ -129,10 +159,10 @@ class Intake:
         editor.settle([start, *restored])
         return len(editor.journal) == count and len(editor.undone) == undone
 
-    def _replay(self, journal: Iterable[Applied]) -> list[Applied]:
-        """Apply journaled edits again and pin again; returns the edits that are not allowed here."""
-        left_out, ids = self.editor.replay(journal)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id >= 0 or id in ids}
+    def _replay(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
+        """Apply journaled edits again and pin again, see `Editor.replay`; returns the edits that are not allowed here."""
+        left_out, ids = self.editor.replay(journal, groups)
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if self.projection.exists(id)))
         self.editor.settle(place for applied in self.editor.journal for place in touched(self.projection, applied))
@@ -159,36 +189,60 @@ class Intake:
             self.format = resolve(None, given) if self._detects else self.format
             self._bind(self.saved.in_format(self.format), given)
             return False
-        found = self._diverged(given, verify)
-        if self._detects and not fits(given[found.matched :], self.format) and (other := resolve(None, given)) != self.format:
+        self.changes = HostChanges()
+        if self._detects and not fits(given, self.format) and (other := resolve(None, given)) != self.format:
             self._turn_to(other)
-            found = self._diverged(given, verify)
-        fresh = self._measured(given[found.matched :], found.matched)
-        if found.cut is None:
-            return self._extend(fresh)
-        late = self._cut(found.cut, fresh)
-        if found.fed_back and not late and self.projection.raws() != given:
-            again = self._measured(given, 0)
-            self._start()
-            self._pinned_ids.clear()
-            self._extend(again)
+        view = self.projection.raws() if self.editor.journal else None
+        known = None if verify else continued(self.projection, view, given, self.format)
+        if known is not None:
+            return self._extend(self._measured(given[known:], known))
+        plan = follow(self.projection, self.editor.journal, given, self.format, verify=verify)
+        self.changes = plan.changes
+        if not plan.changes and not plan.summaries:
+            return self._extend(self._measured(given[plan.matched :], plan.matched))
+        self._follow(plan, given)
         return False
 
-    def _diverged(self, given: Sequence[Any], verify: bool) -> Divergence:
-        view = self.projection.raws() if self.editor.journal else None
-        return follow(self.projection, view, given, self.format, verify=verify)
-
-    def _cut(self, length: int, fresh: Fresh) -> bool:
-        """Forget the source from this ordinal on and continue with other messages; edits that touch what is gone are undone.
-
-        Returns:
-            Whether one of the other messages belongs to a group from before.
-        """
+    def _follow(self, plan: Plan, given: Sequence[Any]) -> None:
+        """Take a conversation as the host has it now. What cannot be read is noticed before anything changes."""
         old, journal = self.projection, self.editor.journal
-        touching = {id for id in old.every_id() if any(at >= length for at in old.stands_for(id))}
-        known = self._fresh(old.source[:length], old.reads(length))
+        reads = [
+            old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
+            for (raw, ordinal), place in zip(plan.entries, plan.places, strict=True)
+        ]
+        fresh = self._fresh([raw for raw, _ in plan.entries], reads)
+        tail = self._measured(given[plan.matched :], plan.matched)
+        kept = plan.edits(old, journal, self.format)
         self._start()
-        return self._regrow(known + fresh, length, [each for each in journal if touching.isdisjoint(named(each.edit))])
+        self._extend(fresh + tail)
+        self._replay(kept, plan.groups(old, self.projection))
+        self._restore_late(len(fresh.raws))
+        group_of = self.projection.grouping.group_of
+        late = set(group_of[len(fresh.raws) :])
+        back = [place for place in plan.only_in_source if self.projection.visibility.messages[place]]
+        if any(group_of[place] not in late for place in back):  # the list does not have what would be shown
+            self._read_anew(given, journal)
+
+    def _restore_late(self, start: int) -> None:
+        """Bring back the groups that are out of the view and have messages from a place on."""
+        projection = self.projection
+        for id in dict.fromkeys(projection.grouping.group_of[start:]):
+            if projection.excluded(id):
+                self.editor.restore(id)
+
+    def _read_anew(self, given: Sequence[Any], journal: Iterable[Applied]) -> None:
+        """Take a list as it is; summaries in it that the journal knows are summaries."""
+        fresh = self._measured(given, 0)
+        self._remember_summaries(journal)
+        self._start()
+        self._pinned_ids.clear()
+        self._extend(fresh)
+
+    def _remember_summaries(self, journal: Iterable[Applied]) -> None:
+        """Believe what the journal knows to be a summary, should the list hold it as an ordinary message."""
+        if self.marks is not None:
+            written = [applied.edit.messages[0] for applied in flat(journal) if isinstance(applied.edit, Replace)]
+            self.marks = self.marks.knowing(written)
 
     def _regrow(self, fresh: Fresh, length: int, journal: Iterable[Applied]) -> bool:
         """Take these messages and apply again what names none of them from ``length`` on; whether those reach further back."""
@@ -211,6 +265,7 @@ class Intake:
             journal=self.editor.journal,
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
+            believed_until=None if self.marks is None else self.marks.until,
         )
         return saved.to_dict(seen_at=self.seen_at)
 
@@ -222,10 +277,12 @@ class Intake:
         *,
         pin: Callable[[Message], bool] | None,
         format: MessageFormat | None,
+        marks: Marks | None = None,
     ) -> Intake:
         """Return what `to_dict` described, see `MessageIndex.from_dict`."""
         saved = state.Saved.read(data, format)
-        intake = cls(counter, saved.format, detects=saved.detects, pin=None)
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until)
+        intake = cls(counter, saved.format, detects=saved.detects, pin=None, marks=marks)
         intake.seen_at = saved.seen_at
         intake._pinned_ids.update(saved.pinned)
         if saved.messages is None:

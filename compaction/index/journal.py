@@ -5,7 +5,7 @@ Nothing here asks whether an edit is allowed. `rules` and `joins` say so, and `M
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -14,7 +14,7 @@ from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .marks import read_mark
 from .projection import Projection, Shown
 
-__all__ = ["Applied", "Measure", "inserted", "perform", "touched", "undo", "visible_ordinals"]
+__all__ = ["Applied", "Measure", "flat", "inserted", "perform", "touched", "undo", "visible_ordinals"]
 
 Measure = Callable[[Message], tuple[int, int]]
 """Tokens and bytes of one message."""
@@ -39,6 +39,13 @@ class Applied:
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     parts: tuple[Applied, ...] = ()
+
+
+def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
+    """Every edit of a journal, and the parts of each after it."""
+    for applied in journal:
+        yield applied
+        yield from flat(applied.parts)
 
 
 def inserted(applied: Applied) -> list[int]:

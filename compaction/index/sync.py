@@ -1,77 +1,246 @@
-"""How a list that a framework passes relates to what an index has read: what is new, what is gone, and from where.
+"""Following a host's list: what of a conversation stays, and what the host changed.
 
-Pure comparison; `MessageIndex.sync` acts on the answer.
+Pure comparison; `Intake.sync` acts on the answer. The list may be the source, the last view or an earlier one, with new
+messages behind it; the host may have altered, removed, added or taken back messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import attrs
 
 from ..formats import MessageFormat
-from ..messages import Message
+from .alignment import Known, Match, align
+from .edits import Drop, Replace, Rewrite, Together
+from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["Divergence", "follow"]
+__all__ = ["HostChanges", "Plan", "continued", "follow"]
 
 
-@attrs.frozen
-class Divergence:
-    """Where a list goes on from what is known.
+@attrs.frozen(kw_only=True)
+class HostChanges:
+    """What a host did to messages that were known; places are ordinals in the source as it was.
 
     Args:
-        matched: How many messages of the list are known; the rest is new.
-        cut: The source ordinal from which the known part no longer holds; ``None`` if all of it does.
-        fed_back: Whether the list follows the last view, not the source.
+        altered: Messages whose content changed.
+        removed: Shown messages that are gone, though later ones are there.
+        rewound: Messages at the end that are gone: the host went back to what was before them.
+        added: How many messages are new before one that is known, or were not recognized.
     """
 
+    altered: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+    rewound: tuple[int, ...] = ()
+    added: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.altered or self.removed or self.rewound or self.added)
+
+
+@attrs.define(eq=False)
+class Plan:
+    """How a conversation stands from now on.
+
+    Args:
+        entries: The messages up to the last known one: each with its ordinal so far, ``None`` for a new one.
+        places: The place in the host's list of each of these; ``None`` for a message that only the source holds.
+        altered: Their ordinals so far, of those that changed.
+        summaries: Messages of summaries that the host changed, by the summary's id.
+        matched: How many messages of the list these are; the rest is new.
+        changes: What the host did.
+    """
+
+    entries: list[tuple[Any, int | None]]
+    places: list[int | None]
+    altered: set[int]
+    summaries: dict[int, list[Any]]
     matched: int
-    cut: int | None = None
-    fed_back: bool = False
+    changes: HostChanges
+
+    @property
+    def only_in_source(self) -> list[int]:
+        """The places here of messages that the host's list does not have."""
+        return [place for place, given in enumerate(self.places) if given is None]
+
+    def groups(self, old: Projection, new: Projection) -> dict[int, int]:
+        """The new id of each source group that is the same as before, or has only late results more."""
+        here = {ordinal: place for place, (_, ordinal) in enumerate(self.entries) if ordinal is not None}
+        same: dict[int, int] = {}
+        for id in old.grouping.ids:
+            places = [here[ordinal] for ordinal in old.ordinals(id) if ordinal in here]
+            group = new.grouping.group_of[places[0]] if places else None
+            if group is None or len(places) < len(old.ordinals(id)):
+                continue
+            if places == [place for place in new.ordinals(group) if place < len(self.entries)]:
+                same[id] = group
+        return same
+
+    def edits(self, old: Projection, journal: Iterable[Applied], format: MessageFormat) -> list[Applied]:
+        """The edits that may stay: without what rewrites an altered message, and with the host's own words in a summary."""
+        altered = {old.grouping.group_of[ordinal] for ordinal in self.altered}
+
+        def after(applied: Applied) -> Applied | None:
+            edit = applied.edit
+            if isinstance(edit, Rewrite):
+                return None if edit.group in altered else applied
+            if isinstance(edit, Replace) and applied.made in self.summaries:
+                messages = [format.read(raw) for raw in self.summaries[applied.made]]
+                return attrs.evolve(applied, edit=attrs.evolve(edit, messages=messages))
+            if not isinstance(edit, Together):
+                return applied
+            parts = [left for part in applied.parts if (left := after(part)) is not None]
+            whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
+            return attrs.evolve(applied, edit=whole, parts=tuple(parts)) if parts else None
+
+        return [left for applied in journal if (left := after(applied)) is not None]
+
+
+def continued(projection: Projection, view: Sequence[Any] | None, given: Sequence[Any], format: MessageFormat) -> int | None:
+    """Return how many first messages are the whole source, or the whole last view; ``None`` if they are neither."""
+    for known in (projection.source, view):
+        if known is not None and len(known) <= len(given) and format.common_prefix(known, given) == len(known):
+            return len(known)
+    return None
 
 
 def follow(
-    projection: Projection, view: Sequence[Any] | None, given: Sequence[Any], format: MessageFormat, *, verify: bool
-) -> Divergence:
-    """Where ``given`` goes on from the source or, if that matches further, from the last view.
+    projection: Projection, journal: Iterable[Applied], given: Sequence[Any], format: MessageFormat, *, verify: bool
+) -> Plan:
+    """Return how a list goes on from what is known. O(messages), and O(contents) of those that are not the same objects.
 
     Args:
         projection: What is known.
-        view: What was last sent, if that differs from the source.
-        given: The full list as the framework has it.
+        journal: The edits in force, which know what else was shown.
+        given: The full list as the host has it.
         format: Says which messages are the same.
         verify: Whether to compare the contents of the same objects too.
     """
-    source = projection.source
-    matched = format.common_prefix(source, given)
-    if verify:
-        matched = _unchanged(projection.read, given, matched, format)
-    if matched == len(source):
-        return Divergence(matched)
-    shown = 0 if view is None else format.common_prefix(view, given)
-    if verify:
-        shown = _unchanged([message for message, _, _ in projection.messages()].__getitem__, given, shown, format)
-    if view is not None and shown == len(view):
-        return Divergence(shown, fed_back=True)
-    if shown > matched:
-        return Divergence(shown, cut=_ordinal_of(projection, shown), fed_back=True)
-    return Divergence(matched, cut=matched)
+    known, hidden = _known_messages(projection, journal)
+
+    def changed(each: Known, place: int) -> bool:
+        if each.group < 0 or each.raw is not projection.source[each.position[0]]:
+            return False
+        before, now = projection.read(each.position[0]), format.read(given[place], place)
+        return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
+
+    matches = align(known, given, format, changed if verify else None)
+    _keep_whole_groups(projection, matches, hidden)
+    return _Planner(projection, matches, given).plan()
 
 
-def _unchanged(known: Callable[[int], Message], given: Sequence[Any], matched: int, format: MessageFormat) -> int:
-    """How many of the first messages still read as they did."""
-    for place in range(matched):
-        before, now = known(place), format.read(given[place], place)
-        if (before.role, before.name, before.parts) != (now.role, now.name, now.parts):
-            return place
-    return matched
+def _known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
+    """Every message that was shown or may be, in order, and the ordinals at which nothing was shown at some time."""
+    versions: dict[int, list[Any]] = defaultdict(list)
+    hidden: set[int] = set()
+    for applied in flat(journal):
+        if isinstance(applied.edit, Rewrite):
+            for (ordinal, _), message in zip(applied.before, applied.edit.messages, strict=False):
+                if message is None:
+                    hidden.add(ordinal)
+                else:
+                    versions[ordinal].append(message.raw)
+    known: list[Known] = []
+    group_of, included = projection.grouping.group_of, projection.is_included
+    for ordinal, raw in enumerate(projection.source):
+        for id in projection.visibility.at_anchor(ordinal):
+            place, shown = -id, included(id)
+            messages = projection.inserted[id].messages
+            known += [
+                Known((ordinal, -1, place * 2 + part), id, each.raw, each.role, shown) for part, each in enumerate(messages)
+            ]
+        group = group_of[ordinal]
+        shown, role = included(group), projection.read(ordinal).role
+        known += [Known((ordinal, 0, 0), group, each, role, shown) for each in (raw, *versions.get(ordinal, ()))]
+    return known, hidden
 
 
-def _ordinal_of(projection: Projection, place: int) -> int:
-    """The source ordinal that stands at a place of the view; for a summary, the first of what it stands for."""
-    for at, (_, id, ordinal) in enumerate(projection.messages()):
-        if at == place:
-            return ordinal if id >= 0 else min(projection.stands_for(id))
-    raise AssertionError("the place lies within the view")
+def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> None:
+    """Forget a group of which only a part is there: it is new, whole."""
+    found: dict[int, set[Any]] = defaultdict(set)
+    for match in matches:
+        if match is not None:
+            found[match.known.group].add(match.known.position)
+    partial = {id for id, positions in found.items() if not _is_whole(projection, id, positions, hidden)}
+    for place, match in enumerate(matches):
+        if match is not None and match.known.group in partial:
+            matches[place] = None
+
+
+def _is_whole(projection: Projection, id: int, positions: set[Any], hidden: set[int]) -> bool:
+    if id < 0:
+        return len(positions) == len(projection.inserted[id].messages)
+    return {position[0] for position in positions}.issuperset(set(projection.ordinals(id)) - hidden)
+
+
+class _Planner:
+    """Puts a list together with what only the source holds. Holds state: how far it got."""
+
+    def __init__(self, projection: Projection, matches: Sequence[Match | None], given: Sequence[Any]) -> None:
+        self._projection = projection
+        self._matches = matches
+        self._given = given
+        self._next = 0  # the first ordinal that is not placed yet
+        self._plan = Plan([], [], set(), {}, 0, HostChanges())
+        self._removed: list[int] = []
+
+    def plan(self) -> Plan:
+        """The plan."""
+        plan, source = self._plan, self._projection.source
+        new: list[int] = []
+        summaries: dict[int, list[Match]] = defaultdict(list)
+        end = 0
+        plan.matched = max((place + 1 for place, match in enumerate(self._matches) if match is not None), default=0)
+        for place, match in enumerate(self._matches[: plan.matched]):
+            if match is None:
+                new.append(place)
+                continue
+            known = match.known
+            stood_for = self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
+            end = max(end, *stood_for) + 1
+            self._place_source(min(stood_for))
+            for each in new:
+                self._place(self._given[each], None, each)
+            new.clear()
+            if known.group < 0:
+                summaries[known.group].append(attrs.evolve(match, known=attrs.evolve(known, raw=self._given[place])))
+            else:
+                self._place_known(known.position[0], place, altered=match.altered)
+        self._place_source(end)
+        for id, parts in summaries.items():
+            if any(part.altered for part in parts):
+                plan.summaries[id] = [part.known.raw for part in parts]
+        added = sum(ordinal is None for _, ordinal in plan.entries)
+        plan.changes = HostChanges(
+            altered=tuple(sorted(plan.altered)),
+            removed=tuple(self._removed),
+            rewound=tuple(range(end, len(source))),
+            added=added,
+        )
+        return plan
+
+    def _place(self, raw: Any, ordinal: int | None, place: int | None) -> None:
+        self._plan.entries.append((raw, ordinal))
+        self._plan.places.append(place)
+
+    def _place_known(self, ordinal: int, place: int, *, altered: bool) -> None:
+        raw = self._projection.source[ordinal]
+        if altered:
+            self._plan.altered.add(ordinal)
+            raw = self._given[place]
+        self._place(raw, ordinal, place)
+        self._next = ordinal + 1
+
+    def _place_source(self, end: int) -> None:
+        """Place what the view does not show, up to an ordinal; what it shows and the list does not have was removed."""
+        projection = self._projection
+        for ordinal in range(self._next, end):
+            id = projection.grouping.group_of[ordinal]
+            if not projection.is_included(id) or not projection.shows(ordinal):
+                self._place(projection.source[ordinal], ordinal, None)
+            else:
+                self._removed.append(ordinal)
+        self._next = max(self._next, end)

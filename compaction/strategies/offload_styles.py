@@ -222,8 +222,8 @@ class StubGroups:
             records += records_of(index, group, sources, **about)
         link = StoredRecord.of_summary([each.id for each in records], tokens=sum(group.tokens for group in fresh), **about)
         marks = [mark for group in stubs if (mark := read_mark(group.messages[0])) is not None]
-        text = _group_stub(link.id, marks, sum(len(group.messages) for group in fresh))
-        messages = index.format.summary(text, *index.neighbours(replaced))
+        body = _group_stub(link.id, marks, sum(len(group.messages) for group in fresh))
+        messages = index.summary(body, replaced, by=OFFLOADED_BY, round=next_round(stubs, OFFLOADED_BY))
         if sum(index.measure(message)[0] for message in messages) >= sum(group.tokens for group in replaced):
             return None
         replace = Replace([group.id for group in replaced], messages, "old messages, stored")
@@ -235,9 +235,7 @@ def _is_mine(group: MessageGroup) -> bool:
 
 
 def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
-    """Return the stub's text: how many messages it stands for, and how to read them."""
+    """Return the stub's text after its mark: how many messages it stands for, and how to read them."""
     counts = [int(found[1].replace(",", "")) for mark in stubs if (found := _EARLIER.match(mark.body))]
-    body = (
-        f'{messages + sum(counts):,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'
-    )
-    return marked(body, by=OFFLOADED_BY, round=next_round(mark.round for mark in stubs))
+    count = messages + sum(counts)
+    return f'{count:,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'

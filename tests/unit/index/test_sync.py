@@ -178,14 +178,15 @@ class TestFedBack:
         assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
 
     def test_the_view_with_its_summary_edited(self) -> None:
-        """Who edits a summary takes it over: what it stood for is gone, and the text is an ordinary message."""
+        """Who edits a summary takes it over: the host's words stand for what our own stood for."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
         index.apply(Replace([1, 2], [summary()]))
         view = index.messages()
         edited = [view[0], user("I met them before"), *view[2:]]
         index.sync(edited)
         assert index.messages() == edited
-        assert (index.edits, index.total.messages) == ((), 4)
+        assert (index.edit_count, index.total.messages, index.group(-1).replaces) == (1, 5, (1, 2))
+        assert index.group(-1).messages[0].raw is edited[1]
 
 
 class TestDivergence:
@@ -219,12 +220,12 @@ class TestDivergence:
         assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
 
     def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
-        """A call was dropped with its result; without the result it is another call, and comes back."""
+        """A call was dropped with its result; without the result it is another call, which the view shows."""
         messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
         index = indexed(messages)
         index.apply(Drop([1], "answered"))
         index.sync([*messages[:2], user("never mind"), assistant("fine"), user("r")])
-        assert (shown(index.messages()), index.edits) == (["q", "1", "never mind", "fine", "r"], ())
+        assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r"]
 
     def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
         """What was asked for after it stands, if it may."""

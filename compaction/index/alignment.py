@@ -1,0 +1,224 @@
+"""Which messages of a host's list are which known ones: by identity, then by what they say, in order and never by a guess.
+
+A message that occurs once among the known ones and once in the list is the same message. One that occurs several times is known
+again only between two neighbours that are, if it stands there as often as before. Doubt never hides a message: what is not
+known again is new.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from ..errors import InputError
+from ..formats import MessageFormat, fields_of
+from .fingerprints import fingerprint
+
+__all__ = ["Known", "Match", "align", "digest_of"]
+
+_Position: TypeAlias = tuple[int, int, int]
+
+
+@attrs.frozen(eq=False)
+class Known:
+    """A message that was shown at some time, or may be.
+
+    Args:
+        position: Its place in the order of all known messages; versions of one message share it.
+        group: Its group's id.
+        raw: The message; ``None`` if only its digest is known.
+        role: Its role, if that is known.
+        is_shown: Whether the view shows its group now.
+        digest: What it says, if that is known already.
+    """
+
+    position: _Position
+    group: int
+    raw: Any = None
+    role: str | None = None
+    is_shown: bool = True
+    digest: Hashable = None
+
+
+@attrs.frozen(eq=False)
+class Match:
+    """A message of the list that is known.
+
+    Args:
+        known: What it is.
+        altered: Whether its content changed.
+    """
+
+    known: Known
+    altered: bool = False
+
+
+def digest_of(raw: Any, format: MessageFormat) -> Hashable:
+    """What two messages share that the format holds to be the same; O(content)."""
+    key = format.key(raw)
+    if isinstance(key, dict) or key is raw:
+        return fingerprint(raw, format)
+    return json.dumps(key, sort_keys=True, default=repr)
+
+
+def align(
+    known: Sequence[Known], given: Sequence[Any], format: MessageFormat, changed: Callable[[Known, int], bool] | None = None
+) -> list[Match | None]:
+    """Return what each message of a list is; ``None`` for one that is new. O(messages), and O(contents) of what moved.
+
+    Args:
+        known: Every known message, in order.
+        given: The list.
+        format: Says which messages are the same.
+        changed: Says of a known message and the place of the same object whether its content changed; ``None`` if nobody looks.
+    """
+    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
+    altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
+    if None in found:
+        digests = [None if each is not None else _digest_at(place, given[place], format) for place, each in enumerate(found)]
+        of_known = {each: digest_of(each.raw, format) if each.digest is None else each.digest for each in known}
+        _add(found, _by(digests, known, lambda digest: digest, of_known.__getitem__))
+        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
+        for place, each in enumerate(by_id):
+            if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
+                altered.add(place)
+        _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
+        _keep_in_order(found)
+        _between_neighbours(found, known, digests, of_known)
+        altered |= _altered_between_neighbours(found, known, given, format)
+    _keep_in_order(found)
+    return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
+
+
+def _digest_at(place: int, raw: Any, format: MessageFormat) -> Hashable:
+    try:
+        return digest_of(raw, format)
+    except InputError:
+        format.read(raw, place)  # its error names the place
+        raise
+
+
+def _by(
+    given: Sequence[Any], known: Iterable[Known], of_given: Callable[[Any], Any], of_known: Callable[[Known], Any]
+) -> list[Known | None]:
+    """The known message that shares a value with each of the list, where that is one message on either side."""
+    by_value: dict[Any, Known | None] = {}
+    for each in known:
+        value = of_known(each)
+        other = by_value.setdefault(value, each)
+        if other is not None and other.position != each.position:
+            by_value[value] = None
+    values = [of_given(raw) for raw in given]
+    count: dict[Any, int] = defaultdict(int)
+    for value in values:
+        count[value] += 1
+    return [by_value.get(value) if value is not None and count[value] == 1 else None for value in values]
+
+
+def _add(found: list[Known | None], more: Iterable[Known | None]) -> None:
+    taken = {each.position for each in found if each is not None}
+    for place, each in enumerate(more):
+        if found[place] is None and each is not None and each.position not in taken:
+            found[place] = each
+
+
+def _id_of(raw: Any) -> str | None:
+    """The id by which a host or a provider knows a message."""
+    id = (fields_of(raw) or {}).get("id")
+    return id if isinstance(id, str) and id else None
+
+
+def _keep_in_order(found: list[Known | None]) -> None:
+    """Forget what stands in another order than before, so that as much as possible stays."""
+    places = [place for place, each in enumerate(found) if each is not None]
+    ends: list[_Position] = []
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for place in places:
+        each = found[place]
+        assert each is not None
+        at = bisect_left(ends, each.position)
+        ends[at : at + 1] = [each.position]
+        last[at : at + 1] = [place]
+        before[place] = last[at - 1] if at else None
+    kept: set[int] = set()
+    newest = last[-1] if last else None
+    while newest is not None:
+        kept.add(newest)
+        newest = before[newest]
+    for place in places:
+        if place not in kept:
+            found[place] = None
+
+
+def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
+    """The places between two neighbours that are known, what is known between them, and whether the list ends there."""
+    positions = [each.position for each in known]
+    start, places = 0, list[int]()
+    for place, each in enumerate([*found, None]):
+        if each is None and place < len(found):
+            places.append(place)
+            continue
+        end = len(known) if each is None else bisect_left(positions, each.position)
+        if places:
+            yield places, known[start:end], each is None
+        if each is not None:
+            start, places = end, []
+            while start < len(known) and known[start].position == each.position:
+                start += 1
+
+
+def _between_neighbours(
+    found: list[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
+) -> None:
+    """Find messages that occur several times where as many of them stand between the same neighbours as before."""
+    for places, between, ends in list(_gaps(found, known)):
+        if ends:
+            _going_on(found, places, between, digests, of_known)
+            continue
+        mine: dict[Hashable, list[int]] = defaultdict(list)
+        theirs: dict[Hashable, dict[_Position, Known]] = defaultdict(dict)
+        for place in places:
+            mine[digests[place]].append(place)
+        for each in between:
+            theirs[of_known[each]].setdefault(each.position, each)
+        for digest, here in mine.items():
+            if len(here) == len(theirs.get(digest, ())):
+                for place, each in zip(here, theirs[digest].values(), strict=True):
+                    found[place] = each
+
+
+def _going_on(
+    found: list[Known | None],
+    places: Sequence[int],
+    after: Sequence[Known],
+    digests: Sequence[Hashable],
+    of_known: dict[Known, Hashable],
+) -> None:
+    """After the last neighbour, one message after the other, as long as they are the same and the view shows them."""
+    shown = [each for each in after if each.is_shown]
+    for place, each in zip(places, shown, strict=False):
+        if digests[place] != of_known[each]:
+            return
+        found[place] = each
+
+
+def _altered_between_neighbours(
+    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat
+) -> set[int]:
+    """Find single messages that stand where one of the same role stood; returns their places."""
+    altered: set[int] = set()
+    for places, between, ends in list(_gaps(found, known)):
+        shown = {each.position: each for each in between if each.is_shown}
+        if ends or places[0] == 0 or len(places) != 1 or len(shown) != 1:
+            continue
+        [each] = shown.values()
+        if each.role in (None, format.read(given[places[0]], places[0]).role):
+            found[places[0]] = each
+            altered.add(places[0])
+    return altered
