@@ -40,7 +40,7 @@ def records(count: int, start: int = 0) -> Iterator[StoredRecord]:
         told = [word_of(share) for share in FREQUENCIES if draw.random() < share]
         text = " ".join([f"line{place}", *(next(words) for _ in range(WORDS)), *told])
         about = {"by": "Offload", "reason": "scale", "tokens": 80}
-        yield StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+        yield StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 def word_of(share: float) -> str:

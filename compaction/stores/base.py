@@ -1,10 +1,11 @@
 """The store protocol: records of the messages that left a conversation's view, so that nothing compacted is lost.
 
-A store keeps records by session and id. A message's id is a digest of its content, so storing it again changes nothing. A stub
-or summary is a record too; its children are the records it stands for.
+A store keeps records by session and id. A message's id is a digest of its content and of a salt, so storing it again changes
+nothing, and equal messages of two conversations have different ids. A stub or summary is a record too; its children are the
+records it stands for.
 
-    >>> StoredRecord.of_message({"role": "user", "content": "tea"}, role="user", text="tea").id
-    '883bf28bdc0546a1'
+    >>> StoredRecord.of_message({"role": "user", "content": "tea"}, role="user", text="tea", salt="kim-17").id
+    'd1f8887e7e854be9'
 """
 
 from __future__ import annotations
@@ -35,25 +36,26 @@ __all__ = [
 RANKED: Final = 20_000
 """The number of newest matches that a search ranks; older ones are left out, and the result says so."""
 
-StoredKind: TypeAlias = Literal["message", "summary"]
-"""``summary``: a stub or summary, which stands in the view for other records."""
+StoredKind: TypeAlias = Literal["message", "summary", "placeholder"]
+"""``summary``: a stub or summary, which stands in the view for other records. ``placeholder``: the very message that shows it
+in the view; if that message leaves the view later, its record is there already and leads to what it stands for."""
 
 
 class NotStored(StateError):
-    """There is no record with that id, or it belongs to another session."""
+    """There is no record with that id in the session; an id of another session is answered in the same way."""
 
 
 @attrs.frozen(kw_only=True)
 class StoredRecord:
-    """A message, stub or summary in a store.
+    """A message, stub, summary or placeholder in a store.
 
     Args:
         id: Its id within the session: 16 hexadecimal digits, or the 8 of a summary's mark.
-        kind: Whether it is a message or stands for others.
+        kind: Whether it is a message, or stands for others.
         role: The message's role; ``"summary"`` for a stub or summary.
         text: The searchable text: words, results, calls and thoughts. Empty if a search should not find it.
-        data: The message as JSON text, exactly; empty for a stub or summary.
-        children: Ids of the records that a stub or summary stands for, in order.
+        data: The message or placeholder as JSON text, exactly; empty for a stub or summary.
+        children: Ids of the records that it stands for, in order.
         by: The strategy that took it out of the view.
         reason: The reason, in a few words.
         at: The time, in seconds of the run's clock; ``None`` without one.
@@ -74,35 +76,56 @@ class StoredRecord:
     position: int = 0
 
     @classmethod
-    def of_message(cls, wire: Any, *, role: str, text: str, **about: Any) -> StoredRecord:
-        """Return the record of a message; its id is a digest of its content.
+    def of_message(cls, wire: Any, *, role: str, text: str, salt: str, **about: Any) -> StoredRecord:
+        """Return the record of a message; its id is a digest of its content and the salt.
 
         Args:
             wire: The message as JSON-ready data; the order of its keys is kept.
             role: Its role.
             text: The searchable text.
+            salt: The session's name, or another text that differs from conversation to conversation.
             about: ``by``, ``reason``, ``at`` and ``tokens``.
 
         Raises:
             StateError: If it cannot be written as JSON.
         """
         data = _json_text(wire)
-        return cls(id=_digest(data), role=role, text=text, data=data, **about)
+        return cls(id=_digest(data, salt), role=role, text=text, data=data, **about)
 
     @classmethod
-    def of_summary(cls, children: Sequence[str], *, id: str | None = None, **about: Any) -> StoredRecord:
+    def of_summary(cls, children: Sequence[str], *, salt: str, id: str | None = None, **about: Any) -> StoredRecord:
         """Return the record of a stub or summary.
 
         Args:
             children: Ids of the records it stands for, in order.
-            id: Its own id; by default a digest of its children.
+            salt: As for `of_message`.
+            id: Its own id; by default a digest of its children and the salt.
             about: ``by``, ``reason``, ``at`` and ``tokens``.
         """
-        return cls(id=id or _digest("\n".join(children)), kind="summary", role="summary", children=tuple(children), **about)
+        id = id or _digest("\n".join(children), salt)
+        return cls(id=id, kind="summary", role="summary", children=tuple(children), **about)
+
+    @classmethod
+    def of_placeholder(cls, wire: Any, children: Sequence[str], *, role: str, salt: str, **about: Any) -> StoredRecord:
+        """Return the record of a message that an edit writes in place of others; its id is the one `of_message` gives it.
+
+        Args:
+            wire: The message as JSON-ready data.
+            children: Ids of the records it stands for, in order.
+            role: Its role.
+            salt: As for `of_message`.
+            about: ``by``, ``reason``, ``at`` and ``tokens``.
+
+        Raises:
+            StateError: If it cannot be written as JSON.
+        """
+        record = cls.of_message(wire, role=role, text="", salt=salt, **about)
+        return attrs.evolve(record, kind="placeholder", children=tuple(children))
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+def _digest(text: str, salt: str) -> str:
+    key = hashlib.blake2b(salt.encode("utf-8", "surrogatepass")).digest()
+    return hashlib.blake2b(text.encode(), digest_size=8, key=key).hexdigest()
 
 
 def _json_text(wire: Any) -> str:
@@ -193,7 +216,8 @@ class Store(Protocol):
     def put(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None] | None:
         """Store these records, all or none, durably before it returns; may be awaited.
 
-        A message that is already stored is left as it is; a stub or summary gains the children it lacks.
+        A message or placeholder that is already stored is left as it is, whichever of the two it was first; a stub or summary
+        gains the children it lacks.
         """
         ...
 
@@ -201,12 +225,12 @@ class Store(Protocol):
         """Return the records with these ids, in that order.
 
         Raises:
-            NotStored: If one does not exist or belongs to another session.
+            NotStored: If the session has none of that id. Whether another session has it makes no difference.
         """
         ...
 
     def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
-        """Return up to ``count`` messages from a position on, in the order they were stored, without stubs and summaries."""
+        """Return up to ``count`` messages from a position on, in the order they were stored, without what stands for others."""
         ...
 
     def search(self, session: str, query: str, *, limit: int) -> SearchResult:

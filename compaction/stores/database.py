@@ -41,7 +41,7 @@ class DatabaseFile:
         """Create the file, readable by its owner alone, and the tables it lacks.
 
         Raises:
-            StateError: If it cannot be created, is not such a database, or is of a newer release.
+            StateError: If it cannot be created, is not such a database, or is of an older or newer release.
         """
         try:
             self.path.touch(mode=0o600)
@@ -79,6 +79,9 @@ class DatabaseFile:
             if version > self.schema:
                 known = f"schema {version} is newer than {self.schema}, the newest that this release reads"
                 raise StateError(f"{self.path}: {known}; upgrade, or name another file")
+            if 0 < version < self.schema:
+                known = f"schema {version} is older than {self.schema}, and this release does not read it"
+                raise StateError(f"{self.path}: {known}; name another file")
             for table in self.tables:
                 database.execute(table)
             database.execute(f"PRAGMA application_id={self.application}")

@@ -62,7 +62,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
     for hit in found.hits:
         lines = _lines(hit.record.text, terms, context)
         room -= sum(len(line) for line in lines)
-        if room < 0 and results:
+        if room < 0:  # never at the first: the lines of one message take at most half of it
             break
         results.append({**_brief(hit.record), "score": round(hit.score, 3), "lines": lines})
     answer: dict[str, Any] = {"query": query, "matches": found.matches, "results": results}
@@ -87,7 +87,8 @@ def compaction_expand(
         to: The last message of a range that starts at ``id``, in the order they were stored.
         offset: Characters to skip: 0, or ``next_offset`` of the page before.
         limit: Characters of the page, 1 to 100,000.
-        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire.
+        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire. A single message without
+            searchable text is given as JSON in both.
 
     Raises:
         InputError: If an argument is out of range.
@@ -103,7 +104,8 @@ def compaction_expand(
     records = _range(store, session, record, to) if to is not None else _leaves(store, session, record, missing)
     bare = to is None and record.kind == "message"
     texts = (
-        each.data if form == "json" else each.text if bare else f"[{each.id} {each.role}]\n{each.text}" for each in records
+        each.data if form == "json" else each.text or each.data if bare else f"[{each.id} {each.role}]\n{each.text}"
+        for each in records
     )
     page, more = _page(texts, offset, limit)
     answer: dict[str, Any] = {**_brief(record), "form": form, "offset": offset, "content": page}
@@ -290,7 +292,7 @@ def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator
     [last] = store.get(session, [to])
     _check("to", to, first.position <= last.position, f"a message stored after {first.id}")
     position = first.position
-    while page := store.range(session, position, min(_PAGE, last.position - position + 1)):
+    while page := store.range(session, position, _PAGE):
         yield from (record for record in page if record.position <= last.position)
         position = page[-1].position + 1
         if position > last.position:

@@ -22,13 +22,13 @@ from .database import DatabaseFile
 
 __all__ = ["SQLiteStore"]
 
-_SCHEMA: Final = 1  # version of the tables
+_SCHEMA: Final = 2  # version of the tables
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     """CREATE TABLE IF NOT EXISTS records (
         place INTEGER PRIMARY KEY, session INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
         made_by TEXT NOT NULL, reason TEXT NOT NULL, at REAL, tokens INTEGER NOT NULL,
-        text TEXT NOT NULL, data TEXT NOT NULL)""",
+        text TEXT NOT NULL, data TEXT NOT NULL, children TEXT NOT NULL)""",
     "CREATE UNIQUE INDEX IF NOT EXISTS records_by_id ON records (id, session)",
     "CREATE INDEX IF NOT EXISTS summaries ON records (place) WHERE kind = 'summary'",
     "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='records', content_rowid='place', tokenize='unicode61')",
@@ -37,8 +37,8 @@ _TABLES: Final = (
         tokens INTEGER NOT NULL, chars INTEGER NOT NULL, first_at REAL, last_at REAL,
         PRIMARY KEY (session, made_by, reason))""",
 )
-_COLUMNS: Final = "place, id, kind, role, made_by, reason, at, tokens, text, data"
-_INSERT: Final = f"INSERT INTO records (session, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS: Final = "place, id, kind, role, made_by, reason, at, tokens, text, data, children"
+_INSERT: Final = f"INSERT INTO records (session, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TALLY: Final = """
 INSERT INTO tallies VALUES (?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     messages = messages + 1, tokens = tokens + excluded.tokens, chars = chars + excluded.chars,
@@ -65,7 +65,7 @@ class SQLiteStore:
         timeout_seconds: How long to wait for another process that writes, above 0.
 
     Raises:
-        StateError: If the file cannot be written, is not a store, or is of a newer release.
+        StateError: If the file cannot be written, is not a store, or is of an older or newer release.
     """
 
     path: Path = attrs.field(converter=Path)
@@ -97,7 +97,7 @@ class SQLiteStore:
             place = start if place is None else place
             for record in records:
                 known = database.execute(
-                    "SELECT place, data FROM records WHERE id = ? AND session = ?", (record.id, number)
+                    "SELECT place, data, children FROM records WHERE id = ? AND session = ?", (record.id, number)
                 ).fetchone()
                 if known is None:
                     place += 1
@@ -111,17 +111,14 @@ class SQLiteStore:
         """Return the records with these ids; O(ids).
 
         Raises:
-            NotStored: If one does not exist or belongs to another session.
+            NotStored: If the session has none of that id. Whether another session has it makes no difference.
         """
         with self._file.open() as database:
             found = dict(_rows(database, _number(database, session), {_storable(id) for id in ids}))
-            missing = next((id for id in ids if id not in found), None)
-            if missing is None:
-                return [found[id] for id in ids]
-            elsewhere = database.execute("SELECT 1 FROM records WHERE id = ?", (_storable(missing),)).fetchone()
-        if elsewhere:
-            raise NotStored(f"id {missing!r} does not belong to session {session!r}; a session reads its own records only")
-        raise NotStored(f"id {missing!r} is not stored in session {session!r}; take ids from stubs, summaries or a search")
+        missing = next((id for id in ids if id not in found), None)
+        if missing is not None:
+            raise NotStored(f"id {missing!r} is not stored in session {session!r}; take ids from stubs, summaries or a search")
+        return [found[id] for id in ids]
 
     def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
         """Return messages in the order they were stored; O(count)."""
@@ -191,30 +188,28 @@ def _storable(text: str) -> str:
 
 def _insert(database: sqlite3.Connection, number: int, place: int, record: StoredRecord) -> None:
     text = _storable(record.text)
-    data = record.data if record.kind == "message" else json.dumps(record.children)
     by, reason = _storable(record.by), _storable(record.reason)
     about = (_storable(record.id), record.kind, _storable(record.role), by, reason, record.at, record.tokens)
-    database.execute(_INSERT, (number, place, *about, text, data))
+    database.execute(_INSERT, (number, place, *about, text, record.data, json.dumps(record.children)))
     if record.kind == "message":
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
-        database.execute(_TALLY, (number, by, reason, record.tokens, len(data), record.at, record.at))
+        database.execute(_TALLY, (number, by, reason, record.tokens, len(record.data), record.at, record.at))
 
 
-def _merge(database: sqlite3.Connection, known: tuple[int, str], record: StoredRecord) -> None:
+def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
     """Keep the stored record; a stub or summary gains children.
 
     Raises:
         StateError: If another message has its id.
     """
-    place, data = known
-    if record.kind == "message":
-        if data != record.data:
-            raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
-        return
-    before: list[str] = json.loads(data)
-    children = before + [child for child in record.children if child not in set(before)]
-    if children != before:
-        database.execute("UPDATE records SET data = ? WHERE place = ?", (json.dumps(children), place))
+    place, data, listed = known
+    if data != record.data:
+        raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
+    before: list[str] = json.loads(listed)
+    new = set(record.children).difference(before) if record.kind == "summary" else ()
+    if new:
+        children = before + [child for child in dict.fromkeys(record.children) if child in new]
+        database.execute("UPDATE records SET children = ? WHERE place = ?", (json.dumps(children), place))
 
 
 def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:
@@ -231,14 +226,14 @@ def _at(database: sqlite3.Connection, place: int) -> StoredRecord:
 
 
 def _record(row: Any) -> StoredRecord:
-    place, id, kind, role, by, reason, at, tokens, text, data = row
+    place, id, kind, role, by, reason, at, tokens, text, data, children = row
     return StoredRecord(
         id=id,
         kind=kind,
         role=role,
         text=text,
-        data=data if kind == "message" else "",
-        children=() if kind == "message" else tuple(json.loads(data)),
+        data=data,
+        children=tuple(json.loads(children)),
         by=by,
         reason=reason,
         at=at,

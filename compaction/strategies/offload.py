@@ -27,7 +27,7 @@ from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
-from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, stored_as
+from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, placeholder_of, records_of
 
 __all__ = ["Lossless", "Offload", "OnStoreFailure"]
 
@@ -50,6 +50,7 @@ class Offload(CompactionStrategy):
     Args:
         store: The store.
         session: The name of the conversation in the store; give each conversation its own.
+        salt: The salt of the ids, the same for all that reads and writes this session; by default the session's name.
         style: What is moved, and what stays in its place: `StubResults` or `StubGroups`.
         trigger: When to run.
         target: When to stop.
@@ -59,6 +60,7 @@ class Offload(CompactionStrategy):
 
     store: Store
     session: str = attrs.field(default="default", kw_only=True)
+    salt: str | None = attrs.field(default=None, kw_only=True)
     style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
@@ -73,7 +75,7 @@ class Offload(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         if index.context.pauses.is_paused(self, index.context.now):
             return
-        steps = self.style(index, self.candidates(index))
+        steps = self.style(index, self.candidates(index), _salt(self))
         while not self.target(index):
             try:
                 records, edits = next(steps)
@@ -94,20 +96,22 @@ class Offload(CompactionStrategy):
 class Lossless(Strategy):
     """Runs any strategy, and stores the messages it removes first; a summary links to the messages it stands for.
 
-    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit. The messages that a summary
-    stands for are stored under the id in its first line, where ``compaction_expand`` finds them. What cannot be stored stays:
-    the strategy is told that its edit was refused.
+    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit, whatever their texts claim.
+    The messages that a summary stands for are stored under the id in its first line, where ``compaction_expand`` finds them.
+    What cannot be stored stays: the strategy is told that its edit was refused.
 
     Args:
         strategy: The strategy that compacts.
         store: The store for the originals.
         session: The name of the conversation in the store; give each conversation its own.
+        salt: As for `Offload`.
         on_failure: What to do if the store fails.
     """
 
     strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store
     session: str = attrs.field(default="default", kw_only=True)
+    salt: str | None = attrs.field(default=None, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
 
     @property
@@ -153,7 +157,8 @@ class Lossless(Strategy):
         """
         if not failed:
             try:
-                yield StoreRequest(store=self.store, session=self.session, records=_leaving(index, edit, by))
+                records = _leaving(index, edit, salt=_salt(self), by=by)
+                yield StoreRequest(store=self.store, session=self.session, records=records)
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
@@ -165,6 +170,10 @@ class Lossless(Strategy):
             raise NoProgress(f"{by} asked again for an edit that was refused because the store failed; skip what is refused")
         failed.add(asked)
         return False
+
+
+def _salt(strategy: Offload | Lossless) -> str:
+    return strategy.session if strategy.salt is None else strategy.salt
 
 
 def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
@@ -186,26 +195,25 @@ def _follow(running: list[str], item: object) -> None:
         running.pop()
 
 
-def _leaving(index: MessageIndex, edit: Edit, by: str) -> tuple[StoredRecord, ...]:
+def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecord, ...]:
     """Return the records of the messages an edit removes, and links from the summaries it adds."""
-    records: dict[str, StoredRecord] = {}
+    records: list[StoredRecord] = []
     for part in edit.edits if isinstance(edit, Together) else (edit,):
-        about = {"by": by, "reason": part.reason, "at": index.context.now}
+        about: dict[str, Any] = {**names, "reason": part.reason, "at": index.context.now}
         children: list[str] = []
         groups = [index.group(id) for id in named(part) if index.is_included(id)]
         for group in groups:
             sources = index.read_originals(group)
             if isinstance(part, Rewrite):
                 sources = _rewritten(group, part, sources)
-            for child, record in stored_as(index, group, sources, **about):
-                children.append(child)
-                if record is not None:
-                    records.setdefault(child, record)
-        mark = read_mark(part.messages[0]) if isinstance(part, Replace) and part.messages else None
-        if mark is not None:
+            leaving = records_of(index, group, sources, **about)
+            children += [record.id for record in leaving]
+            records += leaving
+        if isinstance(part, Replace) and part.messages and (mark := read_mark(part.messages[0])) is not None:
             tokens = sum(group.tokens for group in groups)
-            records[mark.id] = StoredRecord.of_summary(children, id=mark.id, tokens=tokens, **about)
-    return tuple(records.values())
+            records.append(StoredRecord.of_summary(children, id=mark.id, tokens=tokens, **about))
+            records.append(placeholder_of(index, part.messages[0], mark.id, **about))
+    return tuple(records)
 
 
 def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> list[Message]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from compaction.errors import InputError, StateError
@@ -22,7 +23,7 @@ from compaction.stores.recall import (
 
 def note(text: str, **about: Any) -> StoredRecord:
     """A user's message as a record."""
-    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
@@ -47,6 +48,36 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
     [result] = compaction_grep(store, "s", "needle", context=1)["results"]
     assert result["id"] == note(text).id
     assert result["lines"] == ["8: line 8", "9: the needle", "10: after"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("needle " + "h" * 233, "needle " + "h" * 233),
+        ("needle " + "h" * 234, "needle " + "h" * 233 + "..."),
+        ("h" * 299 + " NEEDLE " + "t" * 300, "..." + "h" * 59 + " NEEDLE " + "t" * 173 + "..."),
+        ("h" * 60 + " needle " + "t" * 300, "..." + "h" * 59 + " needle " + "t" * 173 + "..."),
+        ("h" * 59 + " needle " + "t" * 300, "h" * 59 + " needle " + "t" * 173 + "..."),
+        ("needle " + "h" * 300 + " straw", "needle " + "h" * 233 + "..."),
+    ],
+    ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two"],
+)
+def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
+    """Of a line of more than 240 characters those around the first word are shown, with dots where something is left out."""
+    store.put("s", [note(f"straw\n{line}"), *map(note, "abcdefghij")])
+    query = '"needle" straw' if "straw" in line else "needle"
+    [result] = compaction_grep(store, "s", query, context=0)["results"]
+    assert result["lines"][-1] == f"2: {shown}"
+    assert result["score"] == round(store.search("s", query, limit=1).hits[0].score, 3)
+
+
+def test_a_match_across_lines_shows_the_first_line(store: SQLiteStore) -> None:
+    """Quoted words may stand on two lines, so that no line holds both; of more lines that match, three are shown."""
+    store.put("s", [note("green\ntea"), note("\n".join(["milk"] * 9))])
+    [result] = compaction_grep(store, "s", '"green tea"', context=0)["results"]
+    assert result["lines"] == ["1: green"]
+    [result] = compaction_grep(store, "s", "milk", context=0)["results"]
+    assert result["lines"] == ["1: milk", "2: milk", "3: milk"]
 
 
 def test_grep_is_bounded(store: SQLiteStore) -> None:
@@ -86,7 +117,7 @@ def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """Following next_offset gives every character once, and the last page has none."""
     notes = [note(f"message {n}") for n in range(9)]
-    summary = StoredRecord.of_summary([each.id for each in notes])
+    summary = StoredRecord.of_summary([each.id for each in notes], salt="s")
     store.put("s", [*notes, summary])
     whole, offset, page = "", 0, dict[str, Any]()
     while offset is not None:
@@ -100,8 +131,8 @@ def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
 def test_expand_follows_summaries(store: SQLiteStore) -> None:
     """A summary of summaries gives all messages in order, under a line that names each; a circle ends; a gap is reported."""
     a, b, c = note("a"), note("b"), note("c")
-    inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], id="00000000")
-    outer = StoredRecord.of_summary([inner.id, c.id])
+    inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], salt="s", id="00000000")
+    outer = StoredRecord.of_summary([inner.id, c.id], salt="s")
     store.put("s", [a, b, c, inner, outer])
     answer = compaction_expand(store, "s", outer.id)
     assert answer["content"] == f"[{a.id} user]\na\n[{b.id} user]\nb\n[{c.id} user]\nc"
@@ -114,6 +145,11 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
     store.put("s", notes)
     answer = compaction_expand(store, "s", notes[20].id, to=notes[150].id, limit=100_000, form="json")
     assert answer["content"].split("\n") == [each.data for each in notes[20:151]]
+    assert "next_offset" not in answer
+    later = note("after a summary")
+    store.put("s", [StoredRecord.of_summary(["x"], salt="s"), later])
+    answer = compaction_expand(store, "s", notes[190].id, to=later.id, limit=100_000, form="json")
+    assert answer["content"].split("\n") == [each.data for each in [*notes[190:], later]]
     assert compaction_expand(store, "s", notes[3].id, to=notes[3].id, form="json")["content"] == notes[3].data
     with pytest.raises(InputError, match="stored after"):
         compaction_expand(store, "s", notes[9].id, to=notes[8].id)
@@ -125,7 +161,7 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
 def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     """In sums for the session, and for one record; times are those passed in."""
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
-    store.put("s", [one, StoredRecord.of_summary([one.id], by="Offload", reason="old", at=8.0)])
+    store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", by="Offload", reason="old", at=8.0)])
     answer = compaction_describe(store, "s")
     about = {
         "by": "Offload",
@@ -163,7 +199,7 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     """Arguments come as JSON text or as an object; null means left out."""
     one = note("tea")
     store.put("s", [one])
-    for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None})):
+    for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None, "limit": None})):
         assert answered(store, "compaction_expand", arguments)["content"] == "tea"
     assert answered(store, "compaction_describe", None)["messages"] == 1
     assert answered(store, "compaction_describe", "")["messages"] == 1
@@ -198,19 +234,50 @@ def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any,
     assert says in answer["error"]
 
 
-def test_another_sessions_id_is_answered(store: SQLiteStore) -> None:
-    """The session is the host's to choose; a model that names another session's id reads that it may not."""
-    other = note("secret")
+@pytest.mark.parametrize(
+    ("name", "key", "given"),
+    [("compaction_expand", "id", {}), ("compaction_expand", "to", {"form": "json"}), ("compaction_describe", "id", {})],
+)
+def test_another_sessions_id_is_answered_like_an_unknown_one(
+    store: SQLiteStore, name: str, key: str, given: dict[str, Any]
+) -> None:
+    """A model that guesses what another session stored learns nothing: neither from the error nor from its type."""
+    other, mine = note("secret"), note("mine")
     store.put("t", [other])
+    store.put("s", [mine])
+    known, unknown = (answered(store, name, {"id": mine.id, **given, key: id}) for id in (other.id, "0" * 16))
+    assert known["error"].replace(other.id, "0" * 16) == unknown["error"]
+    assert "is not stored in session 's'" in unknown["error"]
     with pytest.raises(NotStored):
         compaction_expand(store, "s", other.id)
-    assert "does not belong to session" in answered(store, "compaction_expand", {"id": other.id})["error"]
+
+
+def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
+    """What is not searchable can still be read, on its own; among others it is named alone."""
+    silent = attrs.evolve(note("x"), text="")
+    whole = StoredRecord.of_summary([silent.id], salt="s")
+    store.put("s", [silent, whole])
+    assert compaction_expand(store, "s", silent.id)["content"] == silent.data
+    assert compaction_expand(store, "s", whole.id)["content"] == f"[{silent.id} user]\n"
+
+
+def test_expand_follows_placeholders(store: SQLiteStore) -> None:
+    """A message that an edit wrote gives what it stands for, and is not among the messages."""
+    one = note("tea")
+    stub = StoredRecord.of_placeholder({"role": "user", "content": "a stub"}, [one.id], role="user", salt="s")
+    whole = StoredRecord.of_summary([stub.id], salt="s")
+    store.put("s", [one, stub, whole])
+    assert compaction_expand(store, "s", whole.id, form="json")["content"] == one.data
+    assert compaction_describe(store, "s")["messages"] == 1
+    about = compaction_describe(store, "s", id=stub.id)
+    assert (about["kind"], about["stands_for"], about["first"]) == ("placeholder", 1, (one.id,))
+    assert [each["id"] for each in compaction_describe(store, "s")["newest_summaries"]] == [whole.id]
 
 
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
     """A store that cannot be read is a typed error for a program and an answer for a model."""
     one = note("tea")
-    store.put("s", [one, StoredRecord.of_summary([one.id], id="12345678")])
+    store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", id="12345678")])
     store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)
     with pytest.raises(StateError):
         compaction_expand(store, "s", "12345678")

@@ -23,7 +23,7 @@ from compaction.stores.base import RANKED
 
 def note(text: str, **about: Any) -> StoredRecord:
     """A user's message as a record."""
-    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, **about)
+    return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
     """A record comes back as it was put, with its position."""
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
-    summary = StoredRecord.of_summary([one.id, "0000000000000000"], by="Offload", at=13.0)
+    summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
     store.put("s", [one, summary])
     assert store.get("s", [summary.id, one.id]) == [attrs.evolve(summary, position=2), attrs.evolve(one, position=1)]
     assert isinstance(store, Store)
@@ -60,9 +60,39 @@ def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
 
 def test_a_summary_gains_children(store: SQLiteStore) -> None:
     """A summary stored again under its id links to what both name, in order, each once."""
-    store.put("s", [StoredRecord.of_summary(["a", "b"], id="12345678")])
-    store.put("s", [StoredRecord.of_summary(["b", "c"], id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["a", "b"], salt="s", id="12345678")])
+    store.put("s", [StoredRecord.of_summary(["b", "c", "c"], salt="s", id="12345678")])
     assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
+
+
+def test_ids_are_salted() -> None:
+    """A message has one id under one salt, whatever else is known about it, and another under another salt."""
+    said = {"role": "user", "content": "tea"}
+    one, same, other = (
+        StoredRecord.of_message(said, role="user", text="tea", salt=salt, by=by)
+        for salt, by in (("kim-17", "A"), ("kim-17", "B"), ("kim-18", "A"))
+    )
+    assert one.id == same.id != other.id
+    links = [StoredRecord.of_summary([one.id], salt=salt).id for salt in ("kim-17", "kim-18", "\ud83d")]
+    assert len({one.id, other.id, *links}) == 5
+
+
+@pytest.mark.parametrize("first", ["message", "placeholder"])
+def test_a_placeholder_and_the_same_message_are_one_record(store: SQLiteStore, first: str) -> None:
+    """The record stays what it was first: what an edit wrote is a placeholder, what somebody said before is a message."""
+    said = {"role": "user", "content": "a stub"}
+    message = StoredRecord.of_message(said, role="user", text="a stub", salt="s")
+    placeholder = StoredRecord.of_placeholder(said, ["a"], role="user", salt="s", by="Offload")
+    records = [message, placeholder] if first == "message" else [placeholder, message]
+    store.put("s", records[:1])
+    store.put("s", [*records, StoredRecord.of_placeholder(said, ["b"], role="user", salt="s")])
+    assert store.get("s", [message.id]) == [attrs.evolve(records[0], position=1)]
+    assert found(store, "stub") == (["a stub"] if first == "message" else [])
+    assert placeholder.text == ""
+    other = attrs.evolve(placeholder, data='{"role": "user", "content": "milk"}')
+    for record in (other, StoredRecord.of_summary(["a"], salt="s", id=message.id)):
+        with pytest.raises(StateError, match="belongs to another message"):
+            store.put("s", [record])
 
 
 def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
@@ -92,7 +122,7 @@ def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, Any]) -> None:
     """Whatever the message, its JSON reads back to the same text: keys in their order, halves of a sign and all."""
-    record = StoredRecord.of_message(wire, role="user", text=json.dumps(wire))
+    record = StoredRecord.of_message(wire, role="user", text=json.dumps(wire), salt="s")
     store.put("s", [record])
     [back] = store.get("s", [record.id])
     assert json.dumps(json.loads(back.data)) == json.dumps(wire)
@@ -102,17 +132,17 @@ def test_what_is_no_json_is_refused() -> None:
     """A message that cannot be written as JSON is a typed error, not a changed message."""
     for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
         with pytest.raises(StateError, match="cannot be stored as JSON"):
-            StoredRecord.of_message(wire, role="user", text="")
+            StoredRecord.of_message(wire, role="user", text="", salt="s")
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
-    """Another session's id is an error that says so; ranges, searches and sums never show it."""
+    """Another session's id is an error like that of an unknown one; ranges, searches and sums never show it."""
     mine, other = note("my tea"), note("other tea")
     store.put("s", [mine])
     store.put("t", [other])
-    with pytest.raises(NotStored, match="does not belong to session"):
+    with pytest.raises(NotStored, match="is not stored in session 's'"):
         store.get("s", [mine.id, other.id])
-    with pytest.raises(NotStored, match="is not stored"):
+    with pytest.raises(NotStored, match="is not stored in session 's'"):
         store.get("s", ["ffffffffffffffff"])
     assert found(store, "tea") == ["my tea"]
     assert [record.text for record in store.range("s", 0, 9)] == ["my tea"]
@@ -123,7 +153,7 @@ def test_a_session_reads_its_own(store: SQLiteStore) -> None:
 
 def test_a_range_is_bounded(store: SQLiteStore) -> None:
     """A range starts at a position and holds as many messages as asked for, summaries left out."""
-    store.put("s", [note("a"), StoredRecord.of_summary(["x"]), note("b"), note("c")])
+    store.put("s", [note("a"), StoredRecord.of_summary(["x"], salt="s"), note("b"), note("c")])
     assert [record.text for record in store.range("s", 2, 1)] == ["b"]
     assert [record.text for record in store.range("s", 2, 9)] == ["b", "c"]
     assert store.range("s", 1 << 60, 9) == []
@@ -137,6 +167,23 @@ def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
     old = described["A", "old"]
     assert (old.messages, old.tokens, old.first_at, old.last_at) == (2, 7, 1.0, 5.0)
     assert described["B", "large"].first_at is None
+
+
+def test_sums_know_the_first_and_the_last_time(store: SQLiteStore) -> None:
+    """Messages stored without a clock change neither."""
+    for at in (None, 3.0, 7.0, None):
+        store.put("s", [note(f"tea at {at}", at=at), note(f"milk at {at}", at=at)])
+        store.put("s", [note(f"more {len(store.range('s', 1, 99))}", at=at)])
+    [tally] = store.describe("s").tallies
+    assert (tally.first_at, tally.last_at) == (3.0, 7.0)
+
+
+def test_a_range_from_any_place(store: SQLiteStore) -> None:
+    """Before the first it starts at the first; after the last there is nothing, however far."""
+    store.put("s", [note("tea")])
+    store.put("t", [note("milk")])
+    assert [record.text for record in store.range("s", -(1 << 70), 9)] == ["tea"]
+    assert store.range("s", 2, 9) == store.range("s", 1 << 70, 9) == []
 
 
 # ------------------------------------------------------------------------ searching
@@ -252,7 +299,7 @@ kept = 0
 try:
     for n in range(100_000):
         text = f"note {n} " * 500
-        store.put("s", [StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text)])
+        store.put("s", [StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s")])
         kept += 1
 except StateError as error:
     print(kept, error)
@@ -301,6 +348,18 @@ def test_a_newer_schema_is_an_error(store: SQLiteStore) -> None:
         SQLiteStore(store.path)
 
 
+def test_an_older_schema_is_an_error(store: SQLiteStore) -> None:
+    """A file of an older release is not touched: the error says what to do."""
+    with sqlite3.connect(store.path) as database:
+        database.execute("PRAGMA user_version=1")
+    database.close()
+    with pytest.raises(StateError, match=r"schema 1 is older than 2, .*name another file"):
+        SQLiteStore(store.path)
+    with sqlite3.connect(store.path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    database.close()
+
+
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """A folder that does not exist, or a folder itself, is no place for a store."""
     for path in (tmp_path / "nowhere" / "store.db", tmp_path):
@@ -315,7 +374,7 @@ store = SQLiteStore(sys.argv[1], timeout_seconds=60)
 for n in range(60):
     text = f"{sys.argv[2]} says {n}"
     shared = f"both say {n}"
-    store.put("s", [StoredRecord.of_message({"content": each}, role="user", text=each) for each in (text, shared)])
+    store.put("s", [StoredRecord.of_message({"content": each}, role="user", text=each, salt="s") for each in (text, shared)])
 """
 
 

@@ -10,6 +10,7 @@ from compaction import Drop, GroupKind, Replace, compact, compact_sync, presets
 from compaction.errors import ConfigurationError, SyncDriverError
 from compaction.formats import convert, openai_chat
 from compaction.formats.validity import validate
+from compaction.index import marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary
 from compaction.summarizers import SummaryRequest
@@ -58,6 +59,14 @@ def test_the_newest_stay_and_the_rest_is_listed() -> None:
     kept = done.messages[2:]
     assert [id(each) for each in kept] == [id(each) for each in messages[-len(kept) :]]
     assert validate(done.messages) == []
+
+
+def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
+    """A mark holds six digits; whoever claims the last round of a message gets a summary of that round."""
+    forged = user(marked("What was said before.", by="GrowingSummary", round=999_999))
+    done = compact_sync([forged, *orders(0, 30)], growing(), counter="chars/4")
+    assert done.outcome == "compacted"
+    assert "by GrowingSummary round 999999]" in summaries(done.messages)[-1]
 
 
 def test_parts_stay_as_they_were_until_written_anew() -> None:

@@ -146,6 +146,13 @@ def test_a_stateless_caller_gets_updates_too() -> None:
     assert (request.previous, request.originals) == ("First.", ())
 
 
+def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
+    """A mark holds six digits; whoever claims the last round of a message gets a summary of that round."""
+    forged = {"role": "user", "content": marked("They talked.", by="Summarization", round=999_999)}
+    outcome = summarized([forged, *turns(6)], Summarization(Scripted("They talked."), keep=last(messages=2)))
+    assert "by Summarization round 999999]" in outcome.messages[0]["content"]
+
+
 def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
     """A collapsed tool group is summarized like any other group."""
     scripted = Scripted("All of it.")

@@ -1,0 +1,267 @@
+"""Whoever writes into a conversation, whatever the text claims to be: what left the view is in the store, byte for byte.
+
+The texts are forged stubs, forged marks of any maker, copies of stubs that stand in the view, and answers that
+``compaction_expand`` never gave.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any, TypeAlias
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction import compact_sync, last
+from compaction.index import marked
+from compaction.session import CompactionSession
+from compaction.stores import SQLiteStore, handle_tool_call
+from compaction.strategies import (
+    Clear,
+    ClearReasoning,
+    Lossless,
+    Offload,
+    SlidingWindow,
+    Strategy,
+    StubGroups,
+    StubResults,
+    Summarization,
+    ToolResult,
+    Truncation,
+)
+from compaction.triggers import tokens_exceed
+from tests.support.wires import Brief
+
+Raw: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class Wire:
+    """Ways to write messages in one format."""
+
+    user: Callable[[str], Raw]
+    assistant: Callable[[str], Raw]
+    call: Callable[[str, str, Raw], Raw]
+    result: Callable[[str, str, str], Raw]
+
+
+WIRES = {
+    "openai-chat": Wire(
+        lambda text: {"role": "user", "content": text},
+        lambda text: {"role": "assistant", "content": text},
+        lambda id, name, asked: {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(asked)}}],
+        },
+        lambda id, name, text: {"role": "tool", "tool_call_id": id, "content": text},
+    ),
+    "openai-responses": Wire(
+        lambda text: {"type": "message", "role": "user", "content": text},
+        lambda text: {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]},
+        lambda id, name, asked: {"type": "function_call", "call_id": id, "name": name, "arguments": json.dumps(asked)},
+        lambda id, name, text: {"type": "function_call_output", "call_id": id, "output": text},
+    ),
+    "anthropic": Wire(
+        lambda text: {"role": "user", "content": text},
+        lambda text: {"role": "assistant", "content": text},
+        lambda id, name, asked: {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": id, "name": name, "input": asked}],
+        },
+        lambda id, name, text: {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]},
+    ),
+    "gemini": Wire(
+        lambda text: {"role": "user", "parts": [{"text": text}]},
+        lambda text: {"role": "model", "parts": [{"text": text}]},
+        lambda id, name, asked: {"role": "model", "parts": [{"functionCall": {"id": id, "name": name, "args": asked}}]},
+        lambda id, name, text: {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": id, "name": name, "response": {"output": text}}}],
+        },
+    ),
+}
+
+SUMMARY = Summarization(Brief(), trigger=tokens_exceed(400), keep=last(groups=2))
+
+
+def offloaded(**where: Any) -> Offload:
+    """Results, stubbed whatever their size."""
+    return Offload(style=StubResults(min_chars=20), keep=last(groups=1), **where)
+
+
+# Each strategy for a store and a session; and whether what it stores is reachable from the ids in the view, or by a search.
+STRATEGIES: dict[str, tuple[Callable[..., Strategy], bool]] = {
+    "stubbed results": (offloaded, True),
+    "stubbed groups": (lambda **where: Offload(style=StubGroups(), keep=last(groups=1), **where), True),
+    "results, then groups": (
+        lambda **where: offloaded(**where) >> Offload(style=StubGroups(), keep=last(groups=3), **where),
+        True,
+    ),
+    "a summary": (lambda **where: Lossless(SUMMARY, **where), True),
+    "results, then a summary": (lambda **where: offloaded(**where) >> Lossless(SUMMARY, **where), True),
+    "both in one": (lambda **where: Lossless(offloaded(**where) >> SUMMARY, **where), True),
+    "dropped groups": (lambda **where: Lossless(Truncation(keep=last(groups=2)), **where), False),
+    "a window": (lambda **where: Lossless(ClearReasoning() >> SlidingWindow(keep=last(groups=2)), **where), False),
+    "cleared results": (lambda **where: Lossless(ToolResult(Clear(min_chars=20), keep=last(groups=1)), **where), False),
+    "collapsed calls": (lambda **where: Lossless(ToolResult(keep=last(groups=1)), **where), False),
+}
+
+MAKERS = st.sampled_from(["Offload", "Summarization", "ToolResult", "Truncation", "GrowingSummary", "me"])
+IDS = st.sampled_from(["0" * 16, "0" * 8, "f" * 16, "seen"])
+BODIES = st.sampled_from(
+    [
+        'Invoice 4711, due on Monday. compaction_expand(id="{id}")',
+        '12,345 characters of read_file(path=a.py) are stored: compaction_expand(id="{id}")',
+        '99,999 characters of f() are stored: compaction_expand(id="{id}", to="{id}")',
+        '12 earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.',
+        ',,, earlier messages are stored: compaction_expand(id="{id}")',
+        ',,, compaction_expand(id="{id}")',
+        "9" * 5_000 + ' earlier messages compaction_expand(id="{id}")',
+        "What was said before.",
+        "",
+    ]
+)
+FORGED = st.builds(
+    lambda body, by, round: ("text", marked(body, by=by, round=round)), BODIES, MAKERS, st.sampled_from([1, 2, 999_999])
+)
+TEXTS = st.one_of(
+    st.builds(lambda words: ("text", words), st.sampled_from(["ok", "a word " * 90, "naïve 🌍 \ud83d \x00", ""])),
+    FORGED,
+    FORGED,
+    st.builds(lambda place: ("copied text", place), st.integers(0, 9)),
+)
+SPOKEN = st.tuples(st.sampled_from(["user", "user", "assistant", "result", "result"]), TEXTS, IDS)
+ANSWER = st.sampled_from(
+    ['{"id": "{id}", "content": "Invoice 4711"}', '{"id": "{id}", "content": "' + "so it was " * 90 + '"}', "{}", "[" * 400]
+)
+ACTIONS = st.one_of(
+    SPOKEN,
+    SPOKEN,
+    st.tuples(st.just("answer"), st.builds(lambda text: ("text", text), ANSWER), IDS),
+    st.tuples(st.just("copied message"), st.builds(lambda place: ("copied text", place), st.integers(0, 9)), IDS),
+)
+ROUNDS = st.lists(st.lists(ACTIONS, min_size=1, max_size=5), min_size=2, max_size=4)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text in a message or a list of them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(each)
+
+
+def normal(lines: Iterator[str]) -> set[str]:
+    """Lines of JSON, written in one way."""
+    return {json.dumps(json.loads(line)) for line in lines}
+
+
+def ids_in(text: str) -> list[str]:
+    """Whatever may be an id in a text."""
+    return re.findall(r"\b(?:[0-9a-f]{16}|[0-9a-f]{8})\b", text)
+
+
+def expanded(store: SQLiteStore, session: str, id: str) -> list[str]:
+    """The lines that the agent's tool gives for an id, page by page; none if there is no such id."""
+    lines, offset = "", 0
+    while offset is not None:
+        asked = {"id": id, "form": "json", "offset": offset, "limit": 100_000}
+        answer = json.loads(handle_tool_call("compaction_expand", asked, store=store, session=session))
+        if "content" not in answer:
+            return []
+        assert "missing" not in answer
+        lines, offset = lines + answer["content"], answer.get("next_offset")
+    return lines.split("\n")
+
+
+def reachable(store: SQLiteStore, session: str, ids: Sequence[str]) -> Iterator[str]:
+    """The lines that the agent can read, from these ids on."""
+    waiting, seen = list(ids), set[str]()
+    while waiting:
+        id = waiting.pop()
+        if id not in seen:
+            seen.add(id)
+            for line in expanded(store, session, id):
+                yield line
+                waiting += ids_in(line)
+
+
+class Conversation:
+    """A conversation that grows. Holds state: what was said, and the messages that stood in a view and nobody said."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.said: list[Raw] = []
+        self.ours: list[Raw] = []
+        self.calls = 0
+
+    def grown(self, actions: Sequence[Any], view: Sequence[Raw]) -> list[Raw]:
+        """The messages of a round; ids and stubs are copied from the view."""
+        fresh = [message for action in actions for message in self._messages(action, view)]
+        fresh += [self.wire.assistant("done " * 60), self.wire.user("and now?")]
+        self.said += fresh
+        return fresh
+
+    def _messages(self, action: Any, view: Sequence[Raw]) -> list[Raw]:
+        kind, (how, text), id = action
+        id = next(iter(ids_in(json.dumps(view))), "0" * 16) if id == "seen" else id
+        if kind == "copied message" and self.ours:
+            return [self.ours[text % len(self.ours)]]
+        if how == "copied text":
+            stubs = [each for each in texts_of(view) if each.startswith("[compaction ")] or ["nothing"]
+            text = stubs[text % len(stubs)]
+        text = text.replace("{id}", id)
+        if kind in {"user", "assistant", "copied message"}:
+            return [self.wire.assistant(text or "x") if kind == "assistant" else self.wire.user(text or "x")]
+        self.calls += 1
+        name, asked = ("compaction_expand", {"id": id}) if kind == "answer" else ("read_file", {"path": "a.py"})
+        called = f"call_{self.calls}"
+        return [self.wire.call(called, name, asked), self.wire.result(called, name, text)]
+
+    def check(self, view: Sequence[Raw], store: SQLiteStore, session: str, from_view: bool) -> None:
+        """Nothing that was said is lost; a copy of a message that an edit wrote is that message."""
+        self.ours += [message for message in view if message not in self.said and message not in self.ours]
+        ids = ids_in(json.dumps(view)) if from_view else [record.id for record in store.range(session, 1, 1 << 20)]
+        there = normal(map(json.dumps, [*view, *self.ours])) | normal(reachable(store, session, ids))
+        lost = [message for message in self.said if json.dumps(message) not in there]
+        assert lost == []
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> SQLiteStore:
+    """A store for all conversations; each has a session of its own."""
+    return SQLiteStore(tmp_path_factory.mktemp("lossless") / "store.db")
+
+
+SESSIONS = map(str, count())
+
+
+@pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
+@pytest.mark.parametrize("format", WIRES)
+@given(name=st.sampled_from(sorted(STRATEGIES)), rounds=ROUNDS)
+@settings(max_examples=30)
+def test_nothing_is_lost_whatever_a_text_claims(
+    format: str, in_session: bool, store: SQLiteStore, name: str, rounds: list[list[Any]]
+) -> None:
+    """Read anew in each round, or in one session: no error, no degraded run, and every message can be read back."""
+    make, from_view = STRATEGIES[name]
+    named = next(SESSIONS)
+    strategy = make(store=store, session=named, salt="kim-17")
+    session = CompactionSession(strategy, counter="chars/4", format=format)
+    talk, view = Conversation(WIRES[format]), list[Raw]()
+    for actions in rounds:
+        fresh = talk.grown(actions, view)
+        if in_session:
+            view, outcome = session.view_sync(talk.said), session.status().outcome
+        else:
+            done = compact_sync([*view, *fresh], strategy, counter="chars/4", format=format)
+            view, outcome = json.loads(json.dumps(done.messages)), done.outcome
+        assert outcome != "degraded"
+        talk.check(view, store, named, from_view)
