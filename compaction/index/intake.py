@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import InputError, StateError
 from ..formats import MessageFormat, fits, resolve
+from ..json_data import too_deep
 from ..messages import Message, Outline
 from ..tokens import MessageMeter, TokenCounter
 from . import state
@@ -98,10 +99,16 @@ class Intake:
         for raw in raws:
             glance = outline(raw) if pin is None else None
             if glance is None or (glance[1] is not None and glance[1].startswith(MARK_START)):
-                reads.append(self.format.read(raw, start + len(reads)))
+                reads.append(self._read(raw, start + len(reads)))
             else:
                 reads.append(glance)
         return self._fresh(list(raws), reads)
+
+    def _read(self, raw: Any, place: int) -> Message:
+        try:
+            return self.format.read(raw, place)
+        except RecursionError:
+            raise too_deep([raw], place) from None
 
     def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> Fresh:
         """Measure what was read."""
@@ -176,7 +183,10 @@ class Intake:
 
     def _diverged(self, given: Sequence[Any], verify: bool) -> Divergence:
         view = self.projection.raws() if self.editor.journal else None
-        return follow(self.projection, view, given, self.format, verify=verify)
+        try:
+            return follow(self.projection, view, given, self.format, verify=verify)
+        except RecursionError:
+            raise too_deep(given) from None
 
     def _cut(self, length: int, fresh: Fresh) -> bool:
         """Forget the source from this ordinal on and continue with other messages; edits that touch what is gone are undone.

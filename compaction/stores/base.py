@@ -10,7 +10,6 @@ or summary is a record too; its children are the records it stands for.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -18,6 +17,7 @@ import attrs
 
 from ..errors import StateError
 from ..index import Request
+from ..json_data import json_of
 
 __all__ = [
     "RANKED",
@@ -86,7 +86,7 @@ class StoredRecord:
         Raises:
             StateError: If it cannot be written as JSON.
         """
-        data = _json_text(wire)
+        data = json_of(wire, "a message", escaped=False, finite=False)
         return cls(id=_digest(data), role=role, text=text, data=data, **about)
 
     @classmethod
@@ -103,23 +103,6 @@ class StoredRecord:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _json_text(wire: Any) -> str:
-    """Return JSON that reads back as the same data; characters are escaped only if one is a lone surrogate."""
-    try:
-        text = json.dumps(wire, ensure_ascii=False)
-        return text if _is_utf8(text) else json.dumps(wire)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"a message cannot be stored as JSON ({error}); it stays in the view") from error
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @attrs.frozen(kw_only=True)

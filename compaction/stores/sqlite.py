@@ -6,7 +6,6 @@ reads the records of another.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import attrs
 
 from ..checks import above
 from ..errors import StateError
+from ..json_data import data_of, json_of
 from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord
 from .database import DatabaseFile
 
@@ -191,7 +191,7 @@ def _storable(text: str) -> str:
 
 def _insert(database: sqlite3.Connection, number: int, place: int, record: StoredRecord) -> None:
     text = _storable(record.text)
-    data = record.data if record.kind == "message" else json.dumps(record.children)
+    data = record.data if record.kind == "message" else _children_text(record.children)
     by, reason = _storable(record.by), _storable(record.reason)
     about = (_storable(record.id), record.kind, _storable(record.role), by, reason, record.at, record.tokens)
     database.execute(_INSERT, (number, place, *about, text, data))
@@ -211,10 +211,10 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str], record: StoredR
         if data != record.data:
             raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
         return
-    before: list[str] = json.loads(data)
+    before = _children(data, record.id)
     children = before + [child for child in record.children if child not in set(before)]
     if children != before:
-        database.execute("UPDATE records SET data = ? WHERE place = ?", (json.dumps(children), place))
+        database.execute("UPDATE records SET data = ? WHERE place = ?", (_children_text(children), place))
 
 
 def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:
@@ -238,13 +238,24 @@ def _record(row: Any) -> StoredRecord:
         role=role,
         text=text,
         data=data if kind == "message" else "",
-        children=() if kind == "message" else tuple(json.loads(data)),
+        children=() if kind == "message" else tuple(_children(data, id)),
         by=by,
         reason=reason,
         at=at,
         tokens=tokens,
         position=place & ((1 << _SHIFT) - 1),
     )
+
+
+def _children_text(children: Sequence[str]) -> str:
+    return json_of(children, "a summary's ids")
+
+
+def _children(data: object, id: str) -> list[str]:
+    children: list[Any] = data_of(data, f"record {id!r}", list)
+    if not all(isinstance(child, str) for child in children):
+        raise StateError(f"record {id!r}: its ids are not texts; the store is damaged, name another file")
+    return children
 
 
 def _match(query: str) -> str:
