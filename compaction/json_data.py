@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 
 from .errors import InvalidMessage, StateError
 
-__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "natural_number", "too_deep"]
+__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "natural_number", "shown", "too_deep"]
 
 _Kind = TypeVar("_Kind", "dict[str, Any]", "list[Any]")
 
@@ -78,15 +78,21 @@ def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
 def natural_number(value: object) -> int:
     """Return a whole number >= 0; a ``ValueError`` for anything else, ``True`` included."""
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.50} is not a whole number >= 0")
+        raise ValueError(f"{shown(value)} is not a whole number >= 0")
     return value
 
 
 def finite_number(value: object) -> float:
     """Return a number as a float; a ``ValueError`` for anything else, for ``True``, and for what no float holds."""
     if type(value) not in (int, float) or not math.isfinite(number := _as_float(cast("float", value))):
-        raise ValueError(f"{value!r:.50} is not a finite number")
+        raise ValueError(f"{shown(value)} is not a finite number")
     return number
+
+
+def shown(value: object) -> str:
+    """Return a value for an error in a few words, however large or deep it is."""
+    plain = value is None or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64)
+    return f"{value!r:.50}" if plain else f"a value of type {type(value).__name__}"
 
 
 def too_deep(messages: Sequence[Any], place: int | None = None) -> InvalidMessage:
@@ -106,8 +112,8 @@ def too_deep(messages: Sequence[Any], place: int | None = None) -> InvalidMessag
 def _is_deeper(value: object, depth: int) -> bool:
     """Whether data is nested deeper than this many levels; level by level, so that no depth is too much."""
     level: dict[int, object] = {0: value}
-    for _ in range(depth + 1):
-        level = {id(child): child for each in level.values() for child in _children(each) if isinstance(child, _NESTING)}
+    for _ in range(depth):
+        level = {id(child): child for each in level.values() for child in _children(each) if _nests(child)}
         if not level:
             return False
     return True
@@ -119,7 +125,8 @@ def _children(value: object) -> Iterable[object]:
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
-_NESTING: Final = (dict, list, tuple)
+def _nests(value: object) -> bool:
+    return isinstance(value, dict | list | tuple)
 
 
 def _is_utf8(text: str) -> bool:

@@ -22,7 +22,7 @@ import attrs
 from .errors import StateError
 from .formats import MessageFormat, resolve
 from .index import FailurePauses, MessageIndex, Metrics, RunContext
-from .json_data import natural_number
+from .json_data import natural_number, shown
 from .messages import Message
 from .result import CompactionResult, Observer, Outcome
 from .run import run, run_sync
@@ -320,12 +320,12 @@ class CompactionSession:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != _VERSION:
             known = f"this release reads version {_VERSION}"
-            raise StateError(f"session version={version!r}: {known}; upgrade, or start a new session")
+            raise StateError(f"session version={shown(version)}: {known}; upgrade, or start a new session")
         anchor, index = data.get("anchor"), data.get("index")
         try:
             compactions = natural_number(data.get("compactions", 0))
             if not isinstance(index, dict) or type(anchor) not in (int, type(None)):
-                raise TypeError(f"index={index!r:.50}, anchor={anchor!r:.50}")
+                raise TypeError(f"index={shown(index)}, anchor={shown(anchor)}")
         except (TypeError, ValueError) as error:
             remedy = "start a new session, the conversation itself is not affected"
             raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error

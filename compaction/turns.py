@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import anyio
@@ -51,18 +51,9 @@ class TurnLock:
         self._waiting: list[_Turn] = []
 
     @property
-    @contextlib.asynccontextmanager
-    async def task(self) -> AsyncGenerator[None]:
+    def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task; the other tasks of its event loop run while it waits."""
-        await anyio.lowlevel.checkpoint()
-        admitted = anyio.Event()
-        turn = _Turn(_waker(admitted), task=anyio.get_current_task().id)
-        try:
-            if not self._enter(turn):
-                await admitted.wait()
-            yield
-        finally:
-            self._leave(turn)
+        return _AwaitedTurn(self._enter, self._leave)
 
     @property
     @contextlib.contextmanager
@@ -123,6 +114,28 @@ class TurnLock:
                 with contextlib.suppress(RuntimeError):  # its event loop is closed: nobody waits any more
                     following.wake()
                     self._holder = following
+
+
+class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
+    """A turn of a task. Not an async generator: an event loop that ends would have to finish it."""
+
+    def __init__(self, enter: Callable[[_Turn], bool], leave: Callable[[_Turn], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    async def __aenter__(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        admitted = anyio.Event()
+        self._turn = _Turn(_waker(admitted), task=anyio.get_current_task().id)
+        try:
+            if not self._enter(self._turn):
+                await admitted.wait()
+        except BaseException:
+            self._leave(self._turn)
+            raise
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._leave(self._turn)
 
 
 def _blocks_no_thread(turn: _Turn) -> bool:

@@ -13,7 +13,7 @@ import attrs
 
 from ..errors import StateError
 from ..formats import MessageFormat, resolve
-from ..json_data import finite_number, natural_number, too_deep
+from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .fingerprints import fingerprint
@@ -95,7 +95,7 @@ class Saved:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
             raise StateError(
-                f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
+                f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
             )
         try:
             if format is not None and data.get("looks") is True:
@@ -164,7 +164,7 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
         return Drop(groups, reason, allow_system=data.get("allow_system") is True)
     if kind == "restore":
         return Restore(groups, reason)
-    raise ValueError(f"edit type {kind!r}")
+    raise ValueError(f"edit type {shown(kind)}")
 
 
 def _wire(raw: Any, format: MessageFormat, place: int) -> Any:
@@ -176,19 +176,19 @@ def _wire(raw: Any, format: MessageFormat, place: int) -> Any:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{value!r:.50} is not a list")
+        raise TypeError(f"{shown(value)} is not a list")
     return list(cast("Sequence[Any]", value))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.50} is not a text")
+        raise TypeError(f"{shown(value)} is not a text")
     return value
 
 
 def _id(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r:.50} is not the id of a group")
+        raise TypeError(f"{shown(value)} is not the id of a group")
     return value
 
 
