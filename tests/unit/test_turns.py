@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -59,7 +60,7 @@ class Room:
         for _ in range(turns):
             async with self.lock.task:
                 self.enter()
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
                 self.leave()
 
     async def many(self, tasks: int, turns: int) -> None:
@@ -167,7 +168,7 @@ async def _started(loop: Any, room: Room) -> None:
     """Start a turn that waits, and leave it."""
     task = loop.create_task(room.awaited(1))
     while not room.lock._waiting:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
     task._log_destroy_pending = False
     _ABANDONED.append(task)
 
