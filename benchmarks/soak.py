@@ -92,9 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Random edits in great number, in every format.")
     parser.add_argument("--runs", type=int, default=100_000, help="how many, all formats together (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of the conversations and the edits; another one each time")
-    parser.add_argument(
-        "--kills", type=int, default=300, help="how many processes are killed in the middle of a session (%(default)s)"
-    )
+    parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (%(default)s)")
     options = parser.parse_args()
     number = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {number}", flush=True)

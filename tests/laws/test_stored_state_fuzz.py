@@ -44,7 +44,8 @@ def together(levels: int) -> Any:
 GONE: Final = object()
 ODD: Final[list[Any]] = [
     *(None, True, False, 0, -1, 1, 7, 10**400, -(2**63), 1.5, 1e308, float("nan"), float("inf"), "", "x", "\ud800", "\0", "1"),
-    *([], {}, [None], [[]], [-1], [True], [10**400], ["x"], {"": None}, {"type": "drop"}, {"role": "user"}, {"role": "user", "content": 5}),
+    *([], {}, [None], [[]], [-1], [True], [10**400], ["x"], {"": None}, {"type": "drop"}, {"role": "user"}),
+    {"role": "user", "content": 5},
     *(nested(150), nested(5_000), together(1), together(2_000), GONE),
 ]  # fmt: skip
 
@@ -119,7 +120,7 @@ SOURCE: Final[Chat] = [message for number in range(4) for message in [*tool_turn
 
 
 def test_a_damaged_session_is_refused_or_works() -> None:
-    """One place of a session's state changed to an odd value: what loads gives views, takes more messages and is saved again."""
+    """One place of a session's state has an odd value: what loads gives views, takes more messages and is saved again."""
     source, whole = SOURCE, session_state(SOURCE)
     refused = 0
     for path, value in cases(whole, CASES):

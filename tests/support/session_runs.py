@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import attrs
 
 from compaction import last, presets
 from compaction.errors import StateError
@@ -178,48 +179,60 @@ def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) ->
         expected: The views of an undisturbed run.
         turns: The turns of the conversation.
     """
-    session, messages = new_session(name), source(turns)
-    together = threading.Barrier(len(kinds), timeout=30)
-    wrong: list[str] = []
-
-    def check(place: int, view: list[Any]) -> None:
-        if digest(view) != expected[place]:
-            wrong.append(f"{name}, turn {place}")
-        if together.wait() == 0:
-            session.record_usage({"prompt_tokens": session.index.included.tokens + 100, "completion_tokens": 1})
-        together.wait()
-
-    async def awaited() -> None:
-        for place in turns_of(messages):
-            check(place, await session.view(messages[:place]))
-
-    def blocking() -> None:
-        for place in turns_of(messages):
-            check(place, session.view_sync(messages[:place]))
-
-    def run(kind: str) -> None:
-        try:
-            blocking() if kind == "none" else anyio.run(awaited, backend=kind)
-        except BaseException as error:
-            together.abort()
-            wrong.append(f"{name}: {error!r}")
-
-    threads = [threading.Thread(target=run, args=[kind], daemon=True) for kind in kinds]
+    shared = _Shared(new_session(name), source(turns), expected, threading.Barrier(len(kinds), timeout=30))
+    threads = [threading.Thread(target=shared.run, args=[kind], daemon=True) for kind in kinds]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads), f"{name}: a turn hangs"
-    assert wrong == []
+    assert shared.wrong == [], name
+
+
+@attrs.define
+class _Shared:
+    """A session for several threads. Holds state: what went wrong."""
+
+    session: CompactionSession
+    messages: list[dict[str, Any]]
+    expected: Views
+    together: threading.Barrier
+    wrong: list[object] = attrs.field(factory=list)
+
+    def run(self, kind: str) -> None:
+        """Take every turn in this thread."""
+        try:
+            if kind == "none":
+                for place in turns_of(self.messages):
+                    self._check(place, self.session.view_sync(self.messages[:place]))
+            else:
+                anyio.run(self._awaited, backend=kind)
+        except BaseException as error:
+            self.together.abort()
+            self.wrong.append(error)
+
+    async def _awaited(self) -> None:
+        for place in turns_of(self.messages):
+            self._check(place, await self.session.view(self.messages[:place]))
+
+    def _check(self, place: int, view: list[Any]) -> None:
+        """Compare a view; when all threads have theirs, one of them reports usage."""
+        if digest(view) != self.expected[place]:
+            self.wrong.append(place)
+        if self.together.wait() == 0:
+            self.session.record_usage({"prompt_tokens": self.session.index.included.tokens + 100, "completion_tokens": 1})
+        self.together.wait()
 
 
 def main(path: str, name: str, first: str) -> None:
     messages = source()
     session = new_session(name, SessionStore(path))
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for place in turns_of(messages):
         if place >= int(first):
-            print(place, take_turn(session, messages[:place]), flush=True)
+            sys.stdout.write(f"{place} {take_turn(session, messages[:place])}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

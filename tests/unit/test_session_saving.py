@@ -177,8 +177,10 @@ async def test_a_cancelled_turn_saves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}, {"pauses": {"x": [True, 0]}}]
-    + [{"pauses": {"x": [1, float("nan")]}}, {"pauses": {"x": [1, 10**400]}}, {"index": None}],
+    [
+        *({"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}, {"index": None}),
+        *({"pauses": {"x": value}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
+    ],
     ids=str,
 )
 def test_values_of_another_type(changes: dict[str, Any]) -> None:

@@ -79,7 +79,7 @@ class Room:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_loops_and_threads_take_turns(seed: int) -> None:
-    """Tasks of asyncio and trio loops in six threads, and two threads without a loop: never two at a time, and all get theirs."""
+    """Tasks of asyncio and trio loops in six threads, and two threads without a loop: never two at a time, all get theirs."""
     room, before = Room(), threading.active_count()
     loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
     assert in_threads(*loops, *[lambda: room.blocking(80)] * 2) == []
