@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.errors import StateError
-from compaction.index import Edit, MessageIndex
+from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.stores import SessionStore
 from tests.support.scripted import Awaited, Scripted
@@ -131,7 +131,7 @@ async def test_usage_reported_in_the_middle_of_a_turn_saves_no_half_of_it(tmp_pa
     """The turn that is under way saves it; what a failing turn did is in no store."""
     store = SessionStore(tmp_path / "sessions.db")
 
-    def breaking(index: MessageIndex) -> Iterator[Edit]:
+    def breaking(index: MessageIndex) -> Iterator[Any]:
         yield from cut()(index)
         watched.record_usage({"prompt_tokens": 900, "completion_tokens": 1})
         raise RuntimeError("in the middle")
@@ -187,3 +187,12 @@ def test_values_of_another_type(changes: dict[str, Any]) -> None:
     """A number is not a boolean, and is finite."""
     with pytest.raises(StateError):
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
+
+
+async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
+    """A summarizer that failed is left alone in another process too."""
+    failing = Scripted(RuntimeError("down"))
+    store = FailingStore(tmp_path)
+    await session(summarizing(failing), store=store).view(chat(9))
+    await session(summarizing(failing), store=store).view(chat(9))
+    assert (store.calls, len(failing.requests)) == (["save"], 1)

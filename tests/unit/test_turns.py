@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from compaction.errors import SyncDriverError
-from compaction.index import Edit, MessageIndex
+from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.turns import TurnLock
 from tests.support.scripted import Awaited
@@ -201,7 +201,7 @@ async def test_a_turn_inside_a_turn_is_refused() -> None:
     """A strategy that uses its own session would wait for ever."""
     raised: list[Exception] = []
 
-    def nested(index: MessageIndex) -> Iterator[Edit]:
+    def nested(index: MessageIndex) -> Iterator[Any]:
         with pytest.raises(SyncDriverError) as refused:
             watched.view_sync(chat(1))
         raised.append(refused.value)
@@ -224,3 +224,48 @@ async def test_a_task_inside_its_own_turn_is_refused() -> None:
             assert not free
     async with lock.task:
         pass
+
+
+def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
+    """A strategy that starts an event loop of its own for its own session."""
+    lock = TurnLock()
+
+    async def inner() -> None:
+        with pytest.raises(SyncDriverError):
+            async with lock.task:
+                pass
+
+    with lock.thread:
+        anyio.run(inner)
+
+
+async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
+    """A thread has the turn, a task waits for it, and then the task's own thread does: the task could not begin."""
+    room, inside, leave = Room(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with room.lock.thread:
+            inside.set()
+            leave.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(30)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(room.awaited, 1)
+        await anyio.wait_all_tasks_blocked()
+        threading.Timer(0.05, leave.set).start()
+        room.blocking(1)
+        assert room.turns == 1
+    holder.join()
+    assert room.turns == 2
+
+
+async def test_a_cancelled_turn_does_not_begin() -> None:
+    """Also if the lock is free."""
+    room = Room()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with room.lock.task:
+            room.enter()
+    assert (scope.cancelled_caught, room.most) == (True, 0)
