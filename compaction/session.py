@@ -321,15 +321,16 @@ class CompactionSession:
         if version != _VERSION:
             known = f"this release reads version {_VERSION}"
             raise StateError(f"session version={shown(version)}: {known}; upgrade, or start a new session")
-        anchor, index = data.get("anchor"), data.get("index")
+        anchor: object = data.get("anchor")
+        index: object = data.get("index")
         try:
             compactions = natural_number(data.get("compactions", 0))
-            if not isinstance(index, dict) or type(anchor) not in (int, type(None)):
+            if type(index) is not dict or type(anchor) not in (int, type(None)):
                 raise TypeError(f"index={shown(index)}, anchor={shown(anchor)}")
         except (TypeError, ValueError) as error:
             remedy = "start a new session, the conversation itself is not affected"
             raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error
-        self._anchor = None if anchor is None else UsageAnchor(anchor)
+        self._anchor = None if anchor is None else UsageAnchor(cast("int", anchor))
         self._compactions = compactions
         self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
         saved = cast("dict[str, Any]", index)

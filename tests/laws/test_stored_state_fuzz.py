@@ -53,7 +53,8 @@ ODD: Final[list[Any]] = [
 def paths(data: Any, at: Path = ()) -> Iterator[Path]:
     """Every place in JSON data."""
     yield at
-    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+    inside: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in inside:
         yield from paths(value, (*at, key))
 
 

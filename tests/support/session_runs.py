@@ -197,7 +197,7 @@ class _Shared:
     messages: list[dict[str, Any]]
     expected: Views
     together: threading.Barrier
-    wrong: list[object] = attrs.field(factory=list)
+    wrong: list[object] = attrs.field(factory=list[object])
 
     def run(self, kind: str) -> None:
         """Take every turn in this thread."""

@@ -193,8 +193,7 @@ async def test_a_thread_may_wait_for_a_task() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watched.view, chat(9))
         await anyio.wait_all_tasks_blocked()
-        view = await anyio.to_thread.run_sync(watched.view_sync, chat(9))
-    assert view == await watched.view(chat(9))
+        assert await anyio.to_thread.run_sync(watched.view_sync, chat(9)) == await watched.view(chat(9))
 
 
 async def test_a_turn_inside_a_turn_is_refused() -> None:
