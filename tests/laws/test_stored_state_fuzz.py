@@ -53,8 +53,8 @@ ODD: Final[list[Any]] = [
 def paths(data: Any, at: Path = ()) -> Iterator[Path]:
     """Every place in JSON data."""
     yield at
-    inside: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in inside:
+    items: Any = data.items if isinstance(data, dict) else lambda: enumerate(data) if type(data) is list else ()
+    for key, value in items():
         yield from paths(value, (*at, key))
 
 

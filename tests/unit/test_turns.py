@@ -167,7 +167,7 @@ def test_a_loop_that_ended_is_passed_over() -> None:
 async def _started(loop: Any, room: Room) -> None:
     """Start a turn that waits, and leave it."""
     task = loop.create_task(room.awaited(1))
-    while not room.lock._waiting:
+    for _ in range(9):
         await anyio.lowlevel.checkpoint()
     task._log_destroy_pending = False
     _ABANDONED.append(task)
