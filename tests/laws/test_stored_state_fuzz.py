@@ -53,9 +53,9 @@ ODD: Final[list[Any]] = [
 def paths(data: Any, at: Path = ()) -> Iterator[Path]:
     """Every place in JSON data."""
     yield at
-    items: Any = data.items if isinstance(data, dict) else lambda: enumerate(data) if type(data) is list else ()
-    for key, value in items():
-        yield from paths(value, (*at, key))
+    kind: object = type(data)
+    for key in data if kind is dict else range(len(data)) if kind is list else ():
+        yield from paths(data[key], (*at, key))
 
 
 def damaged(data: Any, path: Path, value: Any) -> Any:
