@@ -158,6 +158,7 @@ class Message:
             write one answer as several messages. Of the user: whether it goes on with a summary of two messages.
         begins: Ids of what the provider runs itself and has no result yet when the message ends; empty for what only it knows.
         resumes: Ids of what the provider began to run in earlier messages and goes on with here.
+        holds_history: Whether the provider wrote it in place of what came before, so that the model knows that from it alone.
 
     Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
     """
@@ -170,6 +171,7 @@ class Message:
     continues: bool = False
     begins: tuple[str, ...] = ()
     resumes: tuple[str, ...] = ()
+    holds_history: bool = False
 
     @classmethod
     def of_outline(cls, outline: Outline, raw: Any, format: Writer) -> Message:

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
-from .index import Edit, MessageIndex, Request, RunContext
+from .index import Edit, Marks, MessageIndex, Request, RunContext
 from .messages import Message
 from .result import CompactionResult, Observer, RunRecorder
 from .strategies import Report, Steps, Strategy, StrategyLike, as_strategy
@@ -44,6 +44,8 @@ def _flow(
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
         raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
     strategy = as_strategy(strategy)
+    if index.marks is None:
+        index.believe(Marks.of(strategy.mark_ceilings, index.context))
     recorder = RunRecorder(index, on_step, clock)
     steps = strategy(index)
     try:

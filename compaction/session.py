@@ -21,7 +21,7 @@ import attrs
 
 from .errors import StateError
 from .formats import MessageFormat, resolve
-from .index import FailurePauses, MessageIndex, Metrics, RunContext
+from .index import FailurePauses, Marks, MessageIndex, Metrics, RunContext
 from .json_data import natural_number, shown
 from .messages import Message
 from .result import CompactionResult, Observer, Outcome
@@ -82,6 +82,8 @@ class CompactionSession:
             status and in the log; the view is not affected, and the next turn saves again.
         id: The session's name in the store.
         verify: Whether to detect messages changed in place, which costs O(contents) a turn.
+        key: A secret that signs summaries, or several, of which the first signs. A process that starts again without what was
+            saved believes signed summaries of this session, wherever they stand; without a key, only those in the first list.
 
     Attributes:
         lock: The lock that each turn holds.
@@ -105,9 +107,10 @@ class CompactionSession:
         store: SessionStore | None = None,
         id: str = "default",
         verify: bool = False,
+        key: str | Iterable[str] | None = None,
     ) -> None:
         self._strategy: Strategy = as_strategy(strategy)
-        self._base = RunContext(window=window, overhead_tokens=overhead_tokens)
+        self._base = RunContext(window=window, overhead_tokens=overhead_tokens, keys=key, origin=id)
         self._clock = clock
         self._pin = pin
         self._on_step = on_step
@@ -122,7 +125,9 @@ class CompactionSession:
         self._unsaved = False
         self._save_failure: Failed | None = None
         self._named = None if format is None else resolve(format)
-        self._index = MessageIndex(counter=counter, format=format, context=self._context(), pin=pin)
+        context = self._context()
+        self._marks = Marks.of(self._strategy.mark_ceilings, context)
+        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
 
@@ -270,11 +275,19 @@ class CompactionSession:
         self._index.context = self._context(overhead_tokens)
         if messages is not None:
             self._index.sync(messages, verify=self._verify)
+            self._trust_no_later_marks()
 
     def follow_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> None:
         """Append the messages that came since; O(new)."""
         self._index.context = self._context(overhead_tokens)
         self._index.append(messages)
+        self._trust_no_later_marks()
+
+    def _trust_no_later_marks(self) -> None:
+        """After the first list, marks in new messages are not of this session, whoever wrote them."""
+        if self._marks.until is None and self._index.total.messages:
+            self._marks = attrs.evolve(self._marks, until=self._index.total.messages)
+            self._index.believe(self._marks)
 
     async def compact_due(self) -> CompactionResult:
         """Run the strategy, which does nothing until its trigger fires.
@@ -335,5 +348,7 @@ class CompactionSession:
         self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
         saved = cast("dict[str, Any]", index)
         self._index = MessageIndex.from_dict(
-            saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named
+            saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named, marks=self._marks
         )
+        if self._index.marks is not None:
+            self._marks = self._index.marks

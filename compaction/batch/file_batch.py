@@ -52,6 +52,7 @@ def compact_files(
     max_bytes: int = 256_000_000,
     slice_bytes: int = SLICE_BYTES,
     restart: bool = False,
+    keys: Sequence[str] = (),
     on_progress: Callable[[BatchProgress], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
@@ -81,6 +82,8 @@ def compact_files(
         max_bytes: The largest conversation that is read, in bytes.
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; slices in progress are done again after a crash.
         restart: Whether to discard what an earlier run did, and replace existing outputs.
+        keys: Keys that sign summaries, so that nobody can forge one: the first signs, each is accepted. Nothing that is written
+            holds them.
         on_progress: Called with the progress each time a slice is done.
         stop: Called now and then; when it returns true, slices in progress are finished and the batch ends ``"interrupted"``.
         clock: The time in seconds, for the report only.
@@ -102,6 +105,7 @@ def compact_files(
         column=column,
         max_bytes=max_bytes,
         strict=strict,
+        keys=tuple(keys),
     )
     batch = FileBatch(
         inputs=[Path(path) for path in paths],

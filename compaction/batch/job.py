@@ -47,6 +47,7 @@ class Job:
         column: The column of a table that holds the messages.
         max_bytes: The largest conversation that is read, in bytes of its text, >= 1; a larger one is bad.
         strict: Whether a conversation that breaks a rule of its format, comes out degraded or stays over its target is bad.
+        keys: Keys that sign summaries, see `RunContext`; workers get them, and nothing that is written holds them.
 
     Raises:
         ConfigurationError: If an argument is out of range.
@@ -61,6 +62,7 @@ class Job:
     column: str = "messages"
     max_bytes: int = attrs.field(default=256_000_000, validator=count(1))
     strict: bool = False
+    keys: tuple[str, ...] = attrs.field(default=(), repr=False)
 
     @classmethod
     def of(cls, strategy: StrategyLike, **options: Any) -> Job:
@@ -70,7 +72,7 @@ class Job:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of `compaction.compact` besides the messages and the strategy."""
-        context = None if self.window is None else RunContext(window=self.window)
+        context = RunContext(window=self.window, keys=self.keys)
         return {"counter": self.counter, "format": self.format, "budget": self.budget, "context": context}
 
     def described(self) -> dict[str, Any]:
@@ -84,6 +86,7 @@ class Job:
             "column": self.column,
             "max_bytes": self.max_bytes,
             "strict": self.strict,
+            **({"signed": True} if self.keys else {}),
         }
 
     def objection(self, messages: list[Any], result: CompactionResult) -> str | None:

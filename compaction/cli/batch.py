@@ -18,7 +18,7 @@ from ..replay import prices_of
 from .batch_report import progress_bar, show_estimate, show_report, write_json
 from .compact import PRESETS, plan_compaction
 from .exit_codes import ExitCode, print_error
-from .options import AsJson, CounterName, FormatName, find_counter, parse_size
+from .options import AsJson, CounterName, FormatName, find_counter, parse_size, signing_keys
 from .printing import printable
 
 __all__ = ["batch_command"]
@@ -140,6 +140,7 @@ def batch_command(
             max_errors=max_errors,
             max_bytes=max_bytes,
             restart=restart,
+            keys=signing_keys(),
             on_progress=on_progress,
             stop=stop,
         )

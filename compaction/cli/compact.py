@@ -33,6 +33,7 @@ from .options import (
     open_output,
     parse_size,
     read_input,
+    signing_keys,
 )
 
 __all__ = ["PRESETS", "CompactionPlan", "compact_command", "plan_compaction"]
@@ -156,7 +157,7 @@ def _compacted(
     options: dict[str, Any] = {
         "counter": counter,
         "format": format,
-        "context": RunContext(window=plan.window),
+        "context": RunContext(window=plan.window, keys=signing_keys()),
         "budget": plan.budget,
         "on_step": steps.append,
     }

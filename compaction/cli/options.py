@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -26,6 +27,7 @@ __all__ = [
     "open_output",
     "parse_size",
     "read_input",
+    "signing_keys",
 ]
 
 STANDARD: Final = "-"
@@ -114,3 +116,8 @@ def read_input(source: str) -> Iterator[FileConversation]:
 def open_output(output: str) -> tuple[Path | IO[bytes], TextIO]:
     """Return where the result is written, and the text stream for the report."""
     return (sys.stdout.buffer, sys.stderr) if output == STANDARD else (Path(output), sys.stdout)
+
+
+def signing_keys() -> tuple[str, ...]:
+    """Return the keys in the environment variable ``COMPACTION_KEY``, parted by blanks: the first signs summaries."""
+    return tuple(os.environ.get("COMPACTION_KEY", "").split())

@@ -11,8 +11,12 @@ from .grouping import Grouping as Grouping
 from .groups import GroupKind, MessageGroup
 from .groups import only_reasoning as only_reasoning
 from .marks import COLLAPSED_BY as COLLAPSED_BY
+from .marks import DEFAULT_CEILING as DEFAULT_CEILING
+from .marks import LAST_ROUND as LAST_ROUND
 from .marks import NO_CALL as NO_CALL
 from .marks import Mark as Mark
+from .marks import MarkCeiling as MarkCeiling
+from .marks import Marks as Marks
 from .marks import collapsed_text as collapsed_text
 from .marks import marked as marked
 from .marks import read_mark as read_mark

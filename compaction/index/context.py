@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 import attrs
 
 from ..checks import count, whole
+from ..errors import ConfigurationError
 from .pauses import FailurePauses
 
 __all__ = ["RunContext"]
+
+_LEAST_KEY_CHARS: Final = 16
+
+
+def _keys(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    keys = (given,) if isinstance(given, str) else tuple(given or ())
+    if any(len(key) < _LEAST_KEY_CHARS for key in keys):
+        raise ConfigurationError(f"a key has at least {_LEAST_KEY_CHARS} characters; make one with secrets.token_hex()")
+    return keys
 
 
 @attrs.frozen(kw_only=True)
@@ -20,12 +33,16 @@ class RunContext:
             counted by every token trigger. Negative where a provider reports fewer tokens than are counted here.
         now: The time, in seconds of any clock; ``None`` if time plays no part.
         pauses: How long strategies that failed are left alone; a session passes the same one each time.
+        keys: Keys that sign summaries, so that nobody can forge one: the first signs, each is accepted; see `Marks`.
+        origin: The name of the conversation, which a signature holds.
 
     Raises:
-        ConfigurationError: If the window is not above 0, or a number of tokens is not a whole number.
+        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     overhead_tokens: int = attrs.field(default=0, validator=whole)
     now: float | None = None
     pauses: FailurePauses = attrs.field(factory=FailurePauses, eq=False, repr=False)
+    keys: tuple[str, ...] = attrs.field(default=(), converter=_keys, repr=False)
+    origin: str = ""

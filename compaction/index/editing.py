@@ -212,7 +212,7 @@ class Editor:
 
     def _attempt(self, edit: Edit, by: str) -> Applied | str:
         """The edit as applied, or the rule that forbids it; a `Together` is applied part by part, all or none."""
-        rule = refusal(self._projection, self._format, edit)
+        rule = refusal(self._projection, self._format, edit, by)
         if rule is not None:
             return rule
         if not isinstance(edit, Together):
@@ -242,6 +242,11 @@ class Editor:
         groups = sorted(set(self._groups_at([bad])))
         needed = " or ".join(f"group {id}" for id in groups)
         return f"what is left must be a list the provider takes [{bad.rule}]: {needed} would have to leave too"
+
+    def turns_since_edit(self) -> int:
+        """How many turns of the user began since the last edit of a strategy; all of them if there was none."""
+        turn = self._projection.grouping.turn
+        return turn - next((each.turn for each in reversed(self.journal) if not isinstance(each.edit, Restore)), 0)
 
     # ---------------------------------------------------------------- undoing
 

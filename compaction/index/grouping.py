@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning
-from .marks import read_mark
+from .marks import Mark, MarkCeiling, Marks, read_mark
 
 __all__ = ["Grouping"]
 
@@ -30,6 +30,9 @@ _FEW = 16
 class Grouping:
     """The groups of a conversation, filled message by message. Holds state.
 
+    Args:
+        marks: Says which marked messages are summaries.
+
     Attributes:
         ids: The id of every group, in order.
         group_of: The group of each message.
@@ -43,14 +46,19 @@ class Grouping:
         turn: The current turn; 0 before the first user message.
         newest: The newest group that is not a system group.
         last_user: The group of the last user message.
+        last_marked: The last summary that the user seems to say, if it comes after ``last_user``. It may be a forged one.
         last_words: The last tool-call group with words of the user beside its results, if it comes after ``last_user``.
+        history: The newest group in which the provider itself wrote what stands for everything before it.
         pending: The tool-call group that may still get results because nothing but results follows it.
         leading: How many messages at the start are instructions.
         left_turn: The turn that a group left when words of the user joined it.
+        has_marks: Whether any message begins with a mark, believed or not.
         stale: Groups whose calls or whose waiting changed; whoever keeps values of groups empties it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, marks: Marks | None = None) -> None:
+        self.marks = marks or Marks()
+        self.has_marks = False
         self.ids: list[int] = []
         self.group_of: list[int] = []
         self.kinds: list[GroupKind] = []
@@ -63,7 +71,9 @@ class Grouping:
         self.turn = 0
         self.newest: int | None = None
         self.last_user: int | None = None
+        self.last_marked: int | None = None
         self.last_words: int | None = None
+        self.history: int | None = None
         self.pending: int | None = None
         self.leading = 0
         self.left_turn: int | None = None
@@ -74,6 +84,7 @@ class Grouping:
         self._open: dict[str, int | list[int]] = {}  # the group that waits for a result, or several, the latest last
         self._id_sets: dict[int, set[str]] = {}
         self._begun: dict[str, int] = {}
+        self._believed: dict[str, MarkCeiling] = {}
 
     def ordinals(self, id: int) -> Sequence[int]:
         """The ordinals of a group's messages."""
@@ -93,30 +104,37 @@ class Grouping:
             if kind is GroupKind.USER:
                 self.turn += 1
                 id = self._start(kind, self.turn)
-                self.last_user, self.last_words = id, None
+                self.last_user, self.last_words, self.last_marked = id, None, None
             else:
                 id = self._start(kind, None if kind is GroupKind.SYSTEM else self.turn)
             self._answering, self._thinking = kind is GroupKind.ASSISTANT, False
         self._previous = id
         return id
 
-    def add(self, message: Message) -> int:
-        """Add the next message and return the id of its group: a new one, or an earlier one it joins. O(parts)."""
+    def add(self, message: Message, tokens: int = 0) -> int:
+        """Add the next message and return the id of its group: a new one, or an earlier one it joins. O(parts).
+
+        Args:
+            message: The message.
+            tokens: Its tokens, which decide whether its mark is believed.
+        """
         role = message.role
         answering = thinking = False
         if role == "tool" or role == "function":
             id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
         elif role == "user" and _has(message, ToolResultPart):
             id = self._add_results_and_words(message)
-        elif (mark := read_mark(message)) is not None and not _has(message, ToolCallPart):
+        elif (mark := read_mark(message)) is not None and self._is_summary(message, mark, tokens):
             id = self._start(GroupKind.SUMMARY, None)
             self.made_by[id] = mark.by
+            if role == "user":
+                self.last_marked = id
         elif role == "user" and message.continues and self._previous >= 0 and self.kinds[self._previous] is GroupKind.SUMMARY:
             id = self._join(self._previous)
         elif role == "user":
             self.turn += 1
             id = self._start(GroupKind.USER, self.turn)
-            self.last_user, self.last_words = id, None
+            self.last_user, self.last_words, self.last_marked = id, None, None
         elif role == "system" or role == "developer":
             id = self._start(GroupKind.SYSTEM, None)
         else:
@@ -124,8 +142,22 @@ class Grouping:
             answering = role == "assistant"
             for started in message.begins:
                 self._begun[started] = id
+        if message.holds_history:
+            self.history = id
         self._previous, self._answering, self._thinking = id, answering, thinking
         return id
+
+    def _is_summary(self, message: Message, mark: Mark, tokens: int) -> bool:
+        """Whether a marked message is a summary of ours, as far as anybody can tell."""
+        self.has_marks = True
+        if message.role not in ("user", "assistant") or _has(message, ToolCallPart):
+            return False
+        before = self._believed.get(mark.by, MarkCeiling(0, 0))
+        together = MarkCeiling(before.tokens + tokens, before.messages + 1)
+        if not self.marks.believes(mark, message.role, len(self.group_of), together):
+            return False
+        self._believed[mark.by] = together
+        return True
 
     def _start(self, kind: GroupKind, turn: int | None) -> int:
         id = len(self.group_of)
@@ -226,7 +258,7 @@ class Grouping:
         self.turn += 1
         self.left_turn = self.turns[id]
         self.turns[id] = self.turn
-        self.last_words = id
+        self.last_words, self.last_marked = id, None
         self._stop_waiting()
         return id
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from ..errors import InputError, StateError
 from ..formats import MessageFormat, fits, resolve
 from ..json_data import too_deep
@@ -16,7 +18,7 @@ from .editing import Editor
 from .edits import brief, named
 from .fingerprints import Fingerprints
 from .journal import Applied, touched
-from .marks import MARK_START
+from .marks import MARK_START, Marks
 from .projection import Projection
 from .sync import Divergence, follow
 
@@ -31,6 +33,7 @@ class Intake:
         format: The wire format.
         detects: Whether the format was detected, not named; then it may turn out to be another.
         pin: Says of a message whether its group must be kept as it is.
+        marks: Says which marked messages are summaries; ``None`` until somebody says so.
 
     Attributes:
         projection: The messages and groups.
@@ -42,9 +45,16 @@ class Intake:
     """
 
     def __init__(
-        self, counter: TokenCounter, format: MessageFormat, *, detects: bool, pin: Callable[[Message], bool] | None
+        self,
+        counter: TokenCounter,
+        format: MessageFormat,
+        *,
+        detects: bool,
+        pin: Callable[[Message], bool] | None,
+        marks: Marks | None = None,
     ) -> None:
         self.format = format
+        self.marks = marks
         self._meter = MessageMeter(counter=counter)
         self.measure = self._meter.measure
         self.gap_seconds = 0.0
@@ -57,7 +67,7 @@ class Intake:
         self._start()
 
     def _start(self) -> None:
-        self.projection = Projection(self.format)
+        self.projection = Projection(self.format, self.marks)
         self.editor = Editor(self.projection, self.format, self.measure)
 
     def note_time(self, now: float | None) -> None:
@@ -66,6 +76,11 @@ class Intake:
             return
         self.gap_seconds = 0.0 if self.seen_at is None else max(0.0, now - self.seen_at)
         self.seen_at = now
+
+    def idle_seconds(self, now: float | None) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        since = 0.0 if now is None or self.seen_at is None else now - self.seen_at
+        return max(self.gap_seconds, since)
 
     # ---------------------------------------------------------------- adding
 
@@ -88,6 +103,19 @@ class Intake:
         self._start()
         self._extend(fresh)
         self._replay(journal)
+
+    def believe(self, marks: Marks) -> bool:
+        """Read marks in this way from now on; says whether groups changed, as there are marked messages."""
+        known, self.marks = self.marks, marks
+        if not self.projection.grouping.has_marks or (known is not None and attrs.evolve(known, until=marks.until) == marks):
+            self.projection.grouping.marks = marks
+            return False
+        old, journal = self.projection, self.editor.journal
+        fresh = self._fresh(old.source, old.reads)
+        self._start()
+        self._extend(fresh)
+        self._replay(journal)
+        return True
 
     def _measured(self, raws: Sequence[Any], start: int) -> Fresh:
         """Read and measure messages that are not added yet; ``start`` is the place of the first, for errors.
@@ -196,7 +224,7 @@ class Intake:
         """
         old, journal = self.projection, self.editor.journal
         touching = {id for id in old.every_id() if any(at >= length for at in old.stands_for(id))}
-        known = self._fresh(old.source[:length], old.reads(length))
+        known = self._fresh(old.source[:length], old.reads[:length])
         self._start()
         return self._regrow(known + fresh, length, [each for each in journal if touching.isdisjoint(named(each.edit))])
 
@@ -221,6 +249,7 @@ class Intake:
             journal=self.editor.journal,
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
+            believed_until=None if self.marks is None else self.marks.until,
         )
         return saved.to_dict(seen_at=self.seen_at)
 
@@ -232,10 +261,12 @@ class Intake:
         *,
         pin: Callable[[Message], bool] | None,
         format: MessageFormat | None,
+        marks: Marks | None = None,
     ) -> Intake:
         """Return what `to_dict` described, see `MessageIndex.from_dict`."""
         saved = state.Saved.read(data, format)
-        intake = cls(counter, saved.format, detects=saved.detects, pin=None)
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until)
+        intake = cls(counter, saved.format, detects=saved.detects, pin=None, marks=marks)
         intake.seen_at = saved.seen_at
         intake._pinned_ids.update(saved.pinned)
         if saved.messages is None:

@@ -19,7 +19,6 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
 from ..formats import MessageFormat, as_list, resolve
 from ..messages import Message
 from ..tokens import TokenCounter
@@ -27,10 +26,11 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .context import RunContext
 from .editing import Editor
-from .edits import Edit, Refusal, Restore
-from .groups import MessageGroup
+from .edits import Edit, Refusal
+from .groups import GroupKind, MessageGroup
 from .intake import Intake
 from .journal import Applied
+from .marks import Marks
 from .metrics import Metrics
 from .projection import Projection
 from .rules import protection, removable, rewritable
@@ -51,6 +51,7 @@ class MessageIndex:
         format: The wire format, or its name; ``None`` to detect it, see `compaction.formats.resolve`.
         context: What else a strategy may know; replace it at any time.
         pin: Says of a message whether its group must be kept as it is.
+        marks: Says which marked messages are summaries, and how new ones are marked; ``None`` to leave that to the first run.
 
     Raises:
         InputError: If ``messages`` is not a list of messages.
@@ -64,11 +65,12 @@ class MessageIndex:
         format: MessageFormat | str | None = None,
         context: RunContext | None = None,
         pin: Callable[[Message], bool] | None = None,
+        marks: Marks | None = None,
     ) -> None:
         given = as_list(messages)
         self.context = RunContext() if context is None else context
         self.counter = resolve_counter(counter)
-        self._use(Intake(self.counter, resolve(format, given), detects=format is None, pin=pin))
+        self._use(Intake(self.counter, resolve(format, given), detects=format is None, pin=pin, marks=marks))
         self.append(given)
 
     def _use(self, intake: Intake) -> None:
@@ -125,14 +127,13 @@ class MessageIndex:
         """The ids of the groups the view shows, in order; O(groups), without reading a message."""
         return list(self.columns.ids())
 
-    @property
-    def removable_ids(self) -> list[int]:
-        """The ids of the groups that `is_removable`, in order; O(groups), without reading a message."""
-        return removable(self.columns)
+    def removable_ids(self, by: str = "") -> list[int]:
+        """Return the ids of the groups that `is_removable`, in order, and of the summary that ``by`` may replace; O(groups)."""
+        return removable(self.columns, by)
 
     def group(self, id: int) -> MessageGroup:
         """Return the group with that id, in the view or not; an `InputError` if there is none."""
-        return self.columns.snapshot(self._known(id))
+        return self.columns.snapshot(self.columns.known(id))
 
     def is_included(self, group: MessageGroup | int) -> bool:
         """Whether the view shows the group. O(1)."""
@@ -140,13 +141,10 @@ class MessageIndex:
 
     def is_removable(self, group: MessageGroup | int) -> bool:
         """Whether the group may leave by itself, as far as it is its own concern: see `protection`. O(1)."""
-        return protection(self.columns, group if isinstance(group, int) else group.id) is None
+        return self.protection(group) is None
 
     def protection(self, group: MessageGroup | int) -> str | None:
-        """Return why `apply` would not let the group leave: it is system, pinned, pending, newest or the last user's. O(1).
-
-        ``None`` does not mean that it may leave alone: what is left must also be a list the provider takes, see `steps`.
-        """
+        """Return why `apply` would not let the group leave, whatever its neighbours, on which see `steps`. O(1)."""
         return protection(self.columns, group if isinstance(group, int) else group.id)
 
     def is_rewritable(self, group: MessageGroup | int) -> bool:
@@ -183,21 +181,24 @@ class MessageIndex:
         by_id = {group.id: group for group in groups}
         return [by_id[id] for id in replacing.replaceable(self.columns, self.format, list(by_id))]
 
-    def neighbours(self, groups: Iterable[MessageGroup]) -> tuple[Message | None, Message | None]:
-        """Return the messages between which a replacement of these groups will stand; ``None`` at an end. O(messages)."""
-        return replacing.neighbours(self.columns, {group.id for group in groups})
-
     def interleaved(self) -> set[int]:
         """Return the groups that stand between messages of others, and those others, where that matters. O(messages)."""
         return replacing.interleaved(self.columns, self.format)
 
+    def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
+        """Return a text as the messages of a `Replace` of these groups: marked, in the role that fits there. O(messages).
+
+        ``by`` is the strategy's name and ``round`` the number of the version, see `marked`, whose errors it raises.
+        """
+        before, after = replacing.neighbours(self.columns, {group.id for group in groups})
+        role = self.format.summary(body, before, after)[0].role
+        text = (self.marks or Marks()).write(body, by=by, round=round, role=role)
+        return self.format.summary(text, before, after)
+
     # ---------------------------------------------------------------- messages and history
 
     def messages(self) -> list[Any]:
-        """Return the view: the caller's own objects where nothing changed, in message order; a new list each time.
-
-        Built at most once after a change; appending extends it.
-        """
+        """Return the view: the caller's own objects where nothing changed; a new list each time, built once after a change."""
         if self._view is None:
             self._view = self.columns.raws()
         return self._view.copy()
@@ -209,15 +210,17 @@ class MessageIndex:
 
     def ordinals(self, group: MessageGroup | int) -> list[int]:
         """Return the places in the source, from 0, of the messages that a group stands for, through any number of rounds."""
-        return sorted(self.columns.stands_for(self._known(group if isinstance(group, int) else group.id)))
+        return sorted(self.columns.stands_for(self.columns.known(group if isinstance(group, int) else group.id)))
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """Return the caller's messages that a group stands for; its own where nothing replaced them."""
         return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
 
-    def read_originals(self, group: MessageGroup | int) -> list[Message]:
-        """Return what `originals` returns, as read."""
-        return [self.columns.read(ordinal) for ordinal in self.ordinals(group)]
+    def read_originals(self, group: MessageGroup | int, *, summaries: bool = True) -> list[Message]:
+        """Return what `originals` returns, as read; ``summaries=False`` leaves out those that are summaries themselves."""
+        kind, group_of = self.columns.kind, self.columns.grouping.group_of
+        ordinals = self.ordinals(group)
+        return [self.columns.read(at) for at in ordinals if summaries or kind(group_of[at]) is not GroupKind.SUMMARY]
 
     @property
     def journal(self) -> tuple[Applied, ...]:
@@ -251,22 +254,12 @@ class MessageIndex:
     @property
     def turns_since_edit(self) -> int:
         """User turns that began since the last edit a strategy made; all of them if there was none."""
-        turn = self.columns.grouping.turn
-        applied = reversed(self._editor.journal)
-        return turn - next((each.turn for each in applied if not isinstance(each.edit, Restore)), 0)
+        return self._editor.turns_since_edit()
 
     @property
     def idle_seconds(self) -> float:
         """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
-        now = self.context.now
-        seen_at = self._intake.seen_at
-        since = 0.0 if now is None or seen_at is None else now - seen_at
-        return max(self._intake.gap_seconds, since)
-
-    def _known(self, id: int) -> int:
-        if not self.columns.exists(id):
-            raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
-        return id
+        return self._intake.idle_seconds(self.context.now)
 
     # ---------------------------------------------------------------- editing
 
@@ -319,10 +312,20 @@ class MessageIndex:
         self._intake.rollback(mark)
         self._changed()
 
+    @property
+    def marks(self) -> Marks | None:
+        """Which marked messages are summaries, and how new ones are marked; ``None`` until `believe` says so."""
+        return self._intake.marks
+
+    def believe(self, marks: Marks) -> None:
+        """Read marked messages in this way from now on. O(messages) if there are any, else O(1)."""
+        if self._intake.believe(marks):
+            self._changed()
+
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups as they are from now on; an `InputError` if one of them does not exist."""
         for id in ids:
-            self._intake.pin([self._known(id)])
+            self._intake.pin([self.columns.known(id)])
         self._groups = None
 
     # ---------------------------------------------------------------- growing, following, storing
@@ -370,12 +373,8 @@ class MessageIndex:
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
         """Return the index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not fingerprinted.
 
-        Args:
-            messages: Whether to hold the messages; if not, only their fingerprints, and the index that `from_dict` makes is
-                empty until the first `sync` brings them.
-
-        Raises:
-            StateError: If messages are asked for that this index, restored without them, does not have yet.
+        With ``messages=False`` it holds fingerprints only, and the index that `from_dict` makes is empty until the first `sync`
+        brings the messages; asked for messages before that, such an index raises a `StateError`.
         """
         return self._intake.to_dict(messages=messages)
 
@@ -388,6 +387,7 @@ class MessageIndex:
         context: RunContext | None = None,
         pin: Callable[[Message], bool] | None = None,
         format: MessageFormat | None = None,
+        marks: Marks | None = None,
     ) -> MessageIndex:
         """Return the index that `to_dict` described; ``format`` is needed only if it has no name here, or was detected.
 
@@ -395,5 +395,5 @@ class MessageIndex:
             StateError: If the data is corrupt or from a newer version.
         """
         index = cls(counter=counter, context=context)
-        index._use(Intake.from_dict(data, index.counter, pin=pin, format=format))
+        index._use(Intake.from_dict(data, index.counter, pin=pin, format=format, marks=marks))
         return index

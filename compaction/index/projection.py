@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from ..errors import InputError
 from ..messages import Message, Outline, Writer
 from .columns import Fresh, Inserted
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
-from .marks import COLLAPSED_BY
+from .marks import COLLAPSED_BY, Marks
 from .metrics import Tally
 from .visibility import Node, Visibility
 
@@ -29,6 +30,7 @@ class Projection:
 
     Args:
         format: Reads messages that were only glanced at, when somebody asks for their content.
+        marks: Says which marked messages are summaries.
 
     Attributes:
         source: The caller's objects, in order.
@@ -38,12 +40,13 @@ class Projection:
         pinned: Ids of the groups that must stay as they are.
         total: Sums over the source.
         included: Sums over what the view shows.
+        reads: What was read of each message so far: all of it, or its outline.
         made: How many groups were inserted; the next one's id is ``-(made + 1)``.
     """
 
-    def __init__(self, format: Writer) -> None:
+    def __init__(self, format: Writer, marks: Marks | None = None) -> None:
         self.source: list[Any] = []
-        self.grouping = Grouping()
+        self.grouping = Grouping(marks)
         self.visibility = Visibility()
         self.inserted = self.visibility.inserted
         self.pinned: set[int] = set()
@@ -51,7 +54,7 @@ class Projection:
         self.included = Tally()
         self.made = 0
         self._format = format
-        self._read: list[Outline | Message] = []
+        self.reads: list[Outline | Message] = []
         self._tokens: list[int] = []  # of what the view shows at an ordinal
         self._bytes: list[int] = []
         self._group_tokens: list[int] = []  # of the group that starts at an ordinal
@@ -75,7 +78,7 @@ class Projection:
         add, add_outline, made = self.grouping.add, self.grouping.add_outline, self.grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
             turn = self.grouping.turn
-            id = add_outline(read) if isinstance(read, tuple) else add(read)
+            id = add_outline(read) if isinstance(read, tuple) else add(read, self._tokens[ordinal])
             if id == ordinal:
                 calls += len(made[id]) if id in made else 0
             else:
@@ -95,7 +98,7 @@ class Projection:
         """Add messages as groups of their own, shown, but not yet counted as groups."""
         count = len(fresh.raws)
         self.source += fresh.raws
-        self._read += fresh.reads
+        self.reads += fresh.reads
         self._tokens += fresh.tokens
         self._bytes += fresh.bytes
         self._group_tokens += fresh.tokens
@@ -117,13 +120,19 @@ class Projection:
         if self._gone[id]:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
-            self.included.tool_calls -= _calls_in(self._read[ordinal])
+            self.included.tool_calls -= _calls_in(self.reads[ordinal])
             tallies.pop()
         if moved and id < start:  # the user's words came with a result, and so the group belongs to their turn now
             for tally in tallies:
                 tally.change_turn(self.grouping.left_turn, self.grouping.turns[id])
 
     # ---------------------------------------------------------------- what there is
+
+    def known(self, id: int) -> int:
+        """Return the id of a group that exists; an `InputError` if it does not."""
+        if not self.exists(id):
+            raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
+        return id
 
     def exists(self, id: int) -> bool:
         """Whether there is such a group, in the view or not."""
@@ -175,9 +184,9 @@ class Projection:
 
     def read(self, ordinal: int) -> Message:
         """The source message at an ordinal."""
-        read = self._read[ordinal]
+        read = self.reads[ordinal]
         if isinstance(read, tuple):
-            read = self._read[ordinal] = Message.of_outline(read, self.source[ordinal], self._format)
+            read = self.reads[ordinal] = Message.of_outline(read, self.source[ordinal], self._format)
         return read
 
     def shown(self, ordinal: int) -> Message | None:
@@ -191,10 +200,6 @@ class Projection:
     def every_id(self) -> list[int]:
         """The id of every group, in the view or not."""
         return [*self.grouping.ids, *self.inserted]
-
-    def reads(self, length: int) -> list[Outline | Message]:
-        """What was read of the first messages."""
-        return self._read[:length]
 
     # ---------------------------------------------------------------- changing
 
@@ -259,7 +264,7 @@ class Projection:
         """Show something else at an ordinal; returns what was shown before."""
         before = (self.shown(ordinal), self._tokens[ordinal], self._bytes[ordinal])
         message, tokens, size = shown
-        if message is self._read[ordinal]:
+        if message is self.reads[ordinal]:
             self._rewritten.pop(ordinal, None)
         else:
             self._rewritten[ordinal] = message
@@ -370,11 +375,7 @@ class Projection:
                 replaces=group.replaces,
             )
         grouping = self.grouping
-        members = grouping.members.get(id)
-        if members is None and id not in self._rewritten:
-            messages: tuple[Message, ...] = (self.read(id),)
-        else:
-            messages = tuple([message for at in members or (id,) if (message := self.shown(at)) is not None])
+        messages = tuple([message for at in grouping.ordinals(id) if (message := self.shown(at)) is not None])
         return MessageGroup(
             id,
             grouping.kinds[id],

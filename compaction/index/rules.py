@@ -21,8 +21,8 @@ from .visibility import Node
 __all__ = ["protection", "refusal", "removable", "removal", "rewritable"]
 
 
-def refusal(projection: Projection, format: MessageFormat, edit: Edit) -> str | None:
-    """Return the rule an edit would break, or ``None`` if it may happen. O(the groups it names).
+def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
+    """Return the rule an edit of this strategy would break, or ``None`` if it may happen. O(the groups it names).
 
     The index judges two things itself, after the edit is applied: that included tokens do not grow, and the joins. A `Together`
     is judged part by part as it is applied, and by its sum.
@@ -33,7 +33,7 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit) -> str | 
     if isinstance(edit, Drop):
         return removal(projection, edit.groups, allow_system=edit.allow_system)
     if isinstance(edit, Replace):
-        rule = removal(projection, edit.groups, allow_system=False) or _replacement(format, edit.messages)
+        rule = removal(projection, edit.groups, by=by) or _replacement(format, edit.messages)
         if rule is None and format.judges_joins:
             rule = _within(projection, edit.groups)
         return rule or _parting(projection, edit.groups)
@@ -48,13 +48,18 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit) -> str | 
 
 def protection(projection: Projection, id: int) -> str | None:
     """Return why a group may not leave the view by itself; ``None`` if it may. O(1)."""
-    return _protection(projection, id, allow_system=False)
+    return _protection(projection, id)
 
 
-def removable(projection: Projection) -> list[int]:
-    """Return the groups that the view shows and that may leave it by themselves, in order. O(groups)."""
+def removable(projection: Projection, by: str = "") -> list[int]:
+    """Return the groups that the view shows and that may leave it by themselves, in order. O(groups).
+
+    With the name of a strategy, also the summary that it may replace though it stands where the user spoke last.
+    """
     grouping = projection.grouping
-    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words}
+    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
+    if grouping.last_marked is not None and not (by and projection.made_by(grouping.last_marked) == by):
+        kept.add(grouping.last_marked)
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system = grouping.kinds, GroupKind.SYSTEM
     return [
@@ -69,21 +74,21 @@ def rewritable(projection: Projection, id: int) -> bool:
     return _frozen(projection, id) is None
 
 
-def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool) -> str | None:
-    """Return why these groups may not all leave the view."""
+def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool = False, by: str = "") -> str | None:
+    """Return why these groups may not all leave the view; ``by`` names the strategy if something replaces them."""
     if not ids:
         return "an edit names at least one group"
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "an edit names a group once"
     for id in ids:
-        if rule := _protection(projection, id, allow_system):
+        if rule := _protection(projection, id, allow_system=allow_system, by=by):
             return rule
     if len(ids) >= projection.included.groups:
         return "something is left to send"
     return None
 
 
-def _protection(projection: Projection, id: int, allow_system: bool) -> str | None:
+def _protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "") -> str | None:
     """Return why this group may not leave the view."""
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"there is no group {id}"
@@ -98,10 +103,20 @@ def _protection(projection: Projection, id: int, allow_system: bool) -> str | No
             return "a call whose result may still come stays"
         if projection.anchor(id) > pending:
             return "what follows a call whose result may still come stays"
+    return _newest(projection, id, by)
+
+
+def _newest(projection: Projection, id: int, by: str) -> str | None:
+    """Return why this group may not leave the view though others like it may, before it."""
+    grouping = projection.grouping
     if id == grouping.newest:
         return "the newest group stays"
+    if id == grouping.history:
+        return "the provider's newest summary of what came before stays"
     if id == grouping.last_user or id == grouping.last_words:
         return "the last user message stays"
+    if id == grouping.last_marked and not (by and projection.made_by(id) == by):
+        return "the last user message stays, though it is marked as a summary"
     return None
 
 
@@ -203,7 +218,7 @@ def _frozen(projection: Projection, id: int) -> str | None:
         return f"there is no group {id}"
     if projection.excluded(id):
         return f"group {id} is not in the view"
-    if projection.kind(id) is GroupKind.SUMMARY:
+    if projection.kind(id) is GroupKind.SUMMARY and (id < 0 or not projection.is_collapsed(id)):
         return "a summary is replaced, not rewritten"
     if id == projection.grouping.pending:
         return "a call whose result may still come stays as it is"

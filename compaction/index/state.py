@@ -60,6 +60,7 @@ class Saved:
         pinned: Ids of groups that were pinned by id.
         detects: Whether the format was detected, not named; then it may turn out to be another.
         seen_at: When messages last came, by the clock of the context; ``None`` without one.
+        believed_until: The ordinal from which on marks are not believed, see `Marks`.
     """
 
     format: MessageFormat
@@ -69,6 +70,7 @@ class Saved:
     pinned: Sequence[int]
     detects: bool
     seen_at: float | None = None
+    believed_until: int | None = None
 
     def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
         """Return what `read` reads: JSON-ready data."""
@@ -78,7 +80,7 @@ class Saved:
         else:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
-        return {**data, "looks": self.detects, "seen_at": seen_at}
+        return {**data, "looks": self.detects, "seen_at": seen_at, "believed_until": self.believed_until}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -112,6 +114,7 @@ class Saved:
                 pinned=_ids(data.get("pinned", [])),
                 detects=data.get("looks") is True,
                 seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
+                believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
             )
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error

@@ -14,13 +14,13 @@ and define ``edits``; the base class asks the trigger first and reports what hap
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeAlias, final
 
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Edit, MessageGroup, MessageIndex, Request
+from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
@@ -109,6 +109,21 @@ class Strategy(abc.ABC):
     def __call__(self, index: MessageIndex) -> Steps:
         """Return a generator that runs on an index; a driver in `compaction.run` advances it."""
 
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        """The strategies that this one runs, in order; none unless it is made of others."""
+        return ()
+
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        """The strategies here that write summaries, by name, each with how much its marked messages may be; see `Marks`."""
+        ceilings: dict[str, MarkCeiling] = {}
+        for child in self.children:
+            for name, one in child.mark_ceilings.items():
+                other = ceilings.get(name, one)
+                ceilings[name] = MarkCeiling(max(one.tokens, other.tokens), max(one.messages, other.messages))
+        return ceilings
+
     def forced(self, focus: str | None = None) -> Strategy:
         """Return the strategy for a run that a user asked for: gentle parts run whatever their triggers say.
 
@@ -165,7 +180,7 @@ class CompactionStrategy(Strategy):
         O(groups), and no message is read.
         """
         kept = self.keep(index)
-        return [id for id in index.removable_ids if id not in kept]
+        return [id for id in index.removable_ids(self.name) if id not in kept]
 
     def candidates(self, index: MessageIndex) -> list[MessageGroup]:
         """Return the groups that may leave the view and that ``keep`` leaves free, oldest first; O(groups)."""
@@ -244,6 +259,10 @@ class Pipeline(Strategy):
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
         object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return self.steps
 
     def __repr__(self) -> str:
         trigger = [] if self.trigger == always else [f"trigger={self.trigger!r}"]

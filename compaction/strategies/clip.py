@@ -48,7 +48,7 @@ class Clip(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         for group in index.included_groups:
-            if group.tokens <= self.slack * self.tokens or group.kind in (GroupKind.SYSTEM, GroupKind.SUMMARY):
+            if group.tokens <= self.slack * self.tokens or group.kind is GroupKind.SYSTEM:
                 continue
             if self.target(index):
                 return

@@ -6,21 +6,22 @@ are rewritten as one, from everything they stand for. Until then nothing before 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Replace, read_mark
+from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import FactSummarizer, Summarizer, SummaryRequest
 from .base import CompactionStrategy, Failed, Steps
-from .summary_text import SummaryText
+from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["GrowingSummary"]
 
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset has at most a dozen before it rewrites them as one
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5
 _TEXT: Final = SummaryText(preface="From earlier messages that are left out here, for reference:", end="[end]")
@@ -70,6 +71,10 @@ class GrowingSummary(CompactionStrategy):
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     text: SummaryText = attrs.field(default=_TEXT, kw_only=True)
 
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
+
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):
             request = self._request(index)
@@ -101,7 +106,7 @@ class GrowingSummary(CompactionStrategy):
             groups=tuple([group for group in others if group.id in going & replaced]),
             previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
             or None,
-            originals=tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None]),
+            originals=own_words(index, mine),
             kept=tuple([group for group in index.included_groups if group.id not in replaced]),
             budget=max(1, budget - words),
             counter=index.counter,
@@ -161,9 +166,8 @@ class GrowingSummary(CompactionStrategy):
         """
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
-        rounds = [mark.round for group in index.included_groups if (mark := read_mark(group.messages[0])) is not None]
-        text = self.text.render(answer, originals="", by=self.name, round=max(rounds, default=0) + 1)
-        messages = index.format.summary(text, *index.neighbours(replaced))
+        round = next_round(index.included_groups, self.name)
+        messages = index.summary(self.text.body(answer, originals=""), replaced, by=self.name, round=round)
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:
             raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")

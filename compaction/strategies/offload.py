@@ -15,24 +15,27 @@ read them back.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Literal, TypeAlias
+from collections.abc import Generator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
 from ..errors import ConfigurationError, NoProgress, SyncDriverError
-from ..index import Edit, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
+from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
-from .offload_styles import OffloadStyle, StubResults, stored_as
+from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, stored_as
 
 __all__ = ["Lossless", "Offload", "OnStoreFailure"]
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
+
+_STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
+"""How many stubs a list may have that are known again; a stub has about 100 tokens."""
 
 _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 
@@ -59,6 +62,10 @@ class Offload(CompactionStrategy):
     style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
+
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return {OFFLOADED_BY: _STUBS}
 
     def forced(self, focus: str | None = None) -> Strategy:
         return attrs.evolve(self, trigger=always, target=never)
@@ -106,6 +113,10 @@ class Lossless(Strategy):
     @property
     def name(self) -> str:
         return self.strategy.name
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return (self.strategy,)
 
     def forced(self, focus: str | None = None) -> Strategy:
         return attrs.evolve(self, strategy=self.strategy.forced(focus))

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import attrs
 
 from ..checks import count
-from ..index import Edit, GroupKind, Mark, MessageGroup, MessageIndex, Replace, Rewrite, marked, read_mark
+from ..index import LAST_ROUND, Edit, GroupKind, Mark, MessageGroup, MessageIndex, Replace, Rewrite, marked, read_mark
 from ..messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..stores import TOOLS, StoredRecord
 from .tool_styles import brief_call
@@ -250,8 +250,9 @@ class StubGroups:
                     records.setdefault(child, record)
         link = StoredRecord.of_summary(children, tokens=sum(group.tokens for group in fresh), **about)
         replaced = [*(group for group, _ in stubs), *fresh]
-        text = _group_stub(link.id, [mark for _, mark in stubs], sum(len(group.messages) for group in fresh))
-        messages = index.format.summary(text, *index.neighbours(replaced))
+        body = _group_stub(link.id, [mark for _, mark in stubs], sum(len(group.messages) for group in fresh))
+        round = min(max([mark.round for _, mark in stubs], default=0) + 1, LAST_ROUND)
+        messages = index.summary(body, replaced, by=OFFLOADED_BY, round=round)
         if sum(index.measure(message)[0] for message in messages) >= sum(group.tokens for group in replaced):
             return None
         replace = Replace([group.id for group in replaced], messages, "old messages, stored")
@@ -264,9 +265,7 @@ def _is_mine(group: MessageGroup) -> bool:
 
 
 def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
-    """Return the stub's text: how many messages it stands for, and how to read them."""
+    """Return the stub's text after its mark: how many messages it stands for, and how to read them."""
     counts = [int(found[1].replace(",", "")) for mark in stubs if (found := re.match(r"([\d,]+) earlier", mark.body))]
-    body = (
-        f'{messages + sum(counts):,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'
-    )
-    return marked(body, by=OFFLOADED_BY, round=max([mark.round for mark in stubs], default=0) + 1)
+    count = messages + sum(counts)
+    return f'{count:,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'

@@ -7,13 +7,13 @@ is not asked while there are no new groups, or too few, or shortly after it fail
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Replace, Rewrite, Together, read_mark
+from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..summarizers import (
@@ -27,13 +27,15 @@ from ..summarizers import (
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
-from .summary_text import SummaryText
+from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["OnFailure", "Summarization"]
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 """What to do if the summarizer failed: keep the conversation as it is, write a digest without a model, drop the groups, or
 raise."""
+
+_FRAME_TOKENS: Final = 400  # of the mark, the preface and the end, with room for other counters
 
 
 @attrs.frozen
@@ -78,6 +80,11 @@ class Summarization(CompactionStrategy):
     system_note: str | None = attrs.field(default=None, kw_only=True)
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        ceiling = self.budget.ceiling
+        return {self.name: MarkCeiling(DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS)}
+
     def forced(self, focus: str | None = None) -> Strategy:
         return attrs.evolve(self, trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
 
@@ -109,7 +116,7 @@ class Summarization(CompactionStrategy):
             return None
         gone = {group.id for group in (*mine, *fresh)}
         previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
-        originals = tuple([each for group in mine for each in index.read_originals(group) if read_mark(each) is None])
+        originals = own_words(index, mine)
         content = tokens + sum(index.measure(each)[0] for each in originals)
         return SummaryRequest(
             summarizer=self.summarizer,
@@ -144,13 +151,14 @@ class Summarization(CompactionStrategy):
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
         replaced = self._replaced(index, request)
-        mine = [mark.round for group in replaced if (mark := read_mark(group.messages[0])) and mark.by == self.name]
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
-        text = self.text.render(answer, originals=places, by=self.name, round=max(mine, default=0) + 1)
-        messages = index.format.summary(text, *index.neighbours(replaced))
+        body = self.text.body(answer, originals=places)
+        messages = index.summary(body, replaced, by=self.name, round=next_round(replaced, self.name))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
         if tokens >= stood_for:
             raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
+        if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
+            raise SummaryFailed(f"the summary has {tokens:,} tokens; {self.budget!r} allows {ceiling:,} at the very most")
         return messages
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:

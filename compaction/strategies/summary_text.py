@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
 from ..errors import ConfigurationError
-from ..index import marked, read_mark
+from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
 
-__all__ = ["SummaryText"]
+__all__ = ["SummaryText", "next_round", "own_words"]
 
 _PREFACE: Final = (
     "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
@@ -47,8 +48,12 @@ class SummaryText:
 
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
         """Return the whole text of a summary message, its mark first."""
+        return marked(self.body(summary, originals=originals), by=by, round=round)
+
+    def body(self, summary: str, *, originals: str) -> str:
+        """Return the text of a summary message after its mark."""
         preface = self.preface.replace("{originals}", originals)
-        return marked(f"{preface}\n\n{summary.strip()}\n\n{self.end}", by=by, round=round)
+        return f"{preface}\n\n{summary.strip()}\n\n{self.end}"
 
     def read(self, message: Message) -> str | None:
         """Return the summary alone from a message that `render` wrote; ``None`` for any other message."""
@@ -57,3 +62,15 @@ class SummaryText:
             return None
         _, _, rest = mark.body.partition("\n\n")
         return rest.strip().removesuffix(self.end).rstrip()
+
+
+def next_round(groups: Iterable[MessageGroup], by: str) -> int:
+    """Return the number of a strategy's next summary, from those of its own among the groups."""
+    own = [group for group in groups if group.kind is GroupKind.SUMMARY and group.made_by == by]
+    rounds = [mark.round for group in own if (mark := read_mark(group.messages[0])) is not None]
+    return min(max(rounds, default=0) + 1, LAST_ROUND)
+
+
+def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
+    """Return the messages that summaries stand for, without those that are summaries themselves."""
+    return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])

@@ -51,6 +51,10 @@ class TokenBudgetComposed(Strategy):
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return self.strategies
+
     def __call__(self, index: MessageIndex) -> Steps:
         over = tokens_exceed(self.budget)
         if not over(index):

@@ -17,11 +17,11 @@ import anyio
 
 from ..errors import ConfigurationError
 from ..formats import MessageFormat, openai_chat
-from ..index import MessageIndex, RunContext
+from ..index import Marks, MessageIndex, RunContext
 from ..messages import Message
 from ..result import CompactionResult
 from ..run import run
-from ..strategies import StrategyLike
+from ..strategies import StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from .laws import LawBroken
 from .run_laws import CheckedRun, broken_law, described
@@ -70,7 +70,8 @@ def check_strategy(
         raise ConfigurationError(f"check_strategy(settles_in={settles_in}): it must be an integer >= 1")
 
     def read(given: Sequence[Any]) -> MessageIndex:
-        return MessageIndex(given, counter=counter, format=format, context=context, pin=pin)
+        marks = Marks.of(as_strategy(strategy).mark_ceilings, context or RunContext())
+        return MessageIndex(given, counter=counter, format=format, context=context, pin=pin, marks=marks)
 
     def broken(given: list[Any]) -> _Found | None:
         return anyio.run(_first_broken, strategy, read, given, settles_in, backend=backend)

@@ -55,10 +55,10 @@ def short_lists(draw: st.DrawFn, format: MessageFormat) -> list[Any]:
     for place in reversed([*ids[1 : wanted + 4], len(messages)][: wanted + 4]):
         short = messages[:place]
         index = MessageIndex(short, counter="chars/4", format=format)
-        if len(index.removable_ids) <= wanted and Lists(format, short, index).valid_without(frozenset()):
+        if len(index.removable_ids()) <= wanted and Lists(format, short, index).valid_without(frozenset()):
             messages = short
             break
-    assume(MessageIndex(messages, counter="chars/4", format=format).removable_ids)
+    assume(MessageIndex(messages, counter="chars/4", format=format).removable_ids())
     return messages
 
 
@@ -71,7 +71,7 @@ def test_every_set_that_may_leave_is_reached(format: MessageFormat, data: st.Dat
     """Its steps cover it, and the list is valid after each; of any other set, the steps make a set that may leave."""
     messages = data.draw(short_lists(format))
     index = MessageIndex(messages, counter="chars/4", format=format)
-    free = index.removable_ids[:MOST]
+    free = index.removable_ids()[:MOST]
     lists = Lists(format, messages, index)
     for chosen in subsets(free):
         gone: frozenset[int] = frozenset()

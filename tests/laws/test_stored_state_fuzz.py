@@ -53,8 +53,8 @@ ODD: Final[list[Any]] = [
 def paths(data: Any, at: Path = ()) -> Iterator[Path]:
     """Every place in JSON data."""
     yield at
-    kind: object = type(data)
-    for key in data if kind is dict else range(len(data)) if kind is list else ():
+    keys: Any = range(len(data)) if data.__class__ is list else data if data.__class__ is dict else ()
+    for key in keys:
         yield from paths(data[key], (*at, key))
 
 

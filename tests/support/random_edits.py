@@ -116,7 +116,7 @@ class RandomEdits:
 
     def _ids(self, index: MessageIndex) -> Sequence[int]:
         """Mostly groups that may leave; now and then any, in the view or not, and one that does not exist."""
-        ids = index.removable_ids if self.random.random() < 0.8 else index.included_ids
+        ids = index.removable_ids() if self.random.random() < 0.8 else index.included_ids
         if self.random.random() < 0.05:
             ids = [*range(-2, len(index.source) + 1)]
             ids = [id for id in ids if _exists(index, id)]

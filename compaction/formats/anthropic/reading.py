@@ -86,7 +86,7 @@ class Anthropic(WireFormat):
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
         begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
-        return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
+        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(_holds_history, blocks)))
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))
@@ -198,6 +198,12 @@ def _part(block: Any) -> Part:
     if kind == "tool_result":
         return _result(fields, block)
     return OtherPart(json_text(block), raw=block)
+
+
+def _holds_history(block: Any) -> bool:
+    """Whether a block is a summary that the provider wrote; one without content says that it could not."""
+    fields = fields_of(block) if kind_of(block) == "compaction" else None
+    return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
 
 
 def _arguments(value: Any) -> str:

@@ -102,7 +102,8 @@ class OpenAIResponses(WireFormat):
         if (call := result_of(fields)) is not None:
             return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
         if not is_answer(fields):
-            return Message("developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind), raw, self)
+            role, parts = "developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind)
+            return Message(role, parts, raw, self, holds_history=kind == "compaction")
         begins, resumes = item_links(fields)
         return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compaction import presets
-from compaction.batch import BatchProgress, estimate
+from compaction import last, presets
+from compaction.batch import BatchProgress, compact_files, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
@@ -380,3 +381,25 @@ def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
 
     assert run(source, tmp_path / "out.jsonl", on_progress=meanwhile).outcome == "finished"
     assert "another process is running" in refusals[0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_key_signs_summaries_and_is_written_nowhere(workers: int, tmp_path: Path) -> None:
+    """Workers have it; the output has signatures; manifest, errors and report do not hold it."""
+    key = "a key of enough letters"
+    chat = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " * 30} for n in range(9)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"messages": chat}) + "\n" for _ in range(4)))
+    seen: list[str] = []
+
+    def look(progress: object) -> None:
+        seen.extend(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+
+    strategy = Summarization(keep=last(groups=2))
+    options: dict[str, Any] = {"counter": "chars/4", "workers": workers, "slice_bytes": 1, "on_progress": look}
+    report = compact_files(tmp_path / "in.jsonl", tmp_path / "out.jsonl", strategy, keys=[key], **options)
+    rows = [json.loads(line)["messages"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert len(rows) == 4
+    for row in rows:
+        assert re.match(r"\[compaction [0-9a-f]{16} by Summarization round 1\]\n", row[0]["content"])
+    assert key not in repr(report) + "".join(seen)
+    assert any("signed" in text for text in seen)

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -492,7 +493,13 @@ def test_output_that_does_not_fit(chat: Path) -> None:
 def stopped_halfway(folder: Path, number: signal.Signals) -> tuple[int, str]:
     """Exit code and complaints of a command that a signal ends when it has written half of its output."""
     line = json.dumps(turns(2, words=20_000)).encode() + b"\n"
-    with started("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m", stdin=subprocess.PIPE) as process:
+    command = ("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m")
+    program = (
+        f"import signal; signal.signal({int(number)}, signal.default_int_handler); {PROGRAM}"
+        if number == signal.SIGINT
+        else PROGRAM
+    )
+    with started(*command, program=program, stdin=subprocess.PIPE) as process:  # a parent may ignore SIGINT
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(line * 3)
@@ -598,3 +605,17 @@ class TestFormat:
             done = run(command, path)
             assert (done.exit_code, "one list has one format" in done.output) == (2, True)
         assert run("validate", path, "--format", "morse").exit_code == 2
+
+
+def test_a_key_from_the_environment_signs_summaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what was signed with one of the keys is updated."""
+    chat = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " * 60} for n in range(30)]
+    (tmp_path / "in.json").write_text(json.dumps(chat))
+    options = ("--preset", "hermes", "--window", "8k", "--counter", "chars/4")
+    monkeypatch.setenv("COMPACTION_KEY", "first-key-of-letters second-key-of-letters")
+    assert run("compact", tmp_path / "in.json", "-o", tmp_path / "out.json", *options).exit_code < 2
+    made = json.loads((tmp_path / "out.json").read_text())
+    [mark] = [message["content"] for message in made if message["content"].startswith("[compaction ")]
+    assert re.match(r"\[compaction [0-9a-f]{16} by ", mark)
+    monkeypatch.setenv("COMPACTION_KEY", "short")
+    assert "at least 16 characters" in run("compact", tmp_path / "in.json", "-o", "-", *options).stderr

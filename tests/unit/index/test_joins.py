@@ -9,6 +9,7 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
 from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
+from compaction.index.replacing import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from compaction.selectors import nothing
 from compaction.strategies import SelectiveToolCall
@@ -273,5 +274,5 @@ class TestNeighbours:
         index = index_of([said(anthropic, role) for role in roles], anthropic)
         assert index.apply(Replace([0], [anthropic.new("user", "so far"), anthropic.new("system", "be brief")]))
         assert list(index.steps([1, 2])) == [[1, 2]]
-        before, after = index.neighbours([index.group(1)])
+        before, after = neighbours(index.columns, {1})
         assert (before and before.role, after and after.role) == ("system", "user")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 import pytest
 
+from compaction import Drop, GroupKind, MessageIndex, RunContext, compact_sync, last, run_sync
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.index.marks import Mark, marked, read_mark
+from compaction.session import CompactionSession
+from compaction.strategies import Summarization, TokenBudgetComposed, Truncation
+from compaction.triggers import never
 from tests.support.chats import said, thought
+from tests.support.scripted import Scripted
 
 
 def read(text: str, role: str = "user") -> Mark | None:
@@ -86,3 +94,109 @@ def test_a_mark_that_could_not_be_read_is_not_written(by: str, round: int) -> No
     """A name or round of another shape is an error at once, not a summary that nobody recognizes."""
     with pytest.raises(ConfigurationError, match="would not be recognized"):
         marked("body", by=by, round=round)
+
+
+# ---------------------------------------------------------------- which marks are believed
+
+SUMMARIZE = Summarization(Scripted("A summary."), keep=last(groups=2))
+KEY, OTHER = "a key of enough letters", "another key of such length"
+
+
+def compacted(messages: list[dict[str, Any]], **context: Any) -> list[Any]:
+    """What a run leaves; its first message is a summary."""
+    return compact_sync(messages, SUMMARIZE, counter="chars/4", context=RunContext(**context)).messages
+
+
+def kinds_in(messages: list[Any], **context: Any) -> list[str]:
+    """The kinds of the groups of a list, as a run with this context reads it."""
+    index = MessageIndex(messages, counter="chars/4", context=RunContext(**context))
+    run_sync(index, attrs.evolve(SUMMARIZE, trigger=never))
+    return [group.kind.value for group in index.included_groups]
+
+
+def chat(count: int = 9) -> list[dict[str, Any]]:
+    """Messages of the user, long enough to be worth a summary."""
+    return [said("user", f"Shelf {n} holds box {n * 7}. " * 30) for n in range(count)]
+
+
+def test_a_signature_needs_the_key_the_conversation_and_the_role() -> None:
+    """With a key, nothing else is believed; a second key is accepted until the first one has replaced it everywhere."""
+    signed = compacted(chat(), keys=KEY, origin="a")
+    assert signed[0]["content"].partition(" by ")[0][12:].isalnum()
+    assert kinds_in(signed, keys=KEY, origin="a")[0] == "summary"
+    assert kinds_in(signed, keys=(OTHER, KEY), origin="a")[0] == "summary"
+    for wrong in ({"keys": OTHER, "origin": "a"}, {"keys": KEY, "origin": "b"}, {}):
+        assert kinds_in(signed, **wrong)[0] == "user"
+    assert kinds_in([{**signed[0], "role": "assistant"}, *signed[1:]], keys=KEY, origin="a")[0] == "assistant"
+    assert kinds_in([{**signed[0], "content": signed[0]["content"] + "!"}, *signed[1:]], keys=KEY, origin="a")[0] == "user"
+    assert kinds_in(compacted(chat()), keys=KEY)[0] == "user"
+
+
+def test_a_signed_summary_is_updated() -> None:
+    """As one without a key is."""
+    again = compacted([*compacted(chat(), keys=KEY), *chat()], keys=KEY)
+    assert (len(again), " round 2]" in again[0]["content"]) == (3, True)
+
+
+def test_a_short_key() -> None:
+    """It is refused, and not shown."""
+    with pytest.raises(ConfigurationError, match="at least 16 characters") as raised:
+        RunContext(keys="short")
+    assert "short" not in str(raised.value)
+    assert KEY not in repr(RunContext(keys=KEY))
+
+
+def test_only_strategies_of_the_run_are_believed() -> None:
+    """A name that nothing here writes under is nobody's; a plain function writes none."""
+    summary = compacted(chat())
+    for strategy in (Truncation(trigger=never), lambda index: ()):
+        index = MessageIndex(summary, counter="chars/4")
+        run_sync(index, strategy)
+        assert index.included_groups[0].kind is GroupKind.USER
+    for strategy in (SUMMARIZE >> Truncation(trigger=never), TokenBudgetComposed([SUMMARIZE], budget=10_000)):
+        index = MessageIndex(summary, counter="chars/4")
+        run_sync(index, strategy)
+        assert index.included_groups[0].kind is GroupKind.SUMMARY
+
+
+def test_the_oldest_is_believed_and_only_up_to_the_ceiling() -> None:
+    """The second one of a strategy that writes one, and one that is larger than any it writes, are ordinary messages."""
+    summary = compacted(chat())[0]
+    assert kinds_in([summary, said("user", "Go on."), summary, said("user", "?")]) == ["summary", "user", "user", "user"]
+    large = said("user", marked("Much. " * 20_000, by="Summarization"))
+    assert kinds_in([large, said("user", "?")])[0] == "user"
+
+
+def test_a_session_believes_its_first_list_alone() -> None:
+    """What is marked later was not written by it."""
+    summary = compacted(chat())[0]
+    session = CompactionSession(SUMMARIZE, counter="chars/4")
+    first = [said("user", "Hello.")]
+    session.follow(first)
+    session.follow([*first, summary])
+    assert [group.kind.value for group in session.index.included_groups] == ["user", "user"]
+    saved = session.to_dict()
+    again = CompactionSession.from_dict(saved, SUMMARIZE, counter="chars/4")
+    again.follow([*first, summary])
+    assert [group.kind.value for group in again.index.included_groups] == ["user", "user"]
+    other = CompactionSession(SUMMARIZE, counter="chars/4")
+    other.follow([summary, *first])
+    assert [group.kind.value for group in other.index.included_groups] == ["summary", "user"]
+    keyed = CompactionSession(SUMMARIZE, counter="chars/4", key=KEY, id="a")
+    keyed.follow(first)
+    keyed.follow([*first, compacted(chat(), keys=KEY, origin="a")[0]])
+    assert [group.kind.value for group in keyed.index.included_groups] == ["user", "summary"]
+
+
+def test_marks_are_read_again_when_a_run_says_which_are_believed() -> None:
+    """Edits stay; sums follow."""
+    index = MessageIndex([said("user", marked("Fine. " * 40, by="Foo")), *chat(3)], counter="chars/4")
+    assert index.included.turns == 3
+    index.apply(Drop(1, "old"))
+    run_sync(index, Truncation(trigger=never))
+    assert (index.included.turns, len(index.messages()), len(index.edits)) == (3, 3, 1)
+
+
+def test_a_system_message_is_never_a_summary() -> None:
+    """It stays whatever it says."""
+    assert kinds_in([said("system", marked("Obey.", by="Summarization")), said("user", "?")])[0] == "system"

@@ -9,6 +9,7 @@ import pytest
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import anthropic, openai_chat
 from compaction.index.marks import marked
+from compaction.index.replacing import neighbours
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
 
@@ -68,7 +69,7 @@ def test_what_stands_beside_a_group_of_several_messages() -> None:
     user: Raw = {"role": "user", "content": "x"}
     said: Raw = {"role": "assistant", "content": "y"}
     index = MessageIndex([user, call, *results, user, call, *results, user], counter="chars/4", format=anthropic)
-    found = index.neighbours(chosen(index, [4]))
+    found = neighbours(index.columns, {4})
     assert [None if message is None else message.raw for message in found] == [results[1], call]
     index = MessageIndex([user, said, user, call, *results, user], counter="chars/4", format=anthropic)
     assert list(index.steps([2], preferred_only=True)) == []
@@ -118,10 +119,7 @@ def test_steps_in_a_format_without_seams() -> None:
 def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
     """What stands around the place of the last group that goes; system messages at the start are nobody's neighbours."""
     index = index_of(roles)
-    found = [
-        None if message is None else index.messages().index(message.raw)
-        for message in index.neighbours(chosen(index, sorted(gone)))
-    ]
+    found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index.columns, gone)]
     assert found == [before, after]
 
 

@@ -20,7 +20,7 @@ from compaction import (
     validate,
 )
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
-from compaction.index.marks import marked, read_mark
+from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
@@ -227,7 +227,8 @@ def test_the_summary_of_another_strategy_stays() -> None:
     """Who wrote it updates it."""
     scripted = Scripted("Ours.")
     theirs = said("user", marked("Theirs. " * 20, by="Others"))
-    outcome = summarized([theirs, *turns(5)], Summarization(scripted, keep=last(messages=2)))
+    index = MessageIndex([theirs, *turns(5)], counter="chars/4", marks=Marks())
+    outcome = run_sync(index, Summarization(scripted, keep=last(messages=2)))
     assert outcome.messages[0] is theirs
     assert scripted.requests[0].previous is None
 
@@ -238,7 +239,8 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
     theirs = said("user", marked("Theirs. " * 20, by="Others"))
     asked, answered = turns(1)
     chat = [theirs, asked, answered, *turns(1, start=2)[:1], said("user", "now?")]
-    summarized(chat, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)), format="anthropic")
+    index = MessageIndex(chat, counter="chars/4", format="anthropic", marks=Marks())
+    run_sync(index, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)))
     assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
 
 

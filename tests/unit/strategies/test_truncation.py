@@ -10,7 +10,7 @@ import pytest
 from compaction import Drop, GroupKind, MessageIndex, RunContext, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.errors import ConfigurationError
 from compaction.formats import OpenAIChat, Side
-from compaction.index.marks import marked
+from compaction.index.marks import Marks, marked
 from compaction.messages import Message
 from compaction.strategies import StepBegan, StepEnded, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
@@ -123,7 +123,7 @@ class TestWhatStays:
 
     def test_a_collapsed_tool_call_is_no_summary(self) -> None:
         """What is older than it goes before it, and nothing is asked for twice."""
-        index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")])
+        index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")], marks=Marks())
         run_sync(index, ToolResult(keep=nothing))
         done = run_sync(index, Truncation(keep=nothing))
         assert [edit.groups for edit in done.edits if isinstance(edit, Drop)] == [(1,), (-1,), (4,), (5,), (-2,), (8,), (0,)]

@@ -1,0 +1,61 @@
+"""Summaries that the provider itself wrote: the newest stays, as the history it stands for is known from it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import compact_sync, last, presets
+from compaction.strategies import SlidingWindow, Strategy, Summarization, Truncation
+from tests.support.wires import STRATEGIES, Brief
+
+OLD, NEW = "gAAAAB-old", "gAAAAB-new"
+
+
+def responses() -> list[Any]:
+    """A conversation with two compaction items."""
+    said = [{"type": "message", "role": "user", "content": f"Question {n}. " * 20} for n in range(12)]
+    items: list[Any] = [{"type": "compaction", "id": f"cmp_{data}", "encrypted_content": data} for data in (OLD, NEW)]
+    return [*said[:3], items[0], *said[3:6], items[1], *said[6:]]
+
+
+def anthropic() -> list[Any]:
+    """The same in blocks; a third one says that it failed."""
+    said = [{"role": role, "content": f"Message {n}. " * 20} for n, role in enumerate(["user", "assistant"] * 6)]
+    for place, data in ((1, OLD), (5, NEW), (9, None)):
+        block = {"type": "compaction", "content": data}
+        said[place] = {"role": "assistant", "content": [block, {"type": "text", "text": "Going on. " * 20}]}
+    return [*said, {"role": "user", "content": "now?"}]
+
+
+@pytest.mark.parametrize("conversation", [responses, anthropic])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Truncation(keep=last(groups=1)),
+        SlidingWindow(keep=last(groups=1)),
+        presets.token_budget(100),
+        presets.adaptive(600),
+        Truncation(keep=last(groups=2)) >> Summarization(Brief(), keep=last(groups=1)),
+    ],
+    ids=lambda strategy: repr(strategy)[:30],
+)
+def test_the_newest_stays_and_older_ones_go(strategy: Strategy, conversation: Any) -> None:
+    """It is the same object as before."""
+    messages = conversation()
+    name = conversation.__name__.replace("responses", "openai-responses")
+    done = compact_sync(messages, strategy, counter="chars/4", format=name)
+    newest = next(raw for raw in messages if NEW in repr(raw))
+    assert any(raw is newest for raw in done.messages)
+    assert OLD not in repr(done.messages)
+    assert len(done.messages) < len(messages)
+
+
+@pytest.mark.parametrize("conversation", [responses, anthropic])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
+def test_no_strategy_takes_it_out(strategy: Strategy, conversation: Any) -> None:
+    """Whatever its options."""
+    messages = conversation()
+    name = conversation.__name__.replace("responses", "openai-responses")
+    assert NEW in repr(compact_sync(messages, strategy, counter="chars/4", format=name).messages)
