@@ -338,8 +338,8 @@ class CompactionSession:
         index: object = data.get("index")
         try:
             compactions = natural_number(data.get("compactions", 0))
-            if type(index) is not dict or type(anchor) not in (int, type(None)):
-                raise TypeError(f"index={shown(index)}, anchor={shown(anchor)}")
+            if type(anchor) not in (int, type(None)):
+                raise TypeError(f"anchor={shown(anchor)}")
         except (TypeError, ValueError) as error:
             remedy = "start a new session, the conversation itself is not affected"
             raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error
