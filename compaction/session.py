@@ -7,31 +7,33 @@
 A session keeps an index of the conversation, compares it with the list that the agent passes on each turn (all messages, or
 the last view with what came since), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache
 stays valid. With a store, the session's edits and fingerprints are saved after each compaction, so a process killed at any
-moment resumes with the same view.
+moment resumes with the same view. If saving fails, the session says so and saves again on the next turn.
 """
 
 from __future__ import annotations
 
-import threading
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
-import anyio
 import attrs
 
 from .errors import StateError
 from .formats import MessageFormat, resolve
 from .index import FailurePauses, Marks, MessageIndex, Metrics, RunContext
+from .json_data import natural_number, shown
 from .messages import Message
 from .result import CompactionResult, Observer, Outcome
 from .run import run, run_sync
 from .stores import SessionStore
-from .strategies import Strategy, StrategyLike, as_strategy
+from .strategies import Failed, Strategy, StrategyLike, as_strategy
 from .tokens import TokenCounter, Usage, UsageAnchor
+from .turns import TurnLock
 
-__all__ = ["CompactionSession", "SessionStatus", "TurnLock"]
+__all__ = ["CompactionSession", "SessionStatus"]
 
+_logger = logging.getLogger("compaction")
 _VERSION: Final = 1  # of what CompactionSession.to_dict returns
 
 
@@ -46,7 +48,7 @@ class SessionStatus:
         total: Sizes of the whole conversation.
         compactions: The number of runs that changed the view.
         outcome: How the last run ended; ``None`` before the first.
-        failures: The failures of the last run, in words.
+        failures: The failures of the last run, in words, and why the session is not saved, if saving failed last time.
     """
 
     tokens: int
@@ -58,27 +60,13 @@ class SessionStatus:
     failures: tuple[str, ...]
 
 
-class TurnLock:
-    """The locks that admit one turn at a time: ``async with lock.task`` or ``with lock.thread``. Holds state.
-
-    Tasks wait for tasks and threads for threads; use a session from one or the other.
-    """
-
-    def __init__(self) -> None:
-        self.thread = threading.RLock()
-        self._tasks: dict[type[BaseException], anyio.Lock] = {}
-
-    @property
-    def task(self) -> anyio.Lock:
-        """The lock of the running backend: an anyio lock belongs to the backend it was made on, a session to none."""
-        return self._tasks.setdefault(anyio.get_cancelled_exc_class(), anyio.Lock())
-
-
 class CompactionSession:
     """A conversation that is compacted as it grows. Holds state: the index, the usage anchor, the pauses after failures.
 
     Cost of a turn: a comparison of the list with the known one (by identity first), reading the new messages, O(1) for the
     trigger, and a copy of the view. The strategy runs only when its trigger fires.
+
+    Turns may come from any number of threads and event loops, awaited or not: one is under way at a time, see `TurnLock`.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -90,7 +78,8 @@ class CompactionSession:
         clock: Returns seconds, for `idle_for` and for pauses after failures; ``None`` for no clock.
         on_step: Called with each step that fired.
         hard: Whether to raise `BudgetUnsatisfiable` when a step that fired missed its target; the session is then unchanged.
-        store: Where to save the session, if anywhere.
+        store: Where to save the session, if anywhere. A save that fails is reported in the failures of the result and of the
+            status and in the log; the view is not affected, and the next turn saves again.
         id: The session's name in the store.
         verify: Whether to detect messages changed in place, which costs O(contents) a turn.
         key: A secret that signs summaries, or several, of which the first signs. A process that starts again without what was
@@ -98,6 +87,9 @@ class CompactionSession:
 
     Attributes:
         lock: The lock that each turn holds.
+
+    Raises:
+        StateError: If the store cannot be read, or what it holds is corrupt or from a newer version.
     """
 
     def __init__(
@@ -130,6 +122,8 @@ class CompactionSession:
         self._anchor: UsageAnchor | None = None
         self._compactions = 0
         self._last: CompactionResult | None = None
+        self._unsaved = False
+        self._save_failure: Failed | None = None
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -160,13 +154,14 @@ class CompactionSession:
         Raises:
             Exception: Whatever the strategy raises. After an error or a cancellation the session is as it was, and the next
                 call tries again.
+            SyncDriverError: If the turn would wait for itself, see `TurnLock`.
         """
         async with self.lock.task:
             self.follow(messages)
             return (await self.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
-        """`view` for strategies that await nothing; do not use both on one session."""
+        """`view` for strategies that await nothing; it blocks its thread while another turn is under way."""
         with self.lock.thread:
             self.follow(messages)
             return self.compact_due_sync().messages
@@ -191,12 +186,35 @@ class CompactionSession:
     def _noted(self, result: CompactionResult) -> CompactionResult:
         self._last = result
         self._compactions += bool(result.edits)
-        if self._store is not None and (result.edits or result.failures):
-            self._store.save(self._id, self.to_dict())
-        return result
+        self._unsaved = self._unsaved or bool(result.edits or result.failures)
+        self._save()
+        return self._with_save_failure(result)
+
+    def _save(self, anchor: int | None = None) -> None:
+        """Save what is not saved yet: all of it, or only a new anchor; a failure is kept and reported, not raised."""
+        if self._store is None or not (self._unsaved or anchor is not None):
+            return
+        whole, self._unsaved = self._unsaved, False
+        try:
+            if whole or anchor is None or not self._store.save_anchor(self._id, anchor):
+                self._store.save(self._id, self.to_dict())
+        except Exception as error:
+            failure = Failed(type(self._store).__name__, error, "the session is not saved; the next turn saves it again")
+            _logger.warning("%s failed (%r): %s", failure.strategy, failure.error, failure.policy)
+            self._unsaved, self._save_failure = True, failure
+        else:
+            self._save_failure = None
+
+    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
+        if self._save_failure is None:
+            return result
+        outcome: Outcome = "over_target" if result.outcome == "over_target" else "degraded"
+        return attrs.evolve(result, failures=(*result.failures, self._save_failure), outcome=outcome)
 
     def record_usage(self, usage: Any) -> None:
         """Record the tokens that a provider reported for the last view; later counts are anchored to them.
+
+        With a store the report is saved; while a turn is under way, that turn saves it.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`; call this before the reply is passed to `view`.
@@ -207,8 +225,11 @@ class CompactionSession:
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
         self._anchor = UsageAnchor.from_usage(reported, self._index.included.tokens, with_reply=False)
         self._index.context = self._context()
-        if self._store is not None and not self._store.save_anchor(self._id, self._anchor.offset):
-            self._store.save(self._id, self.to_dict())
+        with self.lock.if_free() as free:
+            if free:
+                self._save(self._anchor.offset)
+            else:
+                self._unsaved = True
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for instance after a switch of models; earlier edits stay in force.
@@ -226,7 +247,8 @@ class CompactionSession:
 
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
-        last = self._last
+        last = None if self._last is None else self._with_save_failure(self._last)
+        failures = (self._save_failure,) if last is None else last.failures
         return SessionStatus(
             tokens=max(0, self._index.tokens),
             window=self._base.window,
@@ -234,7 +256,7 @@ class CompactionSession:
             total=self._index.total,
             compactions=self._compactions,
             outcome=None if last is None else last.outcome,
-            failures=() if last is None else tuple(f"{each.strategy}: {each.error!r}; {each.policy}" for each in last.failures),
+            failures=tuple(f"{each.strategy}: {each.error!r}; {each.policy}" for each in failures if each is not None),
         )
 
     # ---------------------------------------------------------------- a view in steps, for a caller who holds ``lock``
@@ -311,11 +333,17 @@ class CompactionSession:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != _VERSION:
             known = f"this release reads version {_VERSION}"
-            raise StateError(f"session version={version!r}: {known}; upgrade, or start a new session")
-        anchor, compactions, index = data.get("anchor"), data.get("compactions", 0), data.get("index")
-        if not isinstance(anchor, int | None) or not isinstance(compactions, int) or not isinstance(index, dict):
-            raise StateError("session: not what to_dict returned; start a new session, the conversation itself is not affected")
-        self._anchor = None if anchor is None else UsageAnchor(anchor)
+            raise StateError(f"session version={shown(version)}: {known}; upgrade, or start a new session")
+        anchor: object = data.get("anchor")
+        index: object = data.get("index")
+        try:
+            compactions = natural_number(data.get("compactions", 0))
+            if type(anchor) not in (int, type(None)):
+                raise TypeError(f"anchor={shown(anchor)}")
+        except (TypeError, ValueError) as error:
+            remedy = "start a new session, the conversation itself is not affected"
+            raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error
+        self._anchor = None if anchor is None else UsageAnchor(cast("int", anchor))
         self._compactions = compactions
         self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
         saved = cast("dict[str, Any]", index)

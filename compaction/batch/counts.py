@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ..json_data import finite_number
 from ..result import CompactionResult
 
 __all__ = ["BatchCounts"]
@@ -77,7 +78,9 @@ class BatchCounts:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BatchCounts:
-        """Return the counts that `to_dict` wrote."""
+        """Return the counts that `to_dict` wrote; a ``ValueError`` or ``TypeError`` for anything else."""
+        for value in data.values():
+            finite_number(value)
         return cls(**data)
 
 

@@ -7,7 +7,6 @@ that batch if the description still holds, and refuses otherwise. A last line th
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import IO, Any, Final
 import attrs
 
 from ..errors import StateError, UnwritableFile
+from ..json_data import data_of, json_of, natural_number
 from .counts import BatchCounts
 from .part_files import atomic_writer
 from .slice_worker import SliceResult
@@ -55,7 +55,7 @@ class BatchPlan:
             other: The plan of the earlier run, as JSON data.
             may_change: Inputs that may have changed, because no output was made from them.
         """
-        mine, found = json.loads(json.dumps(self.to_dict())), list[str]()
+        mine, found = data_of(json_of(self.to_dict(), "the plan"), "the plan", dict), list[str]()
         for name, value in mine["job"].items():
             if value != other["job"].get(name):
                 found.append(f"{name} was {other['job'].get(name)!r:.200}")
@@ -115,14 +115,14 @@ class Manifest:
         text = self.path.read_bytes()
         complete = text[: text.rfind(b"\n") + 1]
         try:
-            first, *rest = [json.loads(line) for line in complete.splitlines()]
+            first, *rest = [data_of(line, str(self.path), dict) for line in complete.splitlines()]
             if first["compaction batch"] != _VERSION:
                 raise KeyError("compaction batch")
             for entry in rest:
                 self._apply(entry)
-        except (ValueError, KeyError, TypeError) as error:
+            changed = plan.differences(first, set(self.failed))
+        except (StateError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"{self.path}: it is not a manifest of this version; move it away, or pass restart") from error
-        changed = plan.differences(first, set(self.failed))
         if changed:
             raise StateError(
                 f"{self.path}: it belongs to another batch: {'; '.join(changed[:5])}; undo the change, or restart (--restart)"
@@ -156,13 +156,14 @@ class Manifest:
 
     def _apply(self, entry: dict[str, Any]) -> None:
         if "key" in entry:
-            first, second = entry["key"]
+            first, second = map(natural_number, entry["key"])
             counts = BatchCounts.from_dict(entry["tally"])
-            self.done[first, second] = SliceResult((first, second), entry["size"], entry["errors"], entry["weight"], counts)
+            size, errors, weight = [natural_number(entry[name]) for name in ("size", "errors", "weight")]
+            self.done[first, second] = SliceResult((first, second), size, errors, weight, counts)
         elif "joined" in entry:
-            self.joined[entry["joined"]] = entry["size"]
+            self.joined[natural_number(entry["joined"])] = natural_number(entry["size"])
         elif "failed" in entry:
-            self.failed[entry["failed"]] = entry["reason"]
+            self.failed[natural_number(entry["failed"])] = str(entry["reason"])
         else:
             self.finished = bool(entry["finished"])
 
@@ -213,7 +214,7 @@ def _entry(result: SliceResult) -> dict[str, Any]:
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+    return json_of(entry, "the manifest", compact=True).encode() + b"\n"
 
 
 def _leftovers(parts: Path) -> list[Path]:

@@ -15,16 +15,28 @@ from typing import Any, Final, cast
 
 import attrs
 
+from ..errors import InvalidMessage
 from ..formats import MessageFormat
+from ..json_data import too_deep
 
 __all__ = ["Fingerprints", "fingerprint"]
 
 _DEEPEST: Final = 32
 
 
-def fingerprint(raw: Any, format: MessageFormat) -> str:
-    """Sixteen hexadecimal digits that two messages share if their wire data is equal."""
-    text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
+    """Sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
+
+    Raises:
+        InvalidMessage: If the message is nested too deep, or has keys that JSON does not have.
+    """
+    try:
+        text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+    except RecursionError:
+        raise too_deep([raw], place) from None
+    except (TypeError, ValueError) as error:
+        rule = f"the message is not JSON data ({error})"
+        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -49,7 +61,7 @@ class Fingerprints:
         known = len(made)
         self._format = format
         self._made = [
-            made[place] if place < known and made[place][0] == raw else (_copied(raw), fingerprint(raw, format))
+            made[place] if place < known and made[place][0] == raw else (_copied(raw), fingerprint(raw, format, place))
             for place, raw in enumerate(source)
         ]
         return [each for _, each in self._made]

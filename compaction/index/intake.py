@@ -9,6 +9,7 @@ import attrs
 
 from ..errors import InputError, StateError
 from ..formats import MessageFormat, fits, resolve
+from ..json_data import too_deep
 from ..messages import Message, Outline
 from ..tokens import MessageMeter, TokenCounter
 from . import state
@@ -128,10 +129,16 @@ class Intake:
         for raw in raws:
             glance = outline(raw) if pin is None else None
             if glance is None or (glance[1] is not None and glance[1].startswith(MARK_START)):
-                reads.append(self.format.read(raw, start + len(reads)))
+                reads.append(self._read(raw, start + len(reads)))
             else:
                 reads.append(glance)
         return self._fresh(list(raws), reads)
+
+    def _read(self, raw: Any, place: int) -> Message:
+        try:
+            return self.format.read(raw, place)
+        except RecursionError:
+            raise too_deep([raw], place) from None
 
     def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> Fresh:
         """Measure what was read."""
@@ -193,10 +200,15 @@ class Intake:
         if self._detects and not fits(given, self.format) and (other := resolve(None, given)) != self.format:
             self._turn_to(other)
         view = self.projection.raws() if self.editor.journal else None
-        known = None if verify else continued(self.projection, view, given, self.format)
-        if known is not None:
-            return self._extend(self._measured(given[known:], known))
-        plan = follow(self.projection, self.editor.journal, given, self.format, verify=verify)
+        try:
+            known = None if verify else continued(self.projection, view, given, self.format)
+            plan = (
+                None if known is not None else follow(self.projection, self.editor.journal, given, self.format, verify=verify)
+            )
+        except RecursionError:
+            raise too_deep(given) from None
+        if plan is None:
+            return self._extend(self._measured(given[known:], known or 0))
         self.changes = plan.changes
         if not plan.changes and not plan.summaries:
             return self._extend(self._measured(given[plan.matched :], plan.matched))

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from ..errors import StateError
+from ..json_data import finite_number, natural_number
 
 __all__ = ["PAUSE_SECONDS", "FailurePauses"]
 
@@ -85,7 +86,7 @@ class FailurePauses:
         pauses = cls()
         try:
             for key, (failures, since) in cast("Mapping[str, Any]", data).items():
-                pauses._failures[str(key)] = (int(failures), float(since))
+                pauses._failures[str(key)] = (natural_number(failures), finite_number(since))
         except (AttributeError, TypeError, ValueError) as error:
             raise StateError(f"pauses: not what to_dict returned ({error}); start a new session") from error
         return pauses

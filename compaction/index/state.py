@@ -7,12 +7,13 @@ messages are wire dictionaries. Nothing is evaluated or unpickled; what does not
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
-from ..errors import InputError, StateError
+from ..errors import StateError
 from ..formats import MessageFormat, resolve
+from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .fingerprints import fingerprint
@@ -77,7 +78,7 @@ class Saved:
         if self.messages is None:
             data["fingerprints"] = list(self.fingerprints)
         else:
-            data["messages"] = [self.format.to_wire(raw) for raw in self.messages]
+            data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
         return {**data, "looks": self.detects, "seen_at": seen_at, "believed_until": self.believed_until}
 
@@ -96,7 +97,7 @@ class Saved:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
             raise StateError(
-                f"version={version!r}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
+                f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
             )
         try:
             if format is not None and data.get("looks") is True:
@@ -107,15 +108,15 @@ class Saved:
             messages = data.get("messages")
             return cls(
                 format=format,
-                messages=None if messages is None else [format.from_wire(wire) for wire in messages],
-                fingerprints=tuple(str(each) for each in data.get("fingerprints", ())),
-                journal=tuple(_read_applied(entry, format) for entry in data["journal"]),
-                pinned=tuple(int(id) for id in data.get("pinned", ())),
+                messages=None if messages is None else [format.from_wire(wire) for wire in _list(messages)],
+                fingerprints=tuple(_text(each) for each in _list(data.get("fingerprints", []))),
+                journal=tuple(_read_applied(entry, format) for entry in _list(data["journal"])),
+                pinned=_ids(data.get("pinned", [])),
                 detects=data.get("looks") is True,
-                seen_at=None if (seen_at := data.get("seen_at")) is None else float(seen_at),
-                believed_until=None if (until := data.get("believed_until")) is None else int(until),
+                seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
+                believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+        except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
 
     def in_format(self, other: MessageFormat) -> Saved:
@@ -127,7 +128,7 @@ class Saved:
     def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
         """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
         for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
-            if known != fingerprint(raw, format):
+            if known != fingerprint(raw, format, place):
                 return place
         return min(len(self.fingerprints), len(given))
 
@@ -138,8 +139,8 @@ def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageF
 
 
 def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
-    by, turn = str(entry["by"]), int(entry["turn"])
-    made = iter([int(id) for id in entry.get("made", ())])
+    by, turn = _text(entry["by"]), natural_number(entry["turn"])
+    made = iter(_ids(entry.get("made", [])))
 
     def applied(edit: Edit) -> Applied:
         parts = edit.edits if isinstance(edit, Together) else ()
@@ -153,17 +154,46 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
     def message(wire: Any) -> Message | None:
         return None if wire is None else format.read(format.from_wire(wire))
 
-    kind, reason = data["type"], str(data["reason"])
+    kind, reason = data["type"], _text(data["reason"])
     if kind == "together":
-        parts = [_read_edit(part, format) for part in data["edits"]]
+        parts = [_read_edit(part, format) for part in _list(data["edits"])]
         return Together(*[part for part in parts if isinstance(part, Drop | Replace | Rewrite)], reason=reason)
     if kind == "rewrite":
-        return Rewrite(int(data["group"]), [message(wire) for wire in data["messages"]], reason)
-    groups = [int(id) for id in data["groups"]]
+        return Rewrite(_id(data["group"]), [message(wire) for wire in _list(data["messages"])], reason)
+    groups = _ids(data["groups"])
     if kind == "replace":
-        return Replace(groups, [format.read(format.from_wire(wire)) for wire in data["messages"]], reason)
+        return Replace(groups, [format.read(format.from_wire(wire)) for wire in _list(data["messages"])], reason)
     if kind == "drop":
         return Drop(groups, reason, allow_system=data.get("allow_system") is True)
     if kind == "restore":
         return Restore(groups, reason)
-    raise ValueError(f"edit type {kind!r}")
+    raise ValueError(f"edit type {shown(kind)}")
+
+
+def _wire(raw: Any, format: MessageFormat, place: int) -> Any:
+    try:
+        return format.to_wire(raw)
+    except RecursionError:
+        raise too_deep([raw], place) from None
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{shown(value)} is not a list")
+    return list(cast("Sequence[Any]", value))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is not a text")
+    return value
+
+
+def _id(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{shown(value)} is not the id of a group")
+    return value
+
+
+def _ids(value: object) -> tuple[int, ...]:
+    return tuple([_id(each) for each in _list(value)])

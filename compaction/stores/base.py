@@ -11,7 +11,6 @@ records it stands for.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -19,6 +18,7 @@ import attrs
 
 from ..errors import StateError
 from ..index import Request
+from ..json_data import json_of
 
 __all__ = [
     "RANKED",
@@ -89,7 +89,7 @@ class StoredRecord:
         Raises:
             StateError: If it cannot be written as JSON.
         """
-        data = _json_text(wire)
+        data = json_of(wire, "a message", escaped=False, finite=False)
         return cls(id=_digest(data, salt), role=role, text=text, data=data, **about)
 
     @classmethod
@@ -126,23 +126,6 @@ class StoredRecord:
 def _digest(text: str, salt: str) -> str:
     key = hashlib.blake2b(salt.encode("utf-8", "surrogatepass")).digest()
     return hashlib.blake2b(text.encode(), digest_size=8, key=key).hexdigest()
-
-
-def _json_text(wire: Any) -> str:
-    """Return JSON that reads back as the same data; characters are escaped only if one is a lone surrogate."""
-    try:
-        text = json.dumps(wire, ensure_ascii=False)
-        return text if _is_utf8(text) else json.dumps(wire)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"a message cannot be stored as JSON ({error}); it stays in the view") from error
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @attrs.frozen(kw_only=True)

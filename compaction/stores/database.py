@@ -56,7 +56,7 @@ class DatabaseFile:
         """Open a connection and a transaction, which is committed if nothing is raised.
 
         Raises:
-            StateError: For any error of SQLite, and as for `make`.
+            StateError: For any error of SQLite, for a number or a text that it cannot hold, and as for `make`.
         """
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
@@ -65,7 +65,7 @@ class DatabaseFile:
                     self._fill(database)
                 with database:
                     yield database
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
 
     def _fill(self, database: sqlite3.Connection) -> None:
@@ -97,6 +97,8 @@ def _version(database: sqlite3.Connection) -> tuple[int, int]:
 
 def _remedy(error: str) -> str:
     """Return the remedy for an error of SQLite, by its message."""
+    if "too large to convert" in error or "surrogates" in error:
+        return "name the session without it; nothing was changed"
     if "locked" in error or "busy" in error:
         return "another process holds the file; nothing was changed, try again"
     if "full" in error or "I/O" in error:

@@ -5,13 +5,12 @@ Every save is one transaction, so a process may be killed at any moment. What is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import StateError
+from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
 __all__ = ["SessionStore"]
@@ -45,30 +44,32 @@ class SessionStore:
             row = database.execute("SELECT state, anchor FROM sessions WHERE id = ?", (id,)).fetchone()
         if row is None:
             return None
-        try:
-            state: dict[str, Any] = json.loads(row[0])
-        except ValueError as error:
-            raise StateError(
-                f"{self._file.path}: session {id!r} is not JSON ({error}); delete it and start a new session"
-            ) from error
-        return {**state, "anchor": row[1]}
+        return {**data_of(row[0], f"{self._file.path}: session {id!r}", dict), "anchor": row[1]}
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
         """Save a session's state.
 
         Raises:
-            StateError: If the file cannot be written.
+            StateError: If the file cannot be written, or the state is not JSON data.
         """
-        row = (id, json.dumps(state), state.get("anchor"))
+        row = (id, json_of(state, f"session {id!r}"), state.get("anchor"))
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO sessions (id, state, anchor) VALUES (?, ?, ?)", row)
 
     def save_anchor(self, id: str, anchor: int) -> bool:
-        """Save the usage anchor of a saved session, and return whether there is such a session."""
+        """Save the usage anchor of a saved session, and return whether there is such a session.
+
+        Raises:
+            StateError: If the file cannot be written.
+        """
         with self._file.open() as database:
             return database.execute("UPDATE sessions SET anchor = ? WHERE id = ?", (anchor, id)).rowcount > 0
 
     def delete(self, id: str) -> None:
-        """Delete a saved session."""
+        """Delete a saved session.
+
+        Raises:
+            StateError: If the file cannot be written.
+        """
         with self._file.open() as database:
             database.execute("DELETE FROM sessions WHERE id = ?", (id,))

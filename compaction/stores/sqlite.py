@@ -6,7 +6,6 @@ reads the records of another.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import attrs
 
 from ..checks import above
 from ..errors import StateError
+from ..json_data import data_of, json_of
 from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord
 from .database import DatabaseFile
 
@@ -190,7 +190,7 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Store
     text = _storable(record.text)
     by, reason = _storable(record.by), _storable(record.reason)
     about = (_storable(record.id), record.kind, _storable(record.role), by, reason, record.at, record.tokens)
-    database.execute(_INSERT, (number, place, *about, text, record.data, json.dumps(record.children)))
+    database.execute(_INSERT, (number, place, *about, text, record.data, _children_text(record.children)))
     if record.kind == "message":
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
         database.execute(_TALLY, (number, by, reason, record.tokens, len(record.data), record.at, record.at))
@@ -205,11 +205,11 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: St
     place, data, listed = known
     if data != record.data:
         raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
-    before: list[str] = json.loads(listed)
+    before = _children(listed, record.id)
     new = set(record.children).difference(before) if record.kind == "summary" else ()
     if new:
         children = before + [child for child in dict.fromkeys(record.children) if child in new]
-        database.execute("UPDATE records SET children = ? WHERE place = ?", (json.dumps(children), place))
+        database.execute("UPDATE records SET children = ? WHERE place = ?", (_children_text(children), place))
 
 
 def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:
@@ -233,13 +233,24 @@ def _record(row: Any) -> StoredRecord:
         role=role,
         text=text,
         data=data,
-        children=tuple(json.loads(children)),
+        children=tuple(_children(children, id)),
         by=by,
         reason=reason,
         at=at,
         tokens=tokens,
         position=place & ((1 << _SHIFT) - 1),
     )
+
+
+def _children_text(children: Sequence[str]) -> str:
+    return json_of(children, "a summary's ids")
+
+
+def _children(data: object, id: str) -> list[str]:
+    children: list[Any] = data_of(data, f"record {id!r}", list)
+    if not all(isinstance(child, str) for child in children):
+        raise StateError(f"record {id!r}: its ids are not texts; the store is damaged, name another file")
+    return children
 
 
 def _match(query: str) -> str:

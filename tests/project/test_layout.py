@@ -17,18 +17,18 @@ PACKAGE = ROOT / "compaction"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # The floors, lowest first. A module imports from lower floors, from the units before it on its own floor, and from its own
-# folder. A new module or folder gets its place here. Three units serve the others: `checks` holds the validators of options,
-# which every floor from `tokens` up uses; `files` reads recorded conversations and needs nothing above `formats`;
-# `result` is the part of `run` that reports import without it.
+# folder. A new module or folder gets its place here. Four units serve the others: `checks` holds the validators of options,
+# which every floor from `tokens` up uses; `json_data` writes and reads stored JSON; `files` reads recorded conversations and
+# needs nothing above `formats`; `result` is the part of `run` that reports import without it.
 FLOORS = (
-    ("errors", "messages", "algebra", "checks"),
+    ("errors", "messages", "algebra", "checks", "json_data"),
     ("tokens", "formats", "files"),
     ("index",),
     ("selectors", "triggers"),
     ("stores", "summarizers"),
     ("strategies",),
     ("presets", "result", "run"),
-    ("session",),
+    ("turns", "session"),
     ("config", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )
@@ -44,6 +44,7 @@ PUBLIC_MODULES = (
     "summarizers",
     "stores",
     "session",
+    "turns",
     "formats",
     "testing",
     "batch",

@@ -16,11 +16,12 @@ from ...errors import InputError
 from ...formats import MessageFormat
 from ...index import MessageIndex
 from ...result import CompactionResult
-from ...session import CompactionSession, TurnLock
+from ...session import CompactionSession
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ...summarizers import OpenAISummarizer, Summarizer
 from ...tokens import TokenCounter
+from ...turns import TurnLock
 from .contract import ContextEngine
 from .lossless import lossless_compressor, stores_in, with_session_name
 from .pressure import ContextPressure, PressureNotice
@@ -236,7 +237,7 @@ class CompactionEngine(ContextEngine):
 
         If the list cannot be read or anything fails, it is returned unchanged, with the reason in ``last_error``.
         """
-        with self._lock.thread, start_blocking_portal() as portal:
+        with start_blocking_portal() as portal:
             return portal.call(self.compress_async, messages, current_tokens, focus_topic, force)
 
     async def compress_async(

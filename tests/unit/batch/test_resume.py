@@ -187,7 +187,13 @@ def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{}\n", b"not json\n", b'{"compaction batch":99}\n'], ids=["empty", "other", "text", "newer"]
+    "content",
+    [
+        *(b"", b"{}\n", b"not json\n", b"[]\n", b"[" * 9_999 + b"\n", b'{"compaction batch":99}\n'),
+        *(b'{"compaction batch":1}\n' + line for line in (b"", b'{"joined":[],"size":1}\n', b'{"joined":0,"size":NaN}\n')),
+        *(b'{"compaction batch":1}\n{"joined":"0","size":1}\n', b'{"compaction batch":1}\n{"key":[0],"tally":{}}\n'),
+    ],
+    ids=repr,
 )
 def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
     """A file in the manifest's place that is not a manifest of this version is not overwritten."""

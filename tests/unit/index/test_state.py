@@ -261,6 +261,7 @@ class TestCorrupt:
             put("pinned", ["x"]),
             put("pinned", [99]),
             put("fingerprints", 7),
+            *(put("seen_at", value) for value in (True, "1", float("nan"), 10**400)),
             edit_with("type", "explode"),
             edit_with("type", None),
             edit_with("groups", [99]),

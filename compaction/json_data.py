@@ -1,0 +1,155 @@
+"""Stored JSON, written and read in one place: plain data of bounded depth with finite numbers, or a `StateError`.
+
+Every store, saved session and checkpoint uses these two functions. What `json_of` writes, `data_of` reads back.
+
+>>> data_of(json_of({"edits": [1, None]}, "session 'one'"), "session 'one'", dict)
+{'edits': [1, None]}
+>>> data_of("[NaN]", "session 'one'", list)
+Traceback (most recent call last):
+compaction.errors.StateError: session 'one': not the JSON that was stored (NaN is not JSON)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from .errors import InvalidMessage, StateError
+
+__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "natural_number", "shown", "too_deep"]
+
+_Kind = TypeVar("_Kind", "dict[str, Any]", "list[Any]")
+
+MAX_DEPTH: Final = 200
+"""How deep stored data may be nested; Python's own reader and writer fail at some hundreds, depending on who calls them."""
+
+
+def json_of(data: Any, where: str, *, compact: bool = False, escaped: bool = True, finite: bool = True) -> str:
+    """Return JSON-ready data as text.
+
+    Args:
+        data: Dictionaries with string keys, lists, strings, finite numbers, booleans and ``None``.
+        where: What it is, for the error.
+        compact: Whether to leave out the spaces.
+        escaped: Whether to escape characters beyond ASCII; they are escaped anyway if one is a lone surrogate.
+        finite: Whether to refuse NaN and the infinities, which `data_of` does not read.
+
+    Raises:
+        StateError: If it is something else, or nested deeper than `MAX_DEPTH`.
+    """
+    separators = (",", ":") if compact else None
+    try:
+        text = json.dumps(data, allow_nan=not finite, ensure_ascii=escaped, separators=separators)
+        if not _is_utf8(text):
+            text = json.dumps(data, allow_nan=not finite, separators=separators)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"{where} cannot be stored as JSON ({error})") from error
+    if _is_deeper(data, MAX_DEPTH):
+        raise StateError(f"{where} cannot be stored as JSON (it is nested deeper than {MAX_DEPTH} levels)")
+    return text
+
+
+def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
+    """Return the data of a stored JSON text.
+
+    Args:
+        text: The text, as a string or bytes.
+        where: What it is, for the error.
+        kind: The type of the whole: ``dict`` or ``list``.
+
+    Raises:
+        StateError: If it is not such JSON, or nested deeper than `MAX_DEPTH`.
+    """
+    try:
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"{type(text).__name__}, not text")
+        data: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite_float)
+        if not isinstance(data, kind):
+            raise TypeError(f"{type(data).__name__}, not {kind.__name__}")
+        if _is_deeper(data, MAX_DEPTH):
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"{where}: not the JSON that was stored ({error})") from error
+    return data
+
+
+def natural_number(value: object) -> int:
+    """Return a whole number >= 0; a ``ValueError`` for anything else, ``True`` included."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{shown(value)} is not a whole number >= 0")
+    return value
+
+
+def finite_number(value: object) -> float:
+    """Return a number as a float; a ``ValueError`` for anything else, for ``True``, and for what no float holds."""
+    if type(value) not in (int, float) or not math.isfinite(number := _as_float(cast("float", value))):
+        raise ValueError(f"{shown(value)} is not a finite number")
+    return number
+
+
+def shown(value: object) -> str:
+    """Return a value for an error in a few words, however large or deep it is."""
+    plain = value is None or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64)
+    return f"{value!r:.50}" if plain else f"a value of type {type(value).__name__}"
+
+
+def too_deep(messages: Sequence[Any], place: int | None = None) -> InvalidMessage:
+    """Return the error for messages that are nested too deep to be read, compared or written; O(contents).
+
+    Args:
+        messages: The messages, of which only dictionaries, lists and tuples are looked into.
+        place: The place of the one that is, if that is known.
+    """
+    if place is None:
+        place = next((place for place, message in enumerate(messages) if _is_deeper(message, MAX_DEPTH)), None)
+    where = "messages" if place is None else f"messages[{place}]"
+    rule = f"it is nested too deep; up to {MAX_DEPTH} levels are safe"
+    return InvalidMessage(where, rule, "pass what is nested as a string of JSON, or leave it out")
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    """Whether data is nested deeper than this many levels; level by level, so that no depth is too much."""
+    level: dict[int, object] = {0: value}
+    for _ in range(depth):
+        level = {id(child): child for each in level.values() for child in _children(each) if _nests(child)}
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[object, object]", value).values()
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def _nests(value: object) -> bool:
+    return isinstance(value, dict | list | tuple)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is beyond a double")
+    return number

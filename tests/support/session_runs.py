@@ -1,0 +1,239 @@
+"""Runs of a session from its first turn to its last: undisturbed, with a store that fails, killed, from many threads and loops.
+
+Whatever happens, each view is the one that an undisturbed session gives at that turn. ``python -m tests.support.session_runs
+DATABASE STRATEGY FIRST`` is an agent that takes its turns from a place on and prints a digest of each view, for others to kill.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from compaction import last, presets
+from compaction.errors import StateError
+from compaction.session import CompactionSession
+from compaction.stores import SessionStore
+from compaction.strategies import Strategy, Summarization, Truncation
+from compaction.summarizers import DigestSummarizer, SummaryBudget
+from compaction.triggers import tokens_below, tokens_exceed
+
+__all__ = ["STRATEGIES", "FailingStore", "failing_run", "killed_run", "shared_run", "source", "undisturbed"]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+Views = dict[int, str]
+"""A digest of the view at each turn, by the number of messages in the list."""
+
+
+def _cut() -> Strategy:
+    return Truncation(trigger=tokens_exceed(900), target=tokens_below(500), keep=last(groups=2))
+
+
+def _digest() -> Strategy:
+    budget = SummaryBudget(floor=50, ceiling=80)
+    return Summarization(
+        DigestSummarizer(), trigger=tokens_exceed(900), target=tokens_below(500), keep=last(messages=4), budget=budget
+    )
+
+
+STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
+    "truncation": _cut,
+    "digest": _digest,
+    "adaptive": lambda: presets.adaptive(2_000),
+}
+
+
+def source(turns: int = 24) -> list[dict[str, Any]]:
+    """A conversation of questions, calls, results and answers, about 130 tokens a turn, new objects each time."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep a store."}]
+    for number in range(turns):
+        called = {"name": "look", "arguments": json.dumps({"shelf": number})}
+        messages += [
+            {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"call_{number}", "type": "function", "function": called}],
+            },
+            {"role": "tool", "tool_call_id": f"call_{number}", "content": f"row {number} " * 60},
+            {"role": "assistant", "content": f"Answer {number}: it is on shelf {number}."},
+        ]
+    return messages
+
+
+def turns_of(messages: list[dict[str, Any]]) -> list[int]:
+    """The lengths of the list at which the agent calls its model."""
+    return [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+
+
+def new_session(name: str, store: SessionStore | None = None) -> CompactionSession:
+    """A session with one of the strategies."""
+    return CompactionSession(STRATEGIES[name](), counter="chars/4", clock=lambda: 0.0, window=2_000, store=store)
+
+
+def take_turn(session: CompactionSession, messages: list[dict[str, Any]]) -> str:
+    """A view and a report of its usage; returns the view's digest."""
+    view = session.view_sync(messages)
+    session.record_usage({"prompt_tokens": session.index.included.tokens + 100, "completion_tokens": 1})
+    return digest(view)
+
+
+def digest(view: list[Any]) -> str:
+    """A few signs that two views share if they are equal."""
+    return hashlib.blake2b(json.dumps(view, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def undisturbed(name: str, turns: int = 24) -> Views:
+    """The views of a session that nothing happens to; it compacts several times."""
+    session, messages = new_session(name), source(turns)
+    views = {place: take_turn(session, messages[:place]) for place in turns_of(messages)}
+    assert session.status().compactions > 1
+    return views
+
+
+class FailingStore(SessionStore):
+    """A store in memory that fails at the calls with these numbers, from 0. Holds state: what is saved, the number of calls."""
+
+    def __init__(self, failing: Collection[int]) -> None:
+        self.calls = 0
+        self._failing = failing
+        self._saved: dict[str, str] = {}
+
+    def _called(self) -> None:
+        self.calls += 1
+        if self.calls - 1 in self._failing:
+            raise StateError("it fails now")
+
+    def load(self, id: str) -> dict[str, Any] | None:
+        return json.loads(self._saved[id]) if id in self._saved else None
+
+    def save(self, id: str, state: Mapping[str, Any]) -> None:
+        self._called()
+        self._saved[id] = json.dumps(state)
+
+    def save_anchor(self, id: str, anchor: int) -> bool:
+        self._called()
+        if id in self._saved:
+            self._saved[id] = json.dumps({**json.loads(self._saved[id]), "anchor": anchor})
+        return id in self._saved
+
+
+def failing_run(name: str, failing: Collection[int], expected: Views, *, restart: bool) -> int:
+    """A run whose store fails at these calls; with ``restart`` it starts again after each turn that is saved.
+
+    Returns:
+        How often the store was asked to save.
+    """
+    store, messages = FailingStore(failing), source()
+    session = new_session(name, store)
+    for place in turns_of(messages)[: len(expected)]:
+        assert take_turn(session, messages[:place]) == expected[place], f"{name}, calls {failing} fail, turn {place}"
+        if restart and not session.status().failures:
+            session = new_session(name, store)
+    return store.calls
+
+
+def killed_run(name: str, path: Path, expected: Views, chance: random.Random, seconds: float) -> int:
+    """A process that is killed at random moments and started again until it is done.
+
+    Returns:
+        How often it was killed.
+    """
+    left, killed = sorted(expected), 0
+    while left:
+        command = [sys.executable, "-m", "tests.support.session_runs", str(path), name, str(left[0])]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]  # it is ready
+        time.sleep(chance.uniform(0, seconds))
+        os.kill(process.pid, signal.SIGKILL)
+        lines += process.communicate()[0].splitlines(keepends=True)
+        killed += process.returncode == -signal.SIGKILL
+        for line in [line.split() for line in lines if line.endswith("\n") and line != "ready\n"]:
+            place = int(line[0])
+            assert (place, line[1]) == (left[0], expected[place]), f"{name}, turn {place} after {killed} kills"
+            left.pop(0)
+    return killed
+
+
+def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) -> None:
+    """A session that several threads ask for each view at once.
+
+    Args:
+        name: The strategy.
+        kinds: What each thread has: an event loop of ``asyncio`` or ``trio``, or ``none``.
+        expected: The views of an undisturbed run.
+        turns: The turns of the conversation.
+    """
+    shared = _Shared(new_session(name), source(turns), expected, threading.Barrier(len(kinds), timeout=30))
+    threads = [threading.Thread(target=shared.run, args=[kind], daemon=True) for kind in kinds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), f"{name}: a turn hangs"
+    assert shared.wrong == [], name
+
+
+@attrs.define
+class _Shared:
+    """A session for several threads. Holds state: what went wrong."""
+
+    session: CompactionSession
+    messages: list[dict[str, Any]]
+    expected: Views
+    together: threading.Barrier
+    wrong: list[object] = attrs.field(factory=list[object])
+
+    def run(self, kind: str) -> None:
+        """Take every turn in this thread."""
+        try:
+            if kind == "none":
+                for place in turns_of(self.messages):
+                    self._check(place, self.session.view_sync(self.messages[:place]))
+            else:
+                anyio.run(self._awaited, backend=kind)
+        except BaseException as error:
+            self.together.abort()
+            self.wrong.append(error)
+
+    async def _awaited(self) -> None:
+        for place in turns_of(self.messages):
+            self._check(place, await self.session.view(self.messages[:place]))
+
+    def _check(self, place: int, view: list[Any]) -> None:
+        """Compare a view; when all threads have theirs, one of them reports usage."""
+        if digest(view) != self.expected[place]:
+            self.wrong.append(place)
+        if self.together.wait() == 0:
+            self.session.record_usage({"prompt_tokens": self.session.index.included.tokens + 100, "completion_tokens": 1})
+        self.together.wait()
+
+
+def main(path: str, name: str, first: str) -> None:
+    messages = source()
+    session = new_session(name, SessionStore(path))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for place in turns_of(messages):
+        if place >= int(first):
+            sys.stdout.write(f"{place} {take_turn(session, messages[:place])}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

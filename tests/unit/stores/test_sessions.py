@@ -1,0 +1,85 @@
+"""The store of sessions: what it cannot hold or read is a `StateError`, whatever stands in the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.errors import StateError
+from compaction.stores import SessionStore
+
+STATE: dict[str, Any] = {"version": 1, "anchor": 5}
+
+
+def store_with(path: Path, row: object) -> SessionStore:
+    """A store in which something else wrote this in place of a state."""
+    store = SessionStore(path / "sessions.db")
+    store.save("one", STATE)
+    with sqlite3.connect(path / "sessions.db") as database:
+        database.execute("UPDATE sessions SET state = ?", (row,))
+    database.close()
+    return store
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *(
+            "[]",
+            "null",
+            "NaN",
+            '{"a": NaN}',
+            '{"a": -Infinity}',
+            '{"a": 1e999}',
+            "[" * 100_000,
+            '{"a":' * 300 + "1" + "}" * 300,
+        ),
+        *("", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000),
+    ],
+    ids=repr,
+)
+def test_a_row_that_is_not_a_state(tmp_path: Path, row: object) -> None:
+    """The error names the file and the session; nothing is deleted."""
+    store = store_with(tmp_path, row)
+    for _ in range(2):
+        with pytest.raises(StateError, match=r"sessions\.db.*"):
+            store.load("one")
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    """With the newest anchor; another session is not affected, one that is not saved has no anchor to save."""
+    store = SessionStore(tmp_path / "sessions.db")
+    store.save("one", STATE)
+    store.save("two", STATE)
+    assert store.save_anchor("one", 7)
+    assert not store.save_anchor("three", 7)
+    assert (store.load("one"), store.load("two"), store.load("three")) == ({**STATE, "anchor": 7}, STATE, None)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"a": float("nan")}, {"a": object()}, {"a": {1, 2}}, {("a",): 1}],
+    ids=["NaN", "object", "set", "key"],
+)
+def test_a_state_that_is_not_json(tmp_path: Path, state: dict[str, Any]) -> None:
+    """It is refused before anything is written; the state of before is kept."""
+    store = SessionStore(tmp_path / "sessions.db")
+    store.save("one", STATE)
+    with pytest.raises(StateError, match="session 'one' cannot be stored as JSON"):
+        store.save("one", state)
+    assert store.load("one") == STATE
+
+
+@pytest.mark.parametrize(("id", "anchor"), [("\ud800", 1), ("one", 10**30)], ids=["surrogate", "too large"])
+def test_what_sqlite_cannot_hold(tmp_path: Path, id: str, anchor: int) -> None:
+    """A name or a number that SQLite has no place for."""
+    store = SessionStore(tmp_path / "sessions.db")
+    store.save("one", STATE)
+    with pytest.raises(StateError, match="nothing was changed"):
+        store.save_anchor(id, anchor)
+    with pytest.raises(StateError, match="nothing was changed"):
+        store.save(id, {"anchor": anchor})
+    assert store.load("one") == STATE

@@ -1,0 +1,270 @@
+"""One turn at a time, from tasks of any event loops and from threads; a turn that would wait for itself is refused at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from compaction.errors import SyncDriverError
+from compaction.index import MessageIndex
+from compaction.session import CompactionSession
+from compaction.turns import TurnLock
+from tests.support.scripted import Awaited
+from tests.unit.test_session import chat, cut, session, summarizing
+
+BACKENDS = ["asyncio", "trio"]
+
+
+def in_threads(*actions: Callable[[], object]) -> list[BaseException]:
+    """Run each action in a thread of its own; return what was raised. A thread that hangs fails the test."""
+    raised: list[BaseException] = []
+
+    def run(action: Callable[[], object]) -> None:
+        try:
+            action()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=[action], daemon=True) for action in actions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads), "a turn hangs"
+    return raised
+
+
+class Room:
+    """A lock and those who are inside. Holds state: how many are, and how many were at most."""
+
+    def __init__(self) -> None:
+        self.lock = TurnLock()
+        self.inside = self.most = self.turns = 0
+
+    def enter(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+
+    def leave(self) -> None:
+        self.inside -= 1
+        self.turns += 1
+
+    async def awaited(self, turns: int) -> None:
+        """Take turns in a task that others of its loop interrupt."""
+        for _ in range(turns):
+            async with self.lock.task:
+                self.enter()
+                await anyio.lowlevel.checkpoint()
+                self.leave()
+
+    async def many(self, tasks: int, turns: int) -> None:
+        """The same in several tasks of a loop."""
+        async with anyio.create_task_group() as group:
+            for _ in range(tasks):
+                group.start_soon(self.awaited, turns)
+
+    def blocking(self, turns: int) -> None:
+        """Take turns in a thread."""
+        for _ in range(turns):
+            with self.lock.thread:
+                self.enter()
+                self.leave()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_loops_and_threads_take_turns(seed: int) -> None:
+    """Tasks of asyncio and trio loops in six threads, and two threads without a loop: never two at a time, all get theirs."""
+    room, before = Room(), threading.active_count()
+    loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
+    assert in_threads(*loops, *[lambda: room.blocking(80)] * 2) == []
+    assert (room.most, room.inside, room.turns) == (1, 0, 6 * 4 * 20 + 2 * 80)
+    assert threading.active_count() == before
+    with room.lock.if_free() as free:
+        assert free
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_session_is_used_from_several_loops(backend: str) -> None:
+    """Six threads, each with a loop of its own: every view is that of an undisturbed session, one summary is made."""
+    awaited = Awaited("Round.", seconds=0.02)
+    shared, calm = session(summarizing(awaited)), session(summarizing(Awaited("Round.")))
+    expected = anyio.run(calm.view, chat(9))
+    views: list[Any] = []
+    raised = in_threads(*[lambda: views.append(anyio.run(shared.view, chat(9), backend=backend))] * 6)
+    assert (raised, len(views), awaited.most_running, len(awaited.requests)) == ([], 6, 1, 1)
+    assert all(view == expected for view in views)
+
+
+def test_awaited_and_blocking_turns_on_one_session() -> None:
+    """`view` and `view_sync` on one session, from several threads."""
+    shared, expected = session(), session().view_sync(chat(30))
+    views: list[Any] = []
+    sync: list[Callable[[], object]] = [lambda: views.append(shared.view_sync(chat(30)))] * 4
+    loops: list[Callable[[], object]] = [lambda: views.append(anyio.run(shared.view, chat(30)))] * 4
+    assert in_threads(*sync, *loops) == []
+    assert views == [expected] * 8
+
+
+async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
+    """Whoever gives up waiting leaves the queue, also if the lock was passed on to it in the same moment."""
+    room = Room()
+    for cancel_first in (True, False):
+        async with anyio.create_task_group() as tasks:
+            async with room.lock.task:
+                tasks.start_soon(room.awaited, 1)
+                await anyio.wait_all_tasks_blocked()
+                if cancel_first:
+                    tasks.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()
+        with room.lock.if_free() as free:
+            assert free
+    with anyio.fail_after(5):
+        await room.awaited(1)
+    assert room.inside == 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
+    """Turns that time out in some loops, at every moment, leave the lock to those of the others."""
+    room = Room()
+
+    async def impatient() -> None:
+        for number in range(60):
+            with anyio.move_on_after(number % 5 / 2_000):
+                async with room.lock.task:
+                    await anyio.sleep(0.001)
+
+    loops = [lambda: anyio.run(impatient, backend=backend)] * 3
+    assert in_threads(*loops, lambda: anyio.run(room.many, 2, 20), lambda: room.blocking(20)) == []
+    assert (room.turns, room.most) == (60, 1)
+    with room.lock.if_free() as free:
+        assert free
+
+
+def test_a_loop_that_ended_is_passed_over() -> None:
+    """A task whose loop was closed without a word does not keep the lock."""
+    import asyncio
+
+    room = Room()
+    loop = asyncio.new_event_loop()
+    with room.lock.thread:
+        abandoned = threading.Thread(target=loop.run_until_complete, args=[_started(loop, room)])
+        abandoned.start()
+        abandoned.join()
+        loop.close()
+        other = threading.Thread(target=room.blocking, args=[1])
+        other.start()
+    other.join(30)
+    assert room.turns == 1
+
+
+async def _started(loop: Any, room: Room) -> None:
+    """Start a turn that waits, and leave it."""
+    task = loop.create_task(room.awaited(1))
+    for _ in range(9):
+        await anyio.lowlevel.checkpoint()
+    task._log_destroy_pending = False
+    _ABANDONED.append(task)
+
+
+_ABANDONED: list[Any] = []
+
+
+async def test_a_turn_that_blocks_its_own_loop_is_refused() -> None:
+    """`view_sync` in a loop whose other task has the turn could never end; so it does not begin."""
+    watched = session(summarizing(Awaited("Round.", seconds=0.2)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watched.view, chat(9))
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(SyncDriverError, match="would wait for itself"):
+            watched.view_sync(chat(9))
+    assert watched.status().compactions == 1
+
+
+async def test_a_thread_may_wait_for_a_task() -> None:
+    """`view_sync` in a thread of its own waits for the loop's turn to end."""
+    watched = session(summarizing(Awaited("Round.", seconds=0.05)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watched.view, chat(9))
+        await anyio.wait_all_tasks_blocked()
+        assert await anyio.to_thread.run_sync(watched.view_sync, chat(9)) == await watched.view(chat(9))
+
+
+async def test_a_turn_inside_a_turn_is_refused() -> None:
+    """A strategy that uses its own session would wait for ever."""
+    raised: list[Exception] = []
+
+    def nested(index: MessageIndex) -> Iterator[Any]:
+        with pytest.raises(SyncDriverError) as refused:
+            watched.view_sync(chat(1))
+        raised.append(refused.value)
+        yield from cut()(index)
+
+    watched = CompactionSession(nested, counter="chars/4")
+    assert watched.view_sync(chat(9)) == session().view_sync(chat(9))
+    await watched.view(chat(12))
+    assert len(raised) == 2
+
+
+async def test_a_task_inside_its_own_turn_is_refused() -> None:
+    """Awaited turns of one task do not nest either."""
+    lock = TurnLock()
+    async with lock.task:
+        with pytest.raises(SyncDriverError):
+            async with lock.task:
+                pass
+        with lock.if_free() as free:
+            assert not free
+    async with lock.task:
+        pass
+
+
+def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
+    """A strategy that starts an event loop of its own for its own session."""
+    lock = TurnLock()
+
+    async def inner() -> None:
+        with pytest.raises(SyncDriverError):
+            async with lock.task:
+                pass
+
+    with lock.thread:
+        anyio.run(inner)
+
+
+async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
+    """A thread has the turn, a task waits for it, and then the task's own thread does: the task could not begin."""
+    room, inside, leave = Room(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with room.lock.thread:
+            inside.set()
+            leave.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(30)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(room.awaited, 1)
+        await anyio.wait_all_tasks_blocked()
+        threading.Timer(0.05, leave.set).start()
+        room.blocking(1)
+        assert room.turns == 1
+    holder.join()
+    assert room.turns == 2
+
+
+async def test_a_cancelled_turn_does_not_begin() -> None:
+    """Also if the lock is free."""
+    room = Room()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with room.lock.task:
+            room.enter()
+    assert (scope.cancelled_caught, room.most) == (True, 0)
