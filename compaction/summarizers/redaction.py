@@ -55,7 +55,7 @@ def redact(text: str) -> str:
     for words, shape, replacement in _PLACES:
         if any(word in lowered for word in words):
             text = shape.sub(replacement, text)
-    if any(name in lowered for name in _NAMES):
+    if any(name in lowered for name in _NAME_PARTS):
         text = _without_named(without_secret_columns(text, _mark("column")))
     return text
 
@@ -137,7 +137,7 @@ def _key_end(text: str, start: int, end: int) -> int:
     return start if lines is None else lines.end()
 
 
-_NAMES: Final = (
+_NAME_PARTS: Final = (
     "pass", "pw", "psk", "secret", "key", "token", "credential", "sess", "connect.sid", "auth",
     "contraseña", "senha", "dockerconfigjson", "비밀번호", "암호", "密码", "密碼", "口令", "パスワード",
 )  # fmt: skip

@@ -122,7 +122,7 @@ COMMANDS: Final[dict[str, re.Pattern[str]]] = {
         ".login(": r"""\.login\(\s?["'][^"'\n]{1,64}["']\s?,\s?["'](?P<value>[^"'\n]{4,256})["']""",
     }.items()
 }
-"""Passwords in the arguments of a command, a statement or a call, each with a word, in small letters, that the text must hold."""
+"""Passwords in arguments of a command, a statement or a call, each under a word, in small letters, that occurs with it."""
 
 _UNSPACED: Final = r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})"""
 SENTENCES: Final[dict[str, re.Pattern[str]]] = {

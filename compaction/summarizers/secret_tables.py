@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from .secret_shapes import NAME_ALONE
-from .secret_values import is_strong, kind_of
+from .secret_values import is_strong, secret_kind
 
 __all__ = ["without_secret_columns"]
 
@@ -53,7 +53,7 @@ def _secret_cells(text: str) -> Iterator[tuple[int, int]]:
 def _is_for_secrets(head: str) -> bool:
     """Return whether a head names secrets."""
     found = NAME_ALONE.fullmatch(head) if len(head) <= _NAME_CHARS else None
-    return found is not None and kind_of(found, head[: found.start("name")]) is not None
+    return found is not None and secret_kind(found, head[: found.start("name")]) is not None
 
 
 def _cells_under(text: str, start: int, columns: set[int]) -> Generator[tuple[int, int], None, int]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from .secret_shapes import KEY_KIND
 
-__all__ = ["is_strong", "kind_of", "named_kind"]
+__all__ = ["is_strong", "named_kind", "secret_kind"]
 
 _CODE: Final = re.compile(
     r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
@@ -65,7 +65,7 @@ def named_kind(found: re.Match[str], group: str) -> str | None:
     if _PLACEHOLDER.fullmatch(value) or (not quoted and (found["code"] or _CODE.fullmatch(value))):
         return None
     before = found.string[max(0, found.start() - _BEFORE_CHARS) : found.start()]
-    kind = kind_of(found, before)
+    kind = secret_kind(found, before)
     operator = next(operator for operator in _OPERATORS if found[operator] is not None)
     if operator == "gap" and _OPTION.search(before):
         operator = "assign"
@@ -77,7 +77,7 @@ def named_kind(found: re.Match[str], group: str) -> str | None:
     return kind if judge(found, kind, operator, value, quoted=quoted) else None
 
 
-def kind_of(found: re.Match[str], before: str) -> str | None:
+def secret_kind(found: re.Match[str], before: str) -> str | None:
     """Return the kind of secret that a name is for; ``None`` for ``key`` alone, as in ``primary key``.
 
     Args:
