@@ -18,7 +18,9 @@ __all__ = ["NeededFactKind", "answer_facts", "flat_text", "long_words_in", "stri
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
 _EMAIL: Final = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,255}(?:\.[\w-]+)+\b")
-_PATH: Final = re.compile(r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}")
+_PATH: Final = re.compile(
+    r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?<![\w.@+-])(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}"
+)
 _FILE: Final = re.compile(
     r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])"
 )

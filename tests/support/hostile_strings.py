@@ -85,7 +85,7 @@ def _patterns_in(place: str, value: object) -> Iterator[tuple[str, re.Pattern[An
 
 
 def hostile_units(pattern: re.Pattern[Any]) -> list[str]:
-    """Return short texts to repeat: what each part and each beginning of the expression matches, and near misses of the whole."""
+    """Return short texts to repeat: what each part and each beginning of the expression matches, and near misses."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     units = {"a", " ", "\n", *(unit for part in _parts(parser.parse(text, pattern.flags)) for unit in part)}
     return sorted({unit[:_UNIT_CHARS] for unit in units if unit})
