@@ -43,6 +43,7 @@ def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
         place, each = left.pop()
         if id(each) in seen:
             continue
+        seen.add(id(each))
         inner: list[tuple[str, object]] = []
         if isinstance(each, Mapping):
             table = cast("Mapping[str, object]", each)
@@ -51,7 +52,6 @@ def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
             inner = [(f"{before}{name}", value) for name, value in table.items()]
         elif isinstance(each, list | tuple):
             inner = [(f"{place}[{number}]", value) for number, value in enumerate(cast("list[object]", each))]
-        seen.add(id(each))
         left += reversed(inner)
 
 

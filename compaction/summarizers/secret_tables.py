@@ -45,7 +45,7 @@ def _secret_cells(text: str) -> Iterator[tuple[int, int]]:
             continue
         end_of_head = rule.start() - 1
         head = text[text.rfind("\n", max(0, end_of_head - _HEAD_CHARS), max(0, end_of_head)) + 1 : max(0, end_of_head)]
-        columns = {number for number, cell in enumerate(head.split("|")) if _is_for_secrets(cell)} if "|" in head else set()
+        columns = {number for number, cell in enumerate(head.split("|")) if "|" in head and _is_for_secrets(cell)}
         if columns:
             read = yield from _cells_under(text, rule.end() + 1, columns)
 

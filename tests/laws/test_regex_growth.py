@@ -27,9 +27,10 @@ REDACTED = [
     "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAA\n", "-----END ",
     "://", "://:", "://a:b@", "cookie: a=", "bearer a", "Authorization: ", " -u a:b", "--a-a-a-", "--password ",
     "-", "_", "\\n", '\\"', "\\", "=", " ", "SG.aaaaaaaaaaaaaaaaa", "비밀번호", "secret_access_", "passwordpasswd=x",
-    "12345678:AA", "aA", "password=aA", "password=a_", "password=a.", "|password|\n|---|\n", "|password|a1b2c3\n", "---\n", "|--",
-   
-    "mysql ", "mysql -p", "sshpass -", "echo a", "login a ", "kind: Secret\ndata:\n a: b\n", "password for a ", "key|", "<key>",
+    "12345678:AA", "aA", "password=aA", "password=a_", "password=a.", "|password|\n|---|\n",
+    "|password|a1b2c3\n", "---\n", "|--",
+    "mysql ", "mysql -p", "sshpass -", "echo a", "login a ", "kind: Secret\ndata:\n a: b\n",
+    "password for a ", "key|", "<key>",
     "auth=(", "Private-Lines: 3\n",
 ]  # fmt: skip
 """Texts that once made redaction slow, or could."""
