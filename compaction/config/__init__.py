@@ -15,7 +15,8 @@
 
     strategy = load("pipeline.toml")
 
-It needs the extra ``config``. See ``docs/config.md``.
+A file can have an environment variable sent to a server; `load` restricts which. It needs the extra ``config``.
+See ``docs/config.md``.
 """
 
 from __future__ import annotations

@@ -1,16 +1,21 @@
-"""Pipeline files: reading a strategy from TOML, YAML or plain data, and writing one."""
+"""Pipeline files: reading a strategy from TOML, YAML or plain data, and writing one.
+
+A file can name an environment variable and the server that is sent its value. So read only files whose authors you trust with
+the variables that are allowed: by default those whose names end in ``_API_KEY``, sent to any host.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ..errors import ConfigurationError
 from ..files import write_text
 from ..strategies import Strategy, StrategyLike, as_strategy
+from .allowed_servers import server_problems
 from .converter import USE, missing, read_component, write_component
 from .error_messages import error_messages
 from .registry import ComponentKind
@@ -23,12 +28,21 @@ FileFormat: TypeAlias = Literal["toml", "yaml"]
 _SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
-def from_data(data: Mapping[str, Any], *, where: str = "pipeline") -> Strategy:
+def from_data(
+    data: Mapping[str, Any],
+    *,
+    where: str = "pipeline",
+    allow_env: Collection[str] | None = None,
+    allow_hosts: Collection[str] | None = None,
+) -> Strategy:
     """Return the strategy that plain data describes.
 
     Args:
         data: A table with ``use`` and the options of that strategy; without ``use``, a `Pipeline` with its ``steps``.
         where: The name of the data in an error.
+        allow_env: The environment variables whose values may be sent to a server; by default those whose names end in
+            ``_API_KEY``. A summarizer that names none sends ``OPENAI_API_KEY``.
+        allow_hosts: The hosts that ``base_url`` may name, such as ``{"api.openai.com"}``; by default any.
 
     Raises:
         ConfigurationError: If it does not describe a strategy; lists every mistake with its place.
@@ -36,6 +50,8 @@ def from_data(data: Mapping[str, Any], *, where: str = "pipeline") -> Strategy:
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
     """
+    if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
+        raise ConfigurationError(f"{where}: {'; '.join(problems)}")
     try:
         strategy = read_component(data, ComponentKind.STRATEGY, default="Pipeline")
     except Exception as error:
@@ -65,10 +81,18 @@ def to_data(strategy: StrategyLike) -> dict[str, Any]:
     return table
 
 
-def load(path: str | os.PathLike[str]) -> Strategy:
+def load(
+    path: str | os.PathLike[str], *, allow_env: Collection[str] | None = None, allow_hosts: Collection[str] | None = None
+) -> Strategy:
     """Return the strategy in a file that ends in ``.toml``, ``.yaml`` or ``.yml``.
 
-    Files and stores that it names are opened; their paths are relative to the working directory.
+    Files and stores that it names are opened; their paths are relative to the working directory. A file can have the value of
+    an environment variable sent to any host; ``allow_env`` and ``allow_hosts`` restrict which and where.
+
+    Args:
+        path: The file.
+        allow_env: The environment variables whose values may be sent to a server, as for `from_data`.
+        allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
 
     Raises:
         ConfigurationError: If the file cannot be read, or does not describe a strategy; lists every mistake with its place.
@@ -79,16 +103,25 @@ def load(path: str | os.PathLike[str]) -> Strategy:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: it cannot be read as UTF-8 text ({error}); name a pipeline file") from error
-    return loads(text, format=format, where=str(file))
+    return loads(text, format=format, where=str(file), allow_env=allow_env, allow_hosts=allow_hosts)
 
 
-def loads(text: str, *, format: FileFormat = "toml", where: str = "pipeline") -> Strategy:
+def loads(
+    text: str,
+    *,
+    format: FileFormat = "toml",
+    where: str = "pipeline",
+    allow_env: Collection[str] | None = None,
+    allow_hosts: Collection[str] | None = None,
+) -> Strategy:
     r"""Return the strategy in a text.
 
     Args:
         text: The content of a pipeline file.
         format: Its syntax.
         where: The name of the text in an error.
+        allow_env: The environment variables whose values may be sent to a server, as for `from_data`.
+        allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
 
     Raises:
         ConfigurationError: If the text does not have that syntax, or does not describe a strategy.
@@ -106,7 +139,7 @@ def loads(text: str, *, format: FileFormat = "toml", where: str = "pipeline") ->
         raise ConfigurationError(f"{where}: it is not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"{where}: a pipeline file holds a table with {USE!r} or 'steps' (got {data!r:.80})")
-    return from_data(cast("Mapping[str, Any]", data), where=where)
+    return from_data(cast("Mapping[str, Any]", data), where=where, allow_env=allow_env, allow_hosts=allow_hosts)
 
 
 def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:

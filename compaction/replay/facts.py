@@ -17,15 +17,17 @@ from ..messages import MediaPart, Message, TextPart, ToolCallPart
 __all__ = ["NeededFactKind", "answer_facts", "flat_text", "long_words_in", "strings_in"]
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
-_EMAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
-_PATH: Final = re.compile(r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}")
+_EMAIL: Final = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,255}(?:\.[\w-]+)+\b")
+_PATH: Final = re.compile(
+    r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?<![\w.@+-])(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}"
+)
 _FILE: Final = re.compile(
     r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])"
 )
 _CALLED: Final = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\b")
-_TELLING: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2,}[a-z]|^__\w+__$|\w\.\w")
+_TELLING: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2}[a-z]|^__\w+__$|\w\.\w")
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][\w-]+")
-_ID: Final = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b")
+_ID: Final = re.compile(r"\b(?=[\w-]{0,199}\d)(?=[\w-]{0,199}[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b")
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*(?![\w])")
 _QUOTED: Final = re.compile(
     r"\"(\S[^\"\n]{2,78}\S)\"|(?<!\w)'(\S[^'\n]{2,78}\S)'(?!\w)|`(\S[^`\n]{2,78}\S)`|“(\S[^”\n]{2,78}\S)”"

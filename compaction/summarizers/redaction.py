@@ -12,48 +12,51 @@ from collections.abc import Callable
 from typing import Final
 
 from .secret_shapes import (
-    ASSIGNED,
     AUTHORIZATION,
-    CODE,
+    COMMANDS,
     COOKIE,
-    OPTION,
-    PLACEHOLDER,
-    PRIVATE_KEY,
-    TOKEN,
+    NAMED,
+    SECRET_DATA,
+    SECRET_ENTRY,
+    SENTENCES,
     URL_PASSWORD,
-    USER_PASSWORD,
+    URL_SIGNATURE,
 )
+from .secret_tables import without_secret_columns
+from .secret_tokens import KEY_LINES, PRIVATE_KEY, TOKEN, TOKEN_PARTS
+from .secret_values import is_strong, named_kind
 
 __all__ = ["redact"]
 
-_BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
-_KEY_LINES: Final = re.compile(
-    rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
-    rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
-)
 _KEY_CHARS: Final = 20_000
-_KINDS: Final = ("password", "secret", "api_key", "token")
+_LONG_CHARS: Final = 256
+_QUOTES: Final = ("double", "single", "ticked", "bare")
 
 
 def redact(text: str) -> str:
     """Return the text with every recognized secret replaced by ``[REDACTED:kind]``.
 
     It finds private keys, the tokens of well-known services, JSON web tokens, credentials in headers, cookies, passwords in
-    URLs and connection strings, and values assigned to a name such as ``password``, ``api_key`` or ``token``, unless they look
-    like code. Identifiers, checksums, commit ids, UUIDs and paths stay, and so does what is already redacted.
+    URLs, connection strings, commands and SQL, and values that belong to a name such as ``password``, ``api_key`` or ``token``:
+    assigned, in a tag, in a table, in a sentence, unless they look like code. Identifiers, checksums, commit ids, UUIDs and
+    paths stay, and so does what is already redacted.
 
-    Cost: linear in the text; 0.3 s a megabyte for a recorded conversation, 2 s for the most hostile text we know.
+    Cost: linear in the text; the figures are in ``docs/prompts.md``.
 
     >>> redact("export DB_PASSWORD=hunter2 && psql postgres://app:s3cr3t@db/main")
     'export DB_PASSWORD=[REDACTED:password] && psql postgres://app:[REDACTED:password]@db/main'
     >>> redact("git show 9116169cf0d2 # token = tokens[0]")
     'git show 9116169cf0d2 # token = tokens[0]'
     """
-    text = TOKEN.sub(_kind, _without_private_keys(text))
+    text = _without_private_keys(text)
+    if any(part in text for part in TOKEN_PARTS):
+        text = TOKEN.sub(_kind, text)
     lowered = text.lower()
     for words, shape, replacement in _PLACES:
         if any(word in lowered for word in words):
             text = shape.sub(replacement, text)
+    if any(name in lowered for name in _NAME_PARTS):
+        text = _without_named(without_secret_columns(text, _mark("column")))
     return text
 
 
@@ -65,26 +68,49 @@ def _kind(found: re.Match[str]) -> str:
     return _mark(found.lastgroup or "token")
 
 
-def _value(found: re.Match[str]) -> str:
-    """Return the assignment without its value, or unchanged if the value is not a secret."""
-    kind = next(kind for kind in _KINDS if found[kind])
-    group = next(group for group in ("double", "single", "bare") if found[group])
-    value = found[group].rstrip(".!?:")
-    if PLACEHOLDER.fullmatch(value) or (group == "bare" and (found["call"] or CODE.fullmatch(value))):
-        return found[0]
-    if not _looks_secret(kind, value, quoted=group != "bare", shouted=found[kind].isupper()):
-        return found[0]
-    start, end = found.span(group)
-    return found.string[found.start() : start] + _mark(kind) + found.string[end : found.end()]
+def _without_named(text: str) -> str:
+    """Return the text without the secrets that stand beside a name for them; a value may be a name that has one itself."""
+    pieces: list[str] = []
+    done, judged = 0, 0
+    for found in NAMED.finditer(text):
+        group = next(group for group in _QUOTES if found[group])
+        start, end = found.span(group)
+        if start < done or found.start() < judged:
+            continue
+        kind = named_kind(found, group)
+        if kind is not None:
+            end = start + len(found[group].rstrip(".?:*")) if group == "bare" else end
+            pieces += [text[done:start], _mark("secret" if kind == "weak" else kind)]
+            done = end
+        elif end - start > _LONG_CHARS:  # names in it are not judged: they would all have the same end
+            judged = end
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _looks_secret(kind: str, value: str, *, quoted: bool, shouted: bool) -> bool:
-    """Return whether a value under such a name is a secret: a password may be a word where code cannot be, keys hold digits."""
-    digits = any(character.isdigit() for character in value)
-    spaced = any(character.isspace() for character in value)
-    if kind == "password":
-        return digits or (quoted and not spaced) or (shouted and not spaced) or not value.isalpha()
-    return not spaced and digits and len(value) >= 8 and not value.isdecimal()
+def _argument(found: re.Match[str]) -> str:
+    """Return a command without its password; a port, an option and a redacted one are none."""
+    value = found["value"]
+    if value.isdecimal() or value[0] in "-[{*" or value == "password":
+        return found[0]
+    return _with_value(found, _mark("password"))
+
+
+def _strong_word(found: re.Match[str]) -> str:
+    """Return a sentence without its password, if that looks like one."""
+    return _with_value(found, _mark("password")) if is_strong(found["value"].rstrip(".!?:,")) else found[0]
+
+
+def _with_value(found: re.Match[str], mark: str) -> str:
+    start, end = found.span("value")
+    return found.string[found.start() : start] + mark + found.string[end : found.end()]
+
+
+def _credential(found: re.Match[str]) -> str:
+    return (found["basic"] or found["head"]) + _mark("credential")
+
+
+def _secret_data(found: re.Match[str]) -> str:
+    return SECRET_ENTRY.sub(rf"\1{_mark('secret')}", found[0])
 
 
 def _without_private_keys(text: str) -> str:
@@ -97,7 +123,7 @@ def _without_private_keys(text: str) -> str:
         if 0 <= end < start.end():
             end = text.find("-----END ", start.end())
         pieces += [text[done : start.start()], _mark("private_key")]
-        done = _key_end(text, start.end(), end)
+        done = _key_end(text, start.end(), end if start[0].startswith("-----") else -1)
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
@@ -107,20 +133,21 @@ def _key_end(text: str, start: int, end: int) -> int:
         closing = text.find("-----", end + len("-----END "), end + 100)
         if closing >= 0:
             return closing + len("-----")
-    lines = _KEY_LINES.match(text, start)
+    lines = KEY_LINES.match(text, start)
     return start if lines is None else lines.end()
 
 
-_NAMES: Final = (
-    "pass", "pwd", "secret", "key", "token", "credential", "session", "sessid", "connect.sid", "signature",
-    "비밀번호", "암호", "密码", "密碼", "口令", "パスワード",
+_NAME_PARTS: Final = (
+    "pass", "pw", "psk", "secret", "key", "token", "credential", "sess", "connect.sid", "auth",
+    "contraseña", "senha", "dockerconfigjson", "비밀번호", "암호", "密码", "密碼", "口令", "パスワード",
 )  # fmt: skip
 _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
-    (("authorization", "bearer", "basic"), AUTHORIZATION, r"\1[REDACTED:credential]"),
-    (("cookie",), COOKIE, r"\1[REDACTED:cookie]"),
-    (("://",), URL_PASSWORD, r"\1[REDACTED:password]"),
-    (("-u",), USER_PASSWORD, r"\1[REDACTED:password]"),
-    (_NAMES, ASSIGNED, _value),
-    (("--",), OPTION, _value),
+    (("kind: secret",), SECRET_DATA, _secret_data),
+    (("authorization", "bearer", "basic"), AUTHORIZATION, _credential),
+    (("cookie", "-b "), COOKIE, rf"\1{_mark('cookie')}"),
+    (("://", "jdbc:"), URL_PASSWORD, rf"\1{_mark('password')}"),
+    (("sig=", "signature="), URL_SIGNATURE, rf"\1{_mark('secret')}"),
+    *(((word,), shape, _argument) for word, shape in COMMANDS.items()),
+    *(((word,), shape, _strong_word) for word, shape in SENTENCES.items()),
 )
 """The searches in order, each with words of which one must occur in the text."""

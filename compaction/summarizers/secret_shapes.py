@@ -1,7 +1,4 @@
-r"""Regular expressions for secrets: tokens that services make recognizable, and the places where people write passwords.
-
-Only unmistakable forms are listed. A commit id, a checksum, a UUID or a path looks as random as a key, and a summary needs it,
-so randomness alone never counts as a secret.
+r"""Regular expressions for the places where people write secrets: beside a name, in a header, a URL, a command, a sentence.
 
 Every expression is linear: repeats are bounded, or cannot start again within what they match. ``\n`` written as two
 characters, as in the JSON of a tool call, ends a word like the character itself.
@@ -13,111 +10,135 @@ import re
 from typing import Final
 
 __all__ = [
-    "ASSIGNED",
     "AUTHORIZATION",
-    "CODE",
+    "COMMANDS",
     "COOKIE",
-    "OPTION",
-    "PLACEHOLDER",
-    "PRIVATE_KEY",
-    "TOKEN",
+    "KEY_KIND",
+    "NAMED",
+    "NAME_ALONE",
+    "SECRET_DATA",
+    "SECRET_ENTRY",
+    "SENTENCES",
     "URL_PASSWORD",
-    "USER_PASSWORD",
+    "URL_SIGNATURE",
 ]
 
-_TOKENS: Final[dict[str, str]] = {
-    "anthropic_key": r"sk-ant-[A-Za-z0-9_-]{16,}",
-    "openrouter_key": r"sk-or-v1-[A-Za-z0-9]{32,}",
-    "openai_key": r"sk-(?:proj-|svcacct-|admin-|(?=[A-Za-z-]{0,64}[0-9]))[A-Za-z0-9_-]{20,}",
-    "github_token": r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
-    "gitlab_token": r"gl(?:pat|ptt|dt|rt|cbt)-[A-Za-z0-9_-]{20,}",
-    "slack_token": r"xox[abceoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,}",
-    "aws_key": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
-    "google_key": r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}",
-    "stripe_key": r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{20,}",
-    "huggingface_token": r"hf_[A-Za-z0-9]{30,}",
-    "npm_token": r"npm_[A-Za-z0-9]{36}",
-    "pypi_token": r"pypi-[A-Za-z0-9_-]{50,}",
-    "sendgrid_key": r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}",
-    "twilio_key": r"SK[0-9a-f]{32}(?![A-Za-z0-9])",
-    "digitalocean_token": r"do[oprt]_v1_[0-9a-f]{64}",
-    "databricks_token": r"dapi[0-9a-f]{32}",
-    "groq_key": r"gsk_[A-Za-z0-9]{40,}",
-    "xai_key": r"xai-[A-Za-z0-9]{40,}",
-    "shopify_token": r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
-    "vault_token": r"hv[sbr]\.[A-Za-z0-9_-]{24,}",
-    "linear_key": r"lin_api_[A-Za-z0-9]{32,}",
-    "notion_token": r"(?:ntn|secret)_[A-Za-z0-9]{40,}",
-    "telegram_token": r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",
-    "age_key": r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
-    "jwt": r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
-}
-_WEBHOOKS: Final[dict[str, str]] = {
-    "slack_webhook": r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}",
-    "discord_webhook": r"https://discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]{20,}",
-}
-_WORD_START: Final = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
-
-
-def _one_of(shapes: dict[str, str]) -> str:
-    return "|".join(f"(?P<{kind}>{shape})" for kind, shape in shapes.items())
-
-
-TOKEN: Final = re.compile(f"{_WORD_START}(?:{_one_of(_TOKENS)}|{_one_of(_WEBHOOKS)})")
-"""A token with a recognizable form; the group that matched names the kind."""
-
-PRIVATE_KEY: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-"""The first line of a private key; `compaction.summarizers.redaction` finds its end."""
-
 _NAMES: Final[dict[str, str]] = {
-    "password": "passw(?:or)?d|passwort|passphrase|passcode|pwd|비밀번호|암호|密码|密碼|口令|パスワード",
-    "secret": "secret(?:[_-]?(?:access[_-]?)?key)?|(?:private|signing|encryption)[_-]?key",
-    "api_key": "(?:api|access|account|auth|shared[_-]?access)[_-]?key|x-amz-signature",
+    "password": r"passw(?:or)?d|passwort|passphrase|passcode|passe|pwd|(?P<short>pass|pw|psk)|contraseña|senha"
+    "|비밀번호|암호|密码|密碼|口令|パスワード",
+    "secret": "secret(?:[ _-]?(?:access[ _-]?)?key)?",
     "token": r"token|credentials?|jsessionid|phpsessid|connect\.sid",
+    "weak": "auth|dockerconfigjson",
+    "key": "key",
 }
-_NAME: Final = f"(?:{_one_of(_NAMES)})"
-_TYPE: Final = r"(?::[ \t]?(?:str|string|Optional\[str\]|str \| None)[ \t]?)?"
-_ASSIGNS: Final = rf"""(?:\\{{0,3}}["'])?[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])[ \t]{{0,8}}"""
-_SAYS: Final = r"[ \t]{1,4}(?:is|=)[ \t]{1,4}|[는은][ \t]{1,4}|[ \t]?(?:是|は)[ \t]?"
+_NAME: Final = "(?:" + "|".join(f"(?P<{kind}>{shape})" for kind, shape in _NAMES.items()) + ")"
+_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
+_QUOTE: Final = r"""\\{0,3}["'`]"""
+_TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
+_VALUE_KEY: Final = rf"(?:{_QUOTE})?[Vv]alue(?:{_QUOTE})?[ \t]?[:=][ \t]?"
+_FOR: Final = r"(?:[ \t](?:for|of|to|on|in)[ \t][^\n.,:;|]{1,48}?)?"
+_OPERATORS: Final[dict[str, str]] = {
+    "pair": rf"{_QUOTE},?\s{{0,40}}{_VALUE_KEY}|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
+    "assign": rf"(?:{_QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
+    r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}",
+    "tag": rf"(?:{_QUOTE})?>",
+    "cell": r"[`*]{0,3}[ \t]{0,40}\|[ \t]{0,40}",
+    "says": rf"{_FOR}[ \t]{{1,4}}(?:is|was|will be|should be|=|to)(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
+    r"[ \t]{1,4}\*{0,2}|[는은][ \t]{1,4}|[ \t]?(?:是|は)[ \t]?",
+    "comma": rf"{_QUOTE}[ \t]?,[ \t]?(?={_QUOTE})",
+    "call": rf"\([ \t]?(?={_QUOTE})",
+    "gap": r"[ \t]{1,8}",
+}
+_OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
 _DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["nrt\\])[^\n]){4,4096})\\{0,3}"'
 _SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['nrt\\])[^\n]){4,4096})\\{0,3}'"
-_BARE: Final = r"""(?P<bare>[^\s"'`\\,;&<>(){}\[\]|]{4,4096})(?P<call>[(\[])?"""
-_VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_BARE})"
+_TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
+_BARE: Final = r"""(?P<bare>[^\s"'`\\,;&<>(){}\[\]|]{4,4096})(?P<code>[(\[])?"""
+_VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
 
-ASSIGNED: Final = re.compile(f"(?i){_NAME}(?:{_ASSIGNS}|{_SAYS}){_VALUE}")
-"""A name that people give to secrets, alone or at the end of a longer name, and the value assigned to it."""
+NAMED: Final = re.compile(f"(?i){_NAME}{_ENDING}{_OPERATOR}(?={_VALUE})")
+"""A name that people give to secrets, alone or at the end of a longer name, and in a lookahead the value that belongs to it.
 
-OPTION: Final = re.compile(f"(?i)--(?:[a-z0-9]{{1,20}}-){{0,4}}{_NAME}[ \\t]{{1,4}}{_VALUE}")
-"""The same as an option on a command line."""
+The groups say the kind of name, the operator between the two, and how the value is quoted."""
 
-CODE: Final = re.compile(
-    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
-    r"|0x[0-9a-fA-F]+|[~.]{0,2}/.*"
+NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{_NAME}){_ENDING}[*`\"' ]{{0,4}}")
+"""The head of a column of secrets, if `KEY_KIND` knows a name that ends in ``key``."""
+
+KEY_KIND: Final = re.compile(
+    "(?i)(?:(?P<secret>private|signing|encryption|master|fernet|hmac|pre[_-]?shared|cipher|client)"
+    "|(?P<api_key>api|access|account|auth|subscription|services?|shared[_-]?access)"
+    r"|(?P<weak>app|primary|secondary|license|session|storage|deploy|admin|ssh|tls))[ ._-]?\Z"
 )
-"""A value that is a variable, an attribute, an address or a path rather than a secret."""
-
-PLACEHOLDER: Final = re.compile(
-    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"
-    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"
-    r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
-    r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
-)
-"""A placeholder in the place of a secret."""
+"""The word before ``key`` that makes it a name for secrets."""
 
 AUTHORIZATION: Final = re.compile(
-    r"""(?i)(\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?(?:[a-z-]{1,16}[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})"""
+    r"""(?i)(?P<basic>\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?basic[ \t]{1,4})[A-Za-z0-9+/]{4,4096}={0,2}"""
+    r"""|(?P<head>"""
+    r"""\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?(?:[a-z-]{1,16}[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})"""
     r"(?=[A-Za-z._~+/-]{0,512}[0-9=])[A-Za-z0-9._~+/-]{16,}={0,2}"
 )
 """A credential in an ``Authorization`` header, or quoted from one."""
 
-COOKIE: Final = re.compile(r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?)[\w.-]{1,64}=[^\r\n"'\\]{4,}""")
-"""A cookie header with at least one value."""
+COOKIE: Final = re.compile(
+    r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?|(?<!\S)(?:-b|--cookie)[ =]\\?["'])"""
+    r"""[\w.-]{1,64}=[^\r\n"'\\]{4,}"""
+)
+"""A cookie header, or curl's option, with at least one value."""
 
-URL_PASSWORD: Final = re.compile(r"""(://[^\s:/@"'<>]{0,128}:)[^\s/@"'<>{}$]{1,256}(?=@(?!sha256:))""")
+URL_PASSWORD: Final = re.compile(
+    r"""(://[^\s:/@"'<>]{0,128}:|jdbc:oracle:thin:\w{1,64}/)[^\s/"'<>{}$]{1,256}(?=@(?!sha256:))"""
+)
 """The password in ``scheme://user:password@host``."""
 
-USER_PASSWORD: Final = re.compile(
-    r"""((?<!\S)(?:-u|--user)[ =]{1,2}\\?["']?[\w.@%+-]{1,64}:)"""
-    r"""(?=[^\s"'\\]{0,255}[A-Za-z])(?=[a-z-]{0,255}[^\sa-z"'\\-])[^\s"'\\$]{4,256}"""
+URL_SIGNATURE: Final = re.compile(r"(?i)([?&;]sig=|\b(?:x-amz-)?signature=)[A-Za-z0-9%+/=_-]{16,512}")
+"""The signature of a URL or a request that needs no other credential."""
+
+_WORD: Final = r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})"""
+_ARGUMENTS: Final = r"[^\n|;&]{0,160}?[ \t]"
+_PIPED: Final = r"""\\?["']?[ ]?\|[ ]?"""
+COMMANDS: Final[dict[str, re.Pattern[str]]] = {
+    word: re.compile(shape)
+    for word, shape in {
+        "-u": r"""(?<!\S)(?:-u|--(?:proxy-)?user)[ =]{0,2}\\?["']?[\w.@%+-]{1,64}:"""
+        r"""(?=[^\s"'\\]{0,255}[A-Za-z])(?=[a-z-]{0,255}[^\sa-z"'\\-])(?P<value>[^\s"'\\$]{4,256})""",
+        "sshpass": rf"\bsshpass{_ARGUMENTS}-p[ ]?{_WORD}",
+        " login": rf"\b(?:docker|podman|az|oras) login{_ARGUMENTS}(?:-p|--password)[ =]?{_WORD}",
+        "mongo": rf"\bmongo(?:sh|dump|restore|export|import)?{_ARGUMENTS}-p[ ]?{_WORD}",
+        "redis-cli": rf"\bredis-cli{_ARGUMENTS}-a[ ]{_WORD}",
+        "sqlcmd": rf"\bsqlcmd{_ARGUMENTS}-P[ ]?{_WORD}",
+        "mysql": rf"\bmysql[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
+        "mariadb": rf"\bmariadb[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
+        "chpasswd": rf"""[ "'][\w.-]{{1,64}}:(?P<value>[^\s"'\\|]{{4,256}}){_PIPED}(?:sudo )?chpasswd""",
+        "sudo -s": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}sudo -S",
+        "--password-stdin": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--password-stdin",
+        "--with-token": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--with-token",
+        "htpasswd": rf"\bhtpasswd -\w{{0,4}}b\w{{0,4}} \S{{1,128}} \S{{1,64}} {_WORD}",
+        "requirepass": rf"\brequirepass[ \t]{{1,8}}{_WORD}",
+        "login ": rf"\blogin[ \t]{{1,8}}(?!with |using |by )\S{{1,128}}\s{{1,16}}password[ \t]{{1,8}}{_WORD}",
+        "identified": r"""(?i)\bidentified (?:with \S{1,64} )?by(?: password)? ["'](?P<value>[^"'\n]{4,256})["']""",
+        "auth": r"""(?:\bauth\s?=\s?|HTTPBasicAuth|[bB]asic_?[aA]uth)\(\s?["'][^"'\n]{1,64}["']\s?,\s?"""
+        r"""["'](?P<value>[^"'\n]{4,256})["']""",
+        "networkcredential": r"""\bNetworkCredential\(\s?"[^"\n]{1,64}"\s?,\s?"(?P<value>[^"\n]{4,256})\"""",
+        ".login(": r"""\.login\(\s?["'][^"'\n]{1,64}["']\s?,\s?["'](?P<value>[^"'\n]{4,256})["']""",
+    }.items()
+}
+"""Passwords in arguments of a command, a statement or a call, each under a word, in small letters, that occurs with it."""
+
+_UNSPACED: Final = r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})"""
+SENTENCES: Final[dict[str, re.Pattern[str]]] = {
+    word: re.compile(f"(?i){shape}")
+    for word, shape in {
+        " as ": rf"\b(?:use|with|enter|try) {_UNSPACED}[`\"']? as (?:the|your|my|its|a) (?:\w{{1,20}} )?{_NAME}",
+        "cred": rf"\bcred(?:ential)?s?(?: are| with| as)?:? {{1,4}}[\w.@+-]{{1,64}} ?/ ?{_UNSPACED}",
+        "login": rf"\blogin(?: is| with| as)?:? {{1,4}}[\w.@+-]{{1,64}} ?/ ?{_UNSPACED}",
+    }.items()
+}
+"""Passwords in a sentence that puts them before their name, or beside a user's name."""
+
+SECRET_DATA: Final = re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}")
+"""The values of a Kubernetes Secret."""
+
+SECRET_ENTRY: Final = re.compile(
+    r"(?m)^([ \t]{1,16}[\w.-]{1,253}:[ \t]{1,4}[\"']?)[A-Za-z0-9+/]{4,65536}={0,2}(?=[\"']?[ \t]{0,4}$)"
 )
-"""``-u user:password``, as curl takes it."""
+"""One of these values."""

@@ -37,7 +37,7 @@ _READING: Final = re.compile(
 _VERB: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _COMMANDS: Final = ("command", "cmd", "action", "code", "script")
 _REDIRECT: Final = re.compile(r"(?<![0-9&=<>-])>{1,2}\s*[\w./~$]|\bsed\s+-i|\btee\s")
-_PREFIX: Final = re.compile(r"(?:\s*(?:cd\s+[^\s;&]+\s*(?:&&|;)|sudo\s|[A-Z_]+=\S*\s))+\s*")
+_PREFIX: Final = re.compile(r"(?<!\s)(?:\s*(?:cd\s+[^\s;&]+\s*(?:&&|;)|sudo\s|(?<![A-Z_])[A-Z_]+=\S{0,500}\s))+\s*")
 _PATH: Final = re.compile(
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )

@@ -89,7 +89,8 @@ class OpenAISummarizer:
         api_key: The server's key, if there is no client; by default ``OPENAI_API_KEY``. Any text will do for a server that
             needs no key.
         api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
-            file and no pickle holds it.
+            file and no pickle holds it. Its value goes to ``base_url``, so whoever writes both decides which secret goes
+            where; `compaction.config.load` can restrict them.
         timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte.
         max_retries: How often a request is sent again after a temporary failure: 408, 409, 429, 5xx, no connection, or a body
             that cannot be read.

@@ -103,7 +103,7 @@ SUMMARIZERS = [
     OpenAISummarizer(
         "qwen3-8b",
         base_url="http://127.0.0.1:8080/v1",
-        api_key_env="SUMMARY_KEY",
+        api_key_env="SUMMARY_API_KEY",
         timeout=5,
         window=32_000,
         max_tokens_field="max_completion_tokens",
@@ -387,17 +387,17 @@ class TestKeys:
 
     def test_the_variable_is_named_and_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The strategy holds the variable's name, so neither a file nor a pickle holds the key."""
-        monkeypatch.setenv("SUMMARY_KEY", "sk-abcdefgh12345678")
-        strategy = Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_KEY"))
-        assert 'api_key_env = "SUMMARY_KEY"' in dumps(strategy)
+        monkeypatch.setenv("SUMMARY_API_KEY", "sk-abcdefgh12345678")
+        strategy = Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_API_KEY"))
+        assert 'api_key_env = "SUMMARY_API_KEY"' in dumps(strategy)
         assert b"abcdefgh" not in pickle.dumps(strategy)
 
     def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is an error that names the variable, when a summary is asked for."""
-        monkeypatch.delenv("SUMMARY_KEY", raising=False)
+        monkeypatch.delenv("SUMMARY_API_KEY", raising=False)
         said = [{"role": "user", "content": f"{n} is what I said. " * 40} for n in range(9)]
-        with pytest.raises(ConfigurationError, match="SUMMARY_KEY is not set"):
-            compact_sync(said, Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_KEY")), counter="chars/4")
+        with pytest.raises(ConfigurationError, match="SUMMARY_API_KEY is not set"):
+            compact_sync(said, Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_API_KEY")), counter="chars/4")
 
 
 ACME = """

@@ -1,0 +1,85 @@
+"""A check of the servers that a pipeline file names, and of the environment variables whose values it sends there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from ..summarizers import OpenAISummarizer
+from .secret_check import NO_KEY
+
+__all__ = ["server_problems"]
+
+_ENDING: Final = "_API_KEY"
+_DEFAULT_KEY: Final = "OPENAI_API_KEY"
+_PLAIN_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/%-]*)?")
+
+
+def server_problems(data: object, *, allow_env: Collection[str] | None, allow_hosts: Collection[str] | None) -> Iterator[str]:
+    """Yield a message for each environment variable and each server that plain data may not name, with its place.
+
+    Args:
+        data: The data as it is in a file.
+        allow_env: The variables that may be sent; ``None`` for those whose names end in ``_API_KEY``.
+        allow_hosts: The hosts they may be sent to; ``None`` for any.
+
+    >>> list(server_problems({"api_key_env": "HOME"}, allow_env=None, allow_hosts=None))
+    ["api_key_env: 'HOME' does not end in '_API_KEY'; rename the variable, or pass allow_env={'HOME'}"]
+    """
+    for place, table in _tables(data):
+        if (rule := _variable_problem(table, allow_env)) is not None:
+            yield f"{place}api_key_env: {rule}"
+        if (rule := _host_problem(table.get("base_url"), allow_hosts)) is not None:
+            yield f"{place}base_url: {rule}"
+
+
+def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield each table in plain data once, in order, with its place and a dot; data may contain itself."""
+    left: list[tuple[str, object]] = [("", data)]
+    seen: set[int] = set()
+    while left:
+        place, each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        inner: list[tuple[str, object]] = []
+        if isinstance(each, Mapping):
+            table = cast("Mapping[str, object]", each)
+            before = f"{place}." if place else ""
+            yield before, table
+            inner = [(f"{before}{name}", value) for name, value in table.items()]
+        elif isinstance(each, list | tuple):
+            inner = [(f"{place}[{number}]", value) for number, value in enumerate(cast("list[object]", each))]
+        left += reversed(inner)
+
+
+def _variable_problem(table: Mapping[str, object], allowed: Collection[str] | None) -> str | None:
+    variable = table.get("api_key_env")
+    if variable is None and table.get("use") == OpenAISummarizer.__name__ and table.get("api_key") not in NO_KEY:
+        variable = _DEFAULT_KEY
+    if not isinstance(variable, str):
+        return None
+    if allowed is None:
+        if variable.endswith(_ENDING):
+            return None
+        return f"{variable!r} does not end in {_ENDING!r}; rename the variable, or pass allow_env={{{variable!r}}}"
+    if variable in allowed:
+        return None
+    return f"{variable!r} is not in allow_env; name one of {_listed(allowed)}, or allow it in code"
+
+
+def _host_problem(url: object, allowed: Collection[str] | None) -> str | None:
+    if not isinstance(url, str) or allowed is None:
+        return None
+    host = urlsplit(url).hostname if _PLAIN_URL.fullmatch(url) else None
+    if host is None:
+        return f"{url!r} is not a plain http or https URL, so its host cannot be compared with allow_hosts; write scheme://host/path"
+    if host in {each.lower() for each in allowed}:
+        return None
+    return f"{host!r} is not in allow_hosts; name one of {_listed(allowed)}, or allow it in code"
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

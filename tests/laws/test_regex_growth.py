@@ -1,0 +1,103 @@
+"""Every regular expression of the package, and redaction as a whole, takes time in proportion to its text.
+
+The texts are made for each expression: what its parts match, repeated. Judged is how the CPU time grows from a text to one four
+times as long, never the time itself: about 4 times for an expression that is linear, 16 times for one that is quadratic.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+import pytest
+
+from compaction.summarizers import redact
+from tests.support.hostile_strings import UsedPattern, hostile_units, used_patterns
+
+FIRST_CHARS = 2_000
+CHARS = 8_000
+TIMES_LONGER = 4
+MOST_GROWTH = 8.0
+SHORTEST_SECONDS = 3e-3
+ROUNDS = 3
+
+REDACTED = [
+    "a", "password", "password=", 'password="', "password='\"", "token: ", "sk-", "eyJ", "eyJaaaaaaaaa.",
+    "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAA\n", "-----END ",
+    "://", "://:", "://a:b@", "cookie: a=", "bearer a", "Authorization: ", " -u a:b", "--a-a-a-", "--password ",
+    "-", "_", "\\n", '\\"', "\\", "=", " ", "SG.aaaaaaaaaaaaaaaaa", "비밀번호", "secret_access_", "passwordpasswd=x",
+    "12345678:AA", "aA", "password=aA", "password=a_", "password=a.", "|password|\n|---|\n",
+    "|password|a1b2c3\n", "---\n", "|--",
+    "mysql ", "mysql -p", "sshpass -", "echo a", "login a ", "kind: Secret\ndata:\n a: b\n",
+    "password for a ", "key|", "<key>",
+    "auth=(", "Private-Lines: 3\n",
+]  # fmt: skip
+"""Texts that once made redaction slow, or could."""
+
+
+def seconds(run: Callable[[str], object], text: str) -> float:
+    """The CPU time of one run."""
+    start = time.process_time()
+    run(text)
+    return time.process_time() - start
+
+
+def growth(run: Callable[[str], object], text_of: Callable[[int], str], chars: int = CHARS) -> float:
+    """How many times longer it takes for a text that is four times as long; 0 if a text takes too little to be measured.
+
+    What is not linear shows in a text of `FIRST_CHARS`; what is bounded has reached its bound in one of `CHARS`.
+    """
+    if seconds(run, text_of(FIRST_CHARS)) < SHORTEST_SECONDS:
+        return 0.0
+    short, long = text_of(chars), text_of(TIMES_LONGER * chars)
+    measured = 0.0
+    for _ in range(ROUNDS):  # noise makes one figure too large, so the smallest counts
+        ratio = seconds(run, long) / max(seconds(run, short), 1e-6)
+        measured = min(measured, ratio) if measured else ratio
+        if measured <= MOST_GROWTH:
+            break
+    return measured
+
+
+def repeated(unit: str) -> Callable[[int], str]:
+    """A text of that many characters."""
+    return lambda chars: (unit * (chars // len(unit) + 1))[:chars]
+
+
+@pytest.fixture(autouse=True)
+def no_collector() -> object:
+    """The garbage collector runs between measurements only."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_the_expressions_are_found() -> None:
+    """The list is the package's own: it holds those of redaction, and how they are used."""
+    found = {each.name: each for each in used_patterns()}
+    assert len(found) > 100
+    assert found["compaction.summarizers.redaction.NAMED"].methods == {"finditer"}
+    assert "compaction.summarizers.redaction.COMMANDS['mysql']" in found
+
+
+@pytest.mark.parametrize("used", used_patterns(), ids=lambda used: used.name.removeprefix("compaction."))
+def test_expressions_are_linear(used: UsedPattern) -> None:
+    """No repeated text makes an expression go back over what it has read."""
+    slow = (unit for unit in hostile_units(used.pattern) if growth(used.run, repeated(unit)) > MOST_GROWTH)
+    assert next(slow, None) is None
+
+
+@pytest.mark.parametrize("unit", REDACTED)
+def test_redaction_is_linear(unit: str) -> None:
+    """The same for all that redaction does."""
+    assert growth(redact, repeated(unit)) <= MOST_GROWTH
+
+
+@pytest.mark.parametrize(
+    "head", ["bearer ", "sk-", 'password="', "password=", "-----BEGIN PRIVATE KEY-----\n", "cookie: a=", "sig="]
+)
+def test_redaction_is_linear_in_one_long_word(head: str) -> None:
+    """The same for one word as long as the text."""
+    assert growth(redact, lambda chars: head + "a" * chars) <= MOST_GROWTH
