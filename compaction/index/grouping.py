@@ -111,7 +111,7 @@ class Grouping:
         elif (mark := read_mark(message)) is not None and not _has(message, ToolCallPart):
             id = self._start(GroupKind.SUMMARY, None)
             self.made_by[id] = mark.by
-        elif role == "user" and message.continues and self._previous >= 0 and self.kinds[self._previous] is GroupKind.SUMMARY:
+        elif self._follows_summary() and message.format.completes_summary(message):
             id = self._join(self._previous)
         elif role == "user":
             self.turn += 1
@@ -126,6 +126,11 @@ class Grouping:
                 self._begun[started] = id
         self._previous, self._answering, self._thinking = id, answering, thinking
         return id
+
+    def _follows_summary(self) -> bool:
+        """Whether the group before is a summary of one message so far."""
+        previous = self._previous
+        return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
 
     def _start(self, kind: GroupKind, turn: int | None) -> int:
         id = len(self.group_of)
