@@ -98,16 +98,15 @@ class _Pairing:
         slots: list[_Slot] = []
         written: list[tuple[int, Any]] = []
         turns: list[tuple[int, list[_Slot]]] = []  # the message after each answer with calls, and these calls
-        for place, (index, raw) in enumerate(self.messages):
-            role = (fields_of(raw) or {}).get("role")
-            if role == "user":
-                raw = self.answered(index, raw, slots)
+        for place, (index, given) in enumerate(self.messages):
+            role = (fields_of(given) or {}).get("role")
+            raw = self.answered(index, given, slots) if role == "user" else given
             for slot in reversed(slots):
                 if not slot.answered:
                     self.open.setdefault(slot.key, []).append(slot)
             slots = []
             if role == "assistant":
-                raw, slots = self.begun(place, index, raw)
+                raw, slots = self.begun(place, index, given)
                 turns.append((place + 1, slots))
             written.append((index, raw))
         return self.completed(written, turns)
@@ -121,19 +120,21 @@ class _Pairing:
         taken: dict[str, Any] = {}
         for position, block in enumerate(blocks):
             identifier = tool_use_id(block)
-            if identifier and taken.get(identifier) == block:
+            if identifier is None:
+                kept.append(block)
+            elif identifier and taken.get(identifier) == block:
                 text = f"it repeats the call {identifier!r}"
                 self.changes.add(index, f".content[{position}]", "duplicate-call-id", text, "the call was removed")
-                continue
-            if identifier is not None:
-                given = identifier
-                if identifier in taken or not is_tool_use_id(identifier):
-                    given = self.fresh(index, position, identifier, taken)
-                    block = {"toolUse": {**(block_body(block, "toolUse") or {}), "toolUseId": given}}
-                taken.setdefault(identifier, blocks[position])
+            elif is_tool_use_id(identifier) and identifier not in taken:
+                taken[identifier] = block
+                slots.append(_Slot(turn, identifier, identifier))
+                kept.append(block)
+            else:
+                given = self.fresh(index, position, identifier, taken)
+                taken.setdefault(identifier, block)
                 taken[given] = block
                 slots.append(_Slot(turn, identifier, given))
-            kept.append(block)
+                kept.append({"toolUse": {**(block_body(block, "toolUse") or {}), "toolUseId": given}})
         return (raw if same(kept, blocks) else {**fields, "content": kept}), slots
 
     def fresh(self, index: int, position: int, identifier: str, taken: dict[str, Any]) -> str:
