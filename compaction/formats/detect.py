@@ -90,11 +90,11 @@ def read_as(messages: Sequence[Any]) -> MessageFormat:
 
 
 def _strange(messages: Sequence[Any]) -> int | None:
-    """Return the place of a message in fields that no format has, where no message is one that a format has."""
+    """Return the place of a message without a role, where no message is one that a format has."""
     for raw in messages:
         if (type(raw) is dict and type(raw.get("content")) is str) or _fitting(raw):
             return None
-    return next((place for place, raw in enumerate(messages) if (fields_of(raw) or {}).keys() - {"role"}), None)
+    return next((place for place, raw in enumerate(messages) if (fields := fields_of(raw)) and "role" not in fields), None)
 
 
 def fits(messages: Sequence[Any], format: MessageFormat) -> bool:

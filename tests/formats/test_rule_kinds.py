@@ -21,7 +21,13 @@ from compaction.formats.openai_responses.rules import RULES as RESPONSES_RULES
 from compaction.messages import Message
 from compaction.testing import conversations
 from tests.support.rulebook import examples
-from tests.support.wires import anthropic_conversations, bedrock_conversations, gemini_conversations, responses_conversations, wrecked
+from tests.support.wires import (
+    anthropic_conversations,
+    bedrock_conversations,
+    gemini_conversations,
+    responses_conversations,
+    wrecked,
+)
 
 RULES: Final[Mapping[MessageFormat, Mapping[str, Rule]]] = {
     openai_chat: CHAT_RULES,

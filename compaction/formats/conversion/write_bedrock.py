@@ -52,6 +52,9 @@ class BedrockWriter(StepWriter):
         blocks: list[Any] = []
         for piece, result in results_in(step):
             media = [part for each in result.media if (part := self.media(piece.index, each)) is not None]
+            for _ in [part for part in media if "audio" in part]:
+                self.lose(piece.index, "media", "a sound in a result, which has no place there")
+            media = [part for part in media if "audio" not in part]
             content = [*([self.text(result.text, said=False)] if result.text.strip() else []), *media]
             failed = {"status": "error"} if result.failed and content else {}
             blocks.append({"toolResult": {"toolUseId": result.call_id, "content": content, **failed}})
