@@ -92,7 +92,7 @@ def read_as(messages: Sequence[Any]) -> MessageFormat:
 def _strange(messages: Sequence[Any]) -> int | None:
     """Return the place of a message without a role, where no message is one that a format has."""
     for raw in messages:
-        if (type(raw) is dict and type(raw.get("content")) is str) or _fitting(raw):
+        if (raw.__class__ is dict and type(raw.get("content")) is str) or _fitting(raw):
             return None
     return next((place for place, raw in enumerate(messages) if (fields := fields_of(raw)) and "role" not in fields), None)
 

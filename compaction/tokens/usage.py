@@ -1,8 +1,8 @@
 """The usage that a provider reports, in one form for all providers.
 
-The same word means different things: Anthropic's ``input_tokens`` (Bedrock's ``inputTokens``) does not include what was read from
-and written to its cache, OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is everything sent and
-``completion_tokens`` everything generated.
+The same word means different things: Anthropic's ``input_tokens``, as Bedrock's ``inputTokens``, does not include what was read
+from and written to its cache, OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is
+everything sent and ``completion_tokens`` everything generated.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ WRITTEN: dict[str, list[Any]] = {
 @pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("target", list(WRITTEN))
 def test_the_same_conversation_in_every_format(source: str, target: str) -> None:
-    """A conversation that every format can say is the same from any of them; Gemini and Bedrock have no place for instructions."""
+    """What every format can say is the same from any of them; Gemini and Bedrock have no place for instructions."""
     done = convert(WRITTEN[source], to=target, format=source)
     assert done.messages == WRITTEN[target]
     assert [(problem.where, problem.rule) for problem in done.lost] == (
@@ -154,7 +154,7 @@ def test_what_one_side_says_twice_is_one_message_in_bedrock() -> None:
     ]
     done = convert(chat, to=bedrock)
     assert (bedrock.validate(done.messages), done.lost) == ([], ())
-    assert [[*block][0] for message in done.messages[2:4] for block in message["content"]] == [
+    assert [next(iter(block)) for message in done.messages[2:4] for block in message["content"]] == [
         *("toolResult", "toolResult", "text", "text"),
         *("text", "text", "toolUse", "toolUse"),
     ]
