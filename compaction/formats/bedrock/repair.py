@@ -16,7 +16,7 @@ import attrs
 from ..base import Repair
 from ..wire import NOT_RECORDED, Changes, fields_of, items_of, same, string
 from .fields import block_body, is_cache_point, is_tool_use_id, message_blocks, tool_result_id, tool_use_id
-from .repair_steps import in_order, join_neighbours, repair_content
+from .repair_steps import in_order, join_neighbours, repair_blocks
 from .rules import CACHE_POINTS, ROLES, validate
 
 __all__ = ["repair"]
@@ -42,7 +42,7 @@ def repair(raws: Sequence[Any]) -> Repair:
     [('messages[0].content[0]', 'result-without-call', 'the result was removed')]
     """
     changes = Changes()
-    kept = [(index, repair_content(index, raw, changes)) for index, raw in enumerate(raws)]
+    kept = [(index, repair_blocks(index, raw, changes)) for index, raw in enumerate(raws)]
     messages = [(index, raw) for index, raw in kept if raw is not None or raws[index] is None]
     messages = join_neighbours(messages, changes)
     messages = join_neighbours(_Pairing(messages, changes).run(), changes)

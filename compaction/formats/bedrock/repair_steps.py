@@ -13,12 +13,12 @@ from ..wire import NOT_RECORDED, Changes, fields_of, items_of, json_object, json
 from .fields import block_body, block_kind, is_cache_point, tool_result_id, tool_use_id, unplaced_cache_points
 from .rules import ROLES, thinks_alone
 
-__all__ = ["in_order", "join_neighbours", "repair_content"]
+__all__ = ["in_order", "join_neighbours", "repair_blocks"]
 
 _REMOVED: Final = "the block was removed"
 
 
-def repair_content(index: int, raw: Any, changes: Changes) -> Any | None:
+def repair_blocks(index: int, raw: Any, changes: Changes) -> Any | None:
     """Return the message repaired: the same object if nothing was changed, ``None`` if nothing is left of it.
 
     Args:

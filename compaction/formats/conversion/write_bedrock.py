@@ -18,6 +18,7 @@ class BedrockWriter(StepWriter):
         return {"text": text}
 
     def say(self, step: ConversionStep, role: str, blocks: list[Any]) -> None:
+        """Add blocks to the message before if that has the same role, else as a message."""
         blocks = [block for block in blocks if string(block.get("text", "x")).strip()]
         if not blocks:
             self.lose(step.index, "empty", "a message that says nothing, which has no place")

@@ -67,16 +67,20 @@ class StepWriter(abc.ABC):
             self.results(step)
 
     @abc.abstractmethod
-    def instructions(self, place: int, step: ConversionStep) -> None: ...
+    def instructions(self, place: int, step: ConversionStep) -> None:
+        """Write instructions, the leading ones among them."""
 
     @abc.abstractmethod
-    def words(self, step: ConversionStep) -> None: ...
+    def words(self, step: ConversionStep) -> None:
+        """Write what the user says."""
 
     @abc.abstractmethod
-    def answer(self, step: ConversionStep) -> None: ...
+    def answer(self, step: ConversionStep) -> None:
+        """Write what the model says, and its calls."""
 
     @abc.abstractmethod
-    def results(self, step: ConversionStep) -> None: ...
+    def results(self, step: ConversionStep) -> None:
+        """Write the results of calls."""
 
     @abc.abstractmethod
     def text(self, text: str, *, said: bool) -> dict[str, Any]:
@@ -94,6 +98,7 @@ class StepWriter(abc.ABC):
         return made
 
     def media(self, index: int, part: MediaPart, *, said: bool = False) -> dict[str, Any] | None:
+        """Return media as a part; ``None`` if they are lost."""
         source = read_media(part.raw)
         made = None if source is None or said else write_media(part.kind, source, self.target)
         if made is None:
@@ -101,6 +106,7 @@ class StepWriter(abc.ABC):
         return made
 
     def lose_others(self, pieces: Sequence[Piece]) -> None:
+        """Note thoughts, and what only the format knows that it was read from."""
         thinking = {piece.index for piece in pieces if isinstance(piece.part, ReasoningPart)}
         for index in sorted(thinking):
             self.lose(index, "reasoning", "its thoughts")
@@ -123,6 +129,7 @@ class StepWriter(abc.ABC):
         return {"input": call.arguments}
 
     def failed(self, piece: Piece, result: ToolResultPart) -> None:
+        """Note that a tool failed, where the format cannot say so."""
         if result.failed:
             self.lose(piece.index, "failed", "the mark that the tool failed")
 
