@@ -146,7 +146,7 @@ def test_a_replay_finds_the_same_calls_in_every_format() -> None:
     assert (calls, facts) == ([calls[0]] * len(FORMATS), [facts[0]] * len(FORMATS))
     assert "A-170" in facts[0][-1]
     for candidate in ("truncate", "hysteresis", "context_window"):
-        assert [score.invalid for score in played.scores(candidate)] == [0] * 4
+        assert [score.invalid for score in played.scores(candidate)] == [0] * len(FORMATS)
     assert [each["format"] for each in played.to_dict()["conversations"]] == NAMES
 
 
