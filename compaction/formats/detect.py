@@ -136,9 +136,11 @@ def _fitting(raw: Any) -> list[MessageFormat]:
     for part in items_of(fields.get("content")) or ():
         if (part_fields := fields_of(part)) is None:
             continue
-        having = [format for format in FORMATS if format.recognizes_part(part_fields)]
-        fitting = [format for format in fitting if format in having] if having else fitting
-        strange = strange or not having
+        having = [format for format in fitting if format.recognizes_part(part_fields)]
+        if having or any(format.recognizes_part(part_fields) for format in FORMATS):
+            fitting = having
+        else:
+            strange = True
     if strange:
         refuse_foreign(fields)
     return fitting

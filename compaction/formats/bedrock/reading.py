@@ -93,10 +93,12 @@ class Bedrock(WireFormat):
             or not isinstance(elements, list | tuple)
         ):
             return False
-        blocks = [fields_of(block) for block in items_of(elements) or ()]
-        if any(block is None or "type" in block for block in blocks):
-            return False
-        return True if any(block_kind(block) in KINDS for block in blocks) else None
+        known = None
+        for block in items_of(elements) or ():
+            if (block_fields := fields_of(block)) is None or "type" in block_fields:
+                return False
+            known = known or block_kind(block) in KINDS or None
+        return known
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         return "type" not in fields and block_kind(fields) in KINDS
