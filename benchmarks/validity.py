@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from compaction import MessageIndex, compact_sync, presets
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
 from compaction.strategies import SlidingWindow, Strategy, Truncation
 from compaction.triggers import tokens_exceed
 
@@ -30,7 +30,7 @@ from .tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "validity.md"
-FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini)
+FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 SHARES = (0.5, 0.25)
 
 Raw = dict[str, Any]
@@ -46,9 +46,20 @@ def generated(cases: int) -> dict[MessageFormat, list[list[Raw]]]:
     from hypothesis.strategies import SearchStrategy
 
     from compaction.testing import conversations
-    from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations
+    from tests.support.wires import (
+        anthropic_conversations,
+        bedrock_conversations,
+        gemini_conversations,
+        responses_conversations,
+    )
 
-    sources = (conversations(pending=True), responses_conversations(), anthropic_conversations(), gemini_conversations())
+    sources = (
+        conversations(pending=True),
+        responses_conversations(),
+        anthropic_conversations(),
+        gemini_conversations(),
+        bedrock_conversations(),
+    )
     drawing = settings(
         max_examples=cases, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )

@@ -143,6 +143,10 @@ class Writer(Protocol):
         """A copy of the message made of these parts."""
         ...
 
+    def completes_summary(self, message: Message) -> bool:
+        """Whether a message that directly follows a summary is the second of its two messages."""
+        ...
+
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class Message:
@@ -155,7 +159,7 @@ class Message:
         format: The wire format that read it.
         name: The participant, where the format has one.
         continues: Whether it goes on with the answer that the message before it began, and so has to stay with it: some formats
-            write one answer as several messages. Of the user: whether it goes on with a summary of two messages.
+            write one answer as several messages.
         begins: Ids of what the provider runs itself and has no result yet when the message ends; empty for what only it knows.
         resumes: Ids of what the provider began to run in earlier messages and goes on with here.
         holds_history: Whether the provider wrote it in place of what came before, so that the model knows that from it alone.

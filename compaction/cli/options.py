@@ -14,6 +14,7 @@ import typer
 
 from ..errors import UnreadableFile
 from ..files import FileConversation, read_conversations
+from ..formats import FORMATS
 from ..tokens import TokenCounter, counter
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 STANDARD: Final = "-"
+_FORMAT_NAMES: Final = ", ".join(format.name for format in FORMATS)
 
 Input: TypeAlias = Annotated[
     str,
@@ -64,7 +66,7 @@ FormatName: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="The wire format: openai-chat, openai-responses, anthropic or gemini. By default it is detected.",
+        help=f"The wire format: {_FORMAT_NAMES}. By default it is detected.",
         show_default=False,
     ),
 ]

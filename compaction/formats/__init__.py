@@ -9,6 +9,7 @@ from __future__ import annotations
 from .anthropic import Anthropic, anthropic
 from .base import MessageFormat, Problem, Repair, Side
 from .base import Rule as Rule
+from .bedrock import Bedrock, bedrock
 from .conversion import Conversion, convert
 from .detect import detect, fits, resolve
 from .gemini import Gemini, gemini
@@ -22,6 +23,7 @@ from .wire import items_of as items_of
 
 __all__ = [
     "Anthropic",
+    "Bedrock",
     "Conversion",
     "Gemini",
     "MessageFormat",
@@ -31,6 +33,7 @@ __all__ = [
     "Repair",
     "Side",
     "anthropic",
+    "bedrock",
     "convert",
     "detect",
     "fits",

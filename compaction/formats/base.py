@@ -210,13 +210,17 @@ class MessageFormat(abc.ABC):
 
     # ------------------------------------------------------------------------ messages of our making
 
-    def placeholder(self, text: str) -> Message:
-        """Return a note that stands for tool calls wherever they stood; by default the assistant says it."""
-        return self.new("assistant", text)
+    def placeholder(self, text: str) -> tuple[Message, ...]:
+        """Return a note that stands for tool calls wherever they stood: one message, or two where roles have to alternate."""
+        return (self.new("assistant", text),)
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
         """Return a summary for the place between two neighbours: one message, or two where roles have to alternate."""
         return (self.new(self.summary_role(before, after), text),)
+
+    def completes_summary(self, message: Message) -> bool:
+        """Whether a message that directly follows a summary is the second of its two messages."""
+        return False
 
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         """Return the role of a summary between two neighbours (``None`` at either end).

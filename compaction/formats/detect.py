@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ..errors import UnknownFormat
 from .base import MessageFormat
+from .foreign import refuse_foreign
 from .openai_chat import openai_chat
 from .registry import FORMATS, format_named
 from .wire import fields_of, items_of, type_name
@@ -29,7 +30,7 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
         messages: The conversation.
 
     Raises:
-        UnknownFormat: If no format has that name, or the messages are of different formats.
+        UnknownFormat: If no format has that name, the messages are of different formats, or of none.
 
     >>> resolve("openai-chat")
     openai_chat
@@ -73,21 +74,35 @@ def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
 def read_as(messages: Sequence[Any]) -> MessageFormat:
     """Return the wire format to read a conversation in if the caller named none; O(messages) for plain chat messages.
 
-    Chat completions, unless a message can only be of another format. Messages that no format has show nothing.
+    Chat completions, unless a message can only be of another format. A message that no format has shows nothing beside others.
 
     Raises:
-        UnknownFormat: If the messages are of different formats, or fit several formats that are not chat completions.
+        UnknownFormat: If the messages are of different formats, of none, or fit several formats that are not chat completions.
 
     >>> read_as([{"role": "user", "content": "hi"}])
     openai_chat
     """
     if fits(messages, openai_chat):
+        if (strange := _strange(messages)) is not None:
+            raise UnknownFormat(_unknown(strange, messages[strange]))
         return openai_chat
     return _only(_possible(messages, strict=False))
 
 
+def _strange(messages: Sequence[Any]) -> int | None:
+    """Return the place of a message without a role, where no message is one that a format has."""
+    for raw in messages:
+        if (raw.__class__ is dict and type(raw.get("content")) is str) or _fitting(raw):
+            return None
+    return next((place for place, raw in enumerate(messages) if (fields := fields_of(raw)) and "role" not in fields), None)
+
+
 def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
-    """Whether no message shows that the conversation is in another wire format."""
+    """Whether no message shows that the conversation is in another wire format.
+
+    Raises:
+        UnknownFormat: If a message is that of a framework or service which is known and is not a wire format here.
+    """
     chat = format is openai_chat
     for raw in messages:
         if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
@@ -101,7 +116,11 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
 
 
 def _fitting(raw: Any) -> list[MessageFormat]:
-    """Return the formats that a message can be in; none if no format has such a message."""
+    """Return the formats that a message can be in; none if no format has such a message.
+
+    Raises:
+        UnknownFormat: If it is one of somebody else's.
+    """
     fields = fields_of(raw)
     if fields is None:
         return []
@@ -113,17 +132,18 @@ def _fitting(raw: Any) -> list[MessageFormat]:
         elif found is None:
             perhaps.append(format)
     fitting = surely or perhaps
+    strange = not fitting or "role" not in fields or "parts" in fields
     for part in items_of(fields.get("content")) or ():
-        fitting = _narrowed(fitting, part)
+        if (part_fields := fields_of(part)) is None:
+            continue
+        having = [format for format in fitting if format.recognizes_part(part_fields)]
+        if having or any(format.recognizes_part(part_fields) for format in FORMATS):
+            fitting = having
+        else:
+            strange = True
+    if strange:
+        refuse_foreign(fields)
     return fitting
-
-
-def _narrowed(formats: list[MessageFormat], part: Any) -> list[MessageFormat]:
-    """Return those of the formats that have such a part; all of them if no format has."""
-    if (fields := fields_of(part)) is None:
-        return formats
-    having = [format for format in formats if format.recognizes_part(fields)]
-    return having if having or any(format.recognizes_part(fields) for format in FORMATS) else formats
 
 
 def _possible(messages: Iterable[Any], *, strict: bool = True) -> _Formats:
@@ -160,7 +180,11 @@ def _only(possible: _Formats) -> MessageFormat:
 def _unknown(index: int, raw: Any) -> str:
     if fields_of(raw) is None:
         return f"messages[{index}]: a message is an object with fields (got {type_name(raw)})"
-    return f"messages[{index}]: no wire format has such a message; see docs/validity.md for what there is"
+    names = ", ".join([repr(name) for name in fields_of(raw) or {}][:6]) or "none"
+    return (
+        f"messages[{index}]: no wire format has such a message (its fields: {names}); name the format with format=, "
+        "or convert the messages to one; see docs/validity.md for what there is"
+    )
 
 
 def _mixed(index: int, fitting: Sequence[MessageFormat], first: Mapping[MessageFormat, int]) -> str:

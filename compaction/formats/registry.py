@@ -7,6 +7,7 @@ from typing import Final
 from ..errors import UnknownFormat
 from .anthropic import anthropic
 from .base import MessageFormat
+from .bedrock import bedrock
 from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
@@ -18,6 +19,7 @@ FORMATS: Final[tuple[MessageFormat, ...]] = (
     openai_responses,
     anthropic,
     gemini,
+    bedrock,
 )
 
 

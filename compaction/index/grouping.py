@@ -130,7 +130,7 @@ class Grouping:
             self.made_by[id] = mark.by
             if role == "user":
                 self.last_marked = id
-        elif role == "user" and message.continues and self._previous >= 0 and self.kinds[self._previous] is GroupKind.SUMMARY:
+        elif self._follows_summary() and message.format.completes_summary(message):
             id = self._join(self._previous)
         elif role == "user":
             self.turn += 1
@@ -162,6 +162,11 @@ class Grouping:
             return False
         self._believed[mark.by] = together
         return True
+
+    def _follows_summary(self) -> bool:
+        """Whether the group before is a summary of one message so far."""
+        previous = self._previous
+        return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
 
     def _start(self, kind: GroupKind, turn: int | None) -> int:
         id = len(self.group_of)

@@ -66,8 +66,8 @@ class MessageAdapter(MessageFormat):
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         return "user"
 
-    def placeholder(self, text: str) -> Message:
-        return self.new("user", text)
+    def placeholder(self, text: str) -> tuple[Message, ...]:
+        return (self.new("user", text),)
 
 
 def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:

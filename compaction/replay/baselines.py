@@ -92,8 +92,10 @@ class _KeepNewestSession:
         while start and self._tokens[newest[start - 1]] <= room:
             start -= 1
             room -= self._tokens[newest[start]]
-        before = heads[fixed[-1]] if fixed else None
-        while start < len(newest) and not self._format.prefers(before, heads[newest[start]]):
+        while start < len(newest):
+            earlier = [heads[group] for group in fixed if group < newest[start] and not heads[group].is_system]
+            if self._format.prefers(earlier[-1] if earlier else None, heads[newest[start]]):
+                break
             start += 1
         self._dropped_now = newest[:start]
         self._dropped.update(self._dropped_now)

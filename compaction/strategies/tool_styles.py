@@ -151,7 +151,7 @@ class Dedupe:
 
 @attrs.frozen(kw_only=True)
 class Collapse:
-    """Replaces a group by one assistant message: its own texts, then a line for each call with its outcome.
+    """Replaces a group by a note: the assistant's texts in it, then a line for each call with its outcome.
 
     Args:
         outcome_chars: Characters of each result that stay; the middle goes.
@@ -167,10 +167,10 @@ class Collapse:
         def collapsed(group: MessageGroup) -> Replace | None:
             if group.id in apart or not index.is_removable(group):
                 return None
-            message = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
-            if index.measure(message)[0] >= group.tokens:
+            messages = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
+            if sum(index.measure(message)[0] for message in messages) >= group.tokens:
                 return None
-            return Replace(group, [message], "an old tool call")
+            return Replace(group, messages, "an old tool call")
 
         return collapsed
 

@@ -1,8 +1,8 @@
 """The usage that a provider reports, in one form for all providers.
 
-The same word means different things: Anthropic's ``input_tokens`` does not include what was read from and written to its cache,
-OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is everything sent and
-``completion_tokens`` everything generated.
+The same word means different things: Anthropic's ``input_tokens``, as Bedrock's ``inputTokens``, does not include what was read
+from and written to its cache, OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is
+everything sent and ``completion_tokens`` everything generated.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Usage:
         """Read the usage of a response.
 
         Args:
-            usage: The ``usage`` (Gemini: ``usage_metadata``) of an OpenAI chat, OpenAI Responses, Anthropic or Gemini response,
-                as the client library's object or as parsed JSON.
+            usage: The ``usage`` (Gemini: ``usage_metadata``) of an OpenAI chat, OpenAI Responses, Anthropic, Gemini or Bedrock
+                response, as the client library's object or as parsed JSON.
 
         Raises:
             InputError: If it is none of these, or a figure in it is not a whole number >= 0.
@@ -54,7 +54,7 @@ class Usage:
             if any(_member(usage, name) is not None for name in tells):
                 return read(usage)
         raise InputError(
-            f"usage {usage!r:.200}: has neither 'prompt_tokens', 'input_tokens' nor 'prompt_token_count'; "
+            f"usage {usage!r:.200}: has none of 'prompt_tokens', 'input_tokens', 'prompt_token_count' and 'inputTokens'; "
             "pass the 'usage' of a response ('usage_metadata' for Gemini), not the response"
         )
 
@@ -91,10 +91,21 @@ def _read_gemini(usage: Any) -> Usage:
     )
 
 
+def _read_bedrock(usage: Any) -> Usage:
+    cached, written = _tokens(usage, "cacheReadInputTokens"), _tokens(usage, "cacheWriteInputTokens")
+    return Usage(
+        _tokens(usage, "inputTokens") + cached + written,
+        _tokens(usage, "outputTokens"),
+        cached_tokens=cached,
+        cache_write_tokens=written,
+    )
+
+
 _DIALECTS = (
     (("prompt_tokens",), _read_openai_chat),
     (("prompt_token_count", "promptTokenCount"), _read_gemini),
     (("input_tokens",), _read_openai_responses_or_anthropic),
+    (("inputTokens",), _read_bedrock),
 )
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import InvalidMessage, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
 from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.testing import conversations as chat_conversations
-from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations
+from tests.support.wires import anthropic_conversations, bedrock_conversations, gemini_conversations, responses_conversations
 
 Raw = dict[str, Any]
 
@@ -96,18 +96,82 @@ GEMINI: list[Any] = [
     },
     {"role": "model", "parts": [{"text": "done"}]},
 ]
-WRITTEN: dict[str, list[Any]] = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+BEDROCK: list[Any] = [
+    {"role": "user", "content": [{"text": "see"}, {"image": {"format": "png", "source": {"bytes": b"\0\0\0"}}}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"text": "let me look"},
+            {"toolUse": {"toolUseId": "a", "name": "look", "input": {"q": 1}}},
+            {"toolUse": {"toolUseId": "b", "name": "look", "input": {}}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"toolResult": {"toolUseId": "b", "content": [{"text": "two"}]}},
+            {"toolResult": {"toolUseId": "a", "content": [{"text": "one"}]}},
+        ],
+    },
+    {"role": "assistant", "content": [{"text": "done"}]},
+]
+WRITTEN: dict[str, list[Any]] = {
+    "openai-chat": CHAT,
+    "openai-responses": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+    "bedrock": BEDROCK,
+}
 
 
 @pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("target", list(WRITTEN))
 def test_the_same_conversation_in_every_format(source: str, target: str) -> None:
-    """A conversation that every format can say is the same from any of them; only Gemini has no place for instructions."""
+    """What every format can say is the same from any of them; Gemini and Bedrock have no place for instructions."""
     done = convert(WRITTEN[source], to=target, format=source)
     assert done.messages == WRITTEN[target]
     assert [(problem.where, problem.rule) for problem in done.lost] == (
-        [("messages[0]", "system")] if target == "gemini" else []
+        [("messages[0]", "system")] if target in ("gemini", "bedrock") else []
     )
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic"])
+def test_from_bedrock(target: str) -> None:
+    """It says the same in the others, but for the instruction, which stands outside."""
+    done = convert(BEDROCK, to=target)
+    assert (done.messages, done.lost) == (WRITTEN[target][1:], ())
+
+
+def test_what_one_side_says_twice_is_one_message_in_bedrock() -> None:
+    """Words after results stand in one message with these, results first and calls last."""
+    chat = [
+        *CHAT[1:5],
+        {"role": "user", "content": "and?"},
+        {"role": "user", "content": "well?"},
+        CHAT[-1],
+        CHAT[2],
+        *CHAT[3:5],
+    ]
+    done = convert(chat, to=bedrock)
+    assert (bedrock.validate(done.messages), done.lost) == ([], ())
+    assert [next(iter(block)) for message in done.messages[2:4] for block in message["content"]] == [
+        *("toolResult", "toolResult", "text", "text"),
+        *("text", "text", "toolUse", "toolUse"),
+    ]
+
+
+def test_documents_in_bedrock_have_a_name_and_words() -> None:
+    """A name with other characters is changed; a document without words beside it has no place."""
+    file = {"type": "file", "file": {"filename": "plan_1.pdf", "file_data": "data:application/pdf;base64,AAAA"}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "?"}, file]}
+    document = {"name": "plan-1-pdf", "format": "pdf", "source": {"bytes": b"\0\0\0"}}
+    assert convert([asked], to=bedrock).messages[0]["content"][1] == {"document": document}
+    alone = convert([{"role": "user", "content": [file]}], to=bedrock, format=openai_chat)
+    assert (alone.messages, [problem.rule for problem in alone.lost]) == ([], ["media", "empty"])
+    broken = {**file, "file": {**file["file"], "file_data": "data:application/pdf;base64,A"}}
+    assert [problem.rule for problem in convert([{**asked, "content": [asked["content"][0], broken]}], to=bedrock).lost] == [
+        "media"
+    ]
 
 
 def test_the_same_format_is_the_same_list() -> None:
@@ -305,9 +369,10 @@ SOURCES: list[tuple[MessageFormat, st.SearchStrategy[list[Any]]]] = [
     (openai_responses, responses_conversations()),
     (anthropic, anthropic_conversations()),
     (gemini, gemini_conversations()),
+    (bedrock, bedrock_conversations()),
 ]
-TARGETS = [openai_chat, openai_responses, anthropic, gemini]
-MODELS_START = {"misplaced-call"}
+TARGETS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
+MODELS_START = {"misplaced-call", "starts-with-answer"}
 WAITING = {"pending-call", "trailing-space"}
 
 
@@ -341,18 +406,19 @@ def test_an_instruction_beside_a_message_that_goes(around: tuple[Any, Any, Any])
 def test_what_was_valid_stays_valid(
     source: MessageFormat, drawn: st.SearchStrategy[list[Any]], target: MessageFormat, data: st.DataObject
 ) -> None:
-    """A valid conversation is one in the target too, with the same calls; the input stays, and the output is plain JSON."""
+    """A valid conversation is one in the target too, with the same calls; the input stays, and the output can be JSON."""
     messages = data.draw(drawn)
     before = copy.deepcopy(messages)
     done = convert(messages, to=target, format=source)
     assert messages == before
-    assert json.loads(json.dumps(done.messages)) == done.messages
+    stored = json.loads(json.dumps([target.to_wire(message) for message in done.messages]))
+    assert [target.from_wire(message) for message in stored] == done.messages
     broken = {problem.rule for problem in target.validate(done.messages)} if done.messages else set()
     known = {problem.rule for problem in source.validate(messages)} | WAITING
     if any(problem.rule == "unanswered" for problem in done.lost):
         known |= {"call-without-result"}  # chat completions alone take a function_call that nothing answers
-    if target is gemini:
-        known |= MODELS_START  # only in Gemini a call may not be first
+    if target in (gemini, bedrock):
+        known |= MODELS_START  # where a call or any answer may not be first
     assert broken - known == set()
     if not done.lost:
         assert links(target, done.messages)[0] == links(source, messages)[0]
@@ -384,7 +450,7 @@ def test_an_id_that_anthropic_refuses_is_replaced() -> None:
     assert convert(chat, to=openai_responses).messages[1]["call_id"] == "functions.now:0"
 
 
-@pytest.mark.parametrize("target", [openai_chat, anthropic, gemini], ids=lambda format: format.name)
+@pytest.mark.parametrize("target", [openai_chat, anthropic, gemini, bedrock], ids=lambda format: format.name)
 def test_a_result_that_came_late_follows_its_call(target: MessageFormat) -> None:
     """Only Responses take an output anywhere after its call; elsewhere it is put directly after, and that is said."""
     items: list[Any] = [

@@ -56,7 +56,7 @@ def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
         ([USER], "openai-chat, openai-responses, anthropic"),
         ([USER, SAID], "openai-chat, anthropic"),
         ([{"role": "developer", "content": "x"}], "openai-chat, openai-responses"),
-        ([], "openai-chat, openai-responses, anthropic, gemini"),
+        ([], "openai-chat, openai-responses, anthropic, gemini, bedrock"),
     ],
 )
 def test_more_than_one_fits(messages: list[Any], names: str) -> None:
@@ -182,7 +182,9 @@ def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
 def test_messages_of_no_format_say_nothing() -> None:
     """They do not keep a conversation from being read in the format that the others show."""
     assert read_as([None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
-    assert read_as([None, {"x": 1}]) is openai_chat
+    assert read_as([None, {"role": "assistant"}]) is openai_chat
+    with pytest.raises(UnknownFormat, match=r"messages\[1\]: no wire format has such a message \(its fields: 'x'\)"):
+        read_as([None, {"x": 1}])
 
 
 class Telegram(MessageFormat):

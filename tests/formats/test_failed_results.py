@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
 
 
 def block(**fields: Any) -> dict[str, Any]:
@@ -18,6 +18,11 @@ def block(**fields: Any) -> dict[str, Any]:
 def response(**fields: Any) -> dict[str, Any]:
     """A result of Gemini."""
     return {"role": "user", "parts": [{"functionResponse": {"name": "now", "response": fields}}]}
+
+
+def converse(**fields: Any) -> dict[str, Any]:
+    """A result of Bedrock."""
+    return {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "noon"}], **fields}}]}
 
 
 def shell(*outcomes: Any) -> dict[str, Any]:
@@ -45,6 +50,10 @@ def patch(status: Any) -> dict[str, Any]:
         (anthropic, block(is_error=False), False),
         (anthropic, block(is_error="yes"), None),
         (anthropic, block(is_error=True, content=[{"type": "text", "text": "no clock"}]), True),
+        (bedrock, converse(), None),
+        (bedrock, converse(status="error"), True),
+        (bedrock, converse(status="success"), False),
+        (bedrock, converse(status="odd"), None),
         (gemini, response(output="noon"), None),
         (gemini, response(error="no clock"), True),
         (gemini, response(error={"code": 5}, hint="buy one"), True),
@@ -68,7 +77,11 @@ def test_a_result_says_whether_the_tool_failed(format: MessageFormat, raw: dict[
     assert result.failed is failed
 
 
-@pytest.mark.parametrize(("format", "raw"), [(anthropic, block(is_error=True)), (openai_responses, patch("failed"))], ids=str)
+@pytest.mark.parametrize(
+    ("format", "raw"),
+    [(anthropic, block(is_error=True)), (bedrock, converse(status="error")), (openai_responses, patch("failed"))],
+    ids=str,
+)
 def test_it_is_not_written(format: MessageFormat, raw: dict[str, Any]) -> None:
     """A changed copy keeps what the wire said; the part does not write it."""
     message = format.read(raw)

@@ -15,7 +15,7 @@ from compaction.batch import BatchReport, compact_files, compact_table, estimate
 from compaction.batch.job import Job
 from compaction.cli.app import app
 from compaction.errors import InputError, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
 from compaction.replay import Recording, replay
 from compaction.replay.recordings import without_unreadable
 from compaction.replay.report.data import conversation_data
@@ -24,7 +24,7 @@ from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
 from tests.support.corpora import errors_of, read_rows
 
-FORMATS = [openai_chat, openai_responses, anthropic, gemini]
+FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
 NAMES = [format.name for format in FORMATS]
 STRATEGY = ToolResult() >> Truncation(trigger=tokens_exceed(200), keep=last(groups=2))
 SAID: Chat = [
@@ -143,10 +143,10 @@ def test_a_replay_finds_the_same_calls_in_every_format() -> None:
     assert [each.recording.format for each in played.conversations] == FORMATS
     calls = [len(each.needs) for each in played.conversations]
     facts = [[sorted(fact.text for fact in needs.facts) for needs in each.needs] for each in played.conversations]
-    assert (calls, facts) == ([calls[0]] * 4, [facts[0]] * 4)
+    assert (calls, facts) == ([calls[0]] * len(FORMATS), [facts[0]] * len(FORMATS))
     assert "A-170" in facts[0][-1]
     for candidate in ("truncate", "hysteresis", "context_window"):
-        assert [score.invalid for score in played.scores(candidate)] == [0] * 4
+        assert [score.invalid for score in played.scores(candidate)] == [0] * len(FORMATS)
     assert [each["format"] for each in played.to_dict()["conversations"]] == NAMES
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from compaction.formats import MessageFormat, Rule, anthropic, gemini, openai_responses
+from compaction.formats import MessageFormat, Rule, anthropic, bedrock, gemini, openai_responses
 from compaction.formats.anthropic.rules import RULES as ANTHROPIC_RULES
+from compaction.formats.bedrock.rules import RULES as BEDROCK_RULES
 from compaction.formats.gemini.rules import RULES as GEMINI_RULES
 from compaction.formats.openai_responses.rules import RULES as RESPONSES_RULES
 from tests.support.rulebook import examples, expect_unrepaired, places, rules, table
@@ -16,6 +17,7 @@ from tests.support.rulebook import examples, expect_unrepaired, places, rules, t
 RULES = (
     (anthropic, ANTHROPIC_RULES),
     (gemini, GEMINI_RULES),
+    (bedrock, BEDROCK_RULES),
     (openai_responses, RESPONSES_RULES),
 )
 each_format = pytest.mark.parametrize(("format", "known"), RULES, ids=[format.name for format, _ in RULES])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import compaction
 from compaction import MessageIndex, compact_sync, first, last, repair, validate
 from compaction.errors import StateError, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses, resolve
+from compaction.formats import MessageFormat, anthropic, bedrock, detect, gemini, openai_chat, openai_responses, resolve
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, SessionHygiene, apply_cache_control, cached_prefix
 from compaction.session import CompactionSession
@@ -31,7 +31,8 @@ from compaction.testing import (
 )
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, result, system, turns, user
-from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations
+from tests.support.rulebook import rules
+from tests.support.wires import anthropic_conversations, bedrock_conversations, gemini_conversations, responses_conversations
 
 ASKED = {"role": "user", "content": "What time is it?"}
 OF_ANTHROPIC = [
@@ -46,6 +47,7 @@ GENERATED: list[tuple[MessageFormat, st.SearchStrategy[list[Any]]]] = [
     (openai_responses, responses_conversations()),
     (anthropic, anthropic_conversations()),
     (gemini, gemini_conversations()),
+    (bedrock, bedrock_conversations()),
 ]
 
 
@@ -124,13 +126,17 @@ def test_every_function_that_takes_messages_takes_a_format() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini], ids=lambda format: format.name)
+@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
 def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
-    """What is tried without messages of one's own is tried in the format that was named; samples valid as chat are valid."""
+    """What is tried without messages of one's own is tried in the format that was named; samples valid as chat are valid.
+
+    Where the user has to begin, that of an assistant's welcome is not.
+    """
     session = agent_session(60, format=format)
     assert resolve(None, session) is format
     assert format.validate(session) == []
-    assert [resolve(format, each).validate(each) for each in sample_conversations(format)[:6]] == [[]] * 6
+    begun = [["starts-with-answer"]] if format is bedrock else [[]]
+    assert [rules(format, each) for each in sample_conversations(format)[:6]] == [[], [], [], *begun, [], []]
     check_strategy(Truncation(trigger=messages_exceed(6), keep=last(groups=2)), format=format.name)
     check_trigger(messages_exceed(6), format=format)
     [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=format, repeats=1).rows
@@ -141,7 +147,7 @@ def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
         conversations(format="morse")
 
 
-@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini], ids=lambda format: format.name)
+@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
 @given(data=st.data())
 def test_conversations_are_drawn_in_the_format(format: MessageFormat, data: st.DataObject) -> None:
     """Valid ones are valid in it, but for calls that wait where that is asked for."""

@@ -10,12 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import Drop, GroupKind, MessageIndex, Rewrite
-from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
 from compaction.testing import check_strategy
-from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, indexed, responses_conversations
+from tests.support.wires import (
+    STRATEGIES,
+    anthropic_conversations,
+    bedrock_conversations,
+    gemini_conversations,
+    indexed,
+    responses_conversations,
+)
 
 Raw = dict[str, Any]
 
@@ -218,6 +225,7 @@ FORMATS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
     (anthropic, anthropic_conversations()),
     (openai_responses, responses_conversations()),
     (gemini, gemini_conversations()),
+    (bedrock, bedrock_conversations()),
 ]
 every_format = pytest.mark.parametrize(("format", "conversations"), FORMATS, ids=[format.name for format, _ in FORMATS])
 

@@ -18,9 +18,15 @@ from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from compaction import compact_sync
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
 from compaction.strategies import Strategy
-from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, responses_conversations
+from tests.support.wires import (
+    STRATEGIES,
+    anthropic_conversations,
+    bedrock_conversations,
+    gemini_conversations,
+    responses_conversations,
+)
 
 Raw = dict[str, Any]
 
@@ -28,6 +34,7 @@ CONVERSATIONS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
     (anthropic, anthropic_conversations()),
     (openai_responses, responses_conversations()),
     (gemini, gemini_conversations()),
+    (bedrock, bedrock_conversations()),
 ]
 every_format = pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[format.name for format, _ in CONVERSATIONS])
 
@@ -45,8 +52,24 @@ def types_of(name: str) -> Callable[[Any], object]:
     if name == "anthropic":
         types = pytest.importorskip("anthropic.types", reason="the anthropic package is not installed")
         return TypeAdapter(types.MessageParam).validate_python
+    if name == "bedrock":
+        return service_model()
     types = pytest.importorskip("google.genai.types", reason="the google-genai package is not installed")
     return types.Content.model_validate
+
+
+def service_model() -> Callable[[Any], object]:
+    """Reads one message by the service model that boto3 checks every request against."""
+    session = pytest.importorskip("botocore.session", reason="botocore is not installed")
+    validator = pytest.importorskip("botocore.validate").ParamValidator()
+    shape = session.get_session().get_service_model("bedrock-runtime").shape_for("Message")
+
+    def take(message: Any) -> object:
+        report = validator.validate(message, shape)
+        assert not report.has_errors(), report.generate_report()
+        return message
+
+    return take
 
 
 def read_whole(value: Any) -> None:
@@ -71,6 +94,14 @@ def test_the_providers_types_take_what_is_written(
     for message in left:
         if id(message) not in given_ids:
             read_whole(take(message))
+
+
+@given(messages=bedrock_conversations())
+def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
+    """What is generated, and what is made of the conversations of other formats, has the shapes of the service model."""
+    take = types_of("bedrock")
+    for message in [*messages, *convert(convert(messages, to=openai_chat).messages, to=bedrock, format=openai_chat).messages]:
+        take(message)
 
 
 @every_format

@@ -12,21 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import InvalidMessage
-from compaction.formats import MessageFormat, Problem, Rule, anthropic, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, Problem, Rule, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.formats.anthropic.rules import RULES as ANTHROPIC_RULES
+from compaction.formats.bedrock.rules import RULES as BEDROCK_RULES
 from compaction.formats.gemini.rules import RULES as GEMINI_RULES
 from compaction.formats.openai_chat.rules import RULES as CHAT_RULES
 from compaction.formats.openai_responses.rules import RULES as RESPONSES_RULES
 from compaction.messages import Message
 from compaction.testing import conversations
 from tests.support.rulebook import examples
-from tests.support.wires import anthropic_conversations, gemini_conversations, responses_conversations, wrecked
+from tests.support.wires import (
+    anthropic_conversations,
+    bedrock_conversations,
+    gemini_conversations,
+    responses_conversations,
+    wrecked,
+)
 
 RULES: Final[Mapping[MessageFormat, Mapping[str, Rule]]] = {
     openai_chat: CHAT_RULES,
     openai_responses: RESPONSES_RULES,
     anthropic: ANTHROPIC_RULES,
     gemini: GEMINI_RULES,
+    bedrock: BEDROCK_RULES,
 }
 CALL: Final = {"functionCall": {"name": "look", "args": {}}}
 THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
@@ -45,6 +53,9 @@ ODD: Final[tuple[Any, ...]] = (
     {"role": "tool", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
     {"role": "function", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
     {"role": "user", "parts": []},
+    *({"role": role, "content": [{"text": "Well. "}]} for role in ("user", "system", "assistant", "tool")),
+    {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "Hm."}}}]},
+    {"role": "user", "content": [{"cachePoint": {"type": "default"}}]},
     {},
 )
 each_format = pytest.mark.parametrize("format", RULES, ids=repr)
@@ -59,6 +70,7 @@ def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
         "openai-responses": responses_conversations(),
         "anthropic": anthropic_conversations(),
         "gemini": gemini_conversations(),
+        "bedrock": bedrock_conversations(),
     }[format.name]
     messages = list(draw(written | wrecked(written)))
     messages += draw(st.lists(st.sampled_from(ODD), max_size=6))

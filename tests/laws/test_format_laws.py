@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.testing import check_strategy
 from tests.support.options import SETTLES_IN, compositions, single_strategies
 from tests.support.rulebook import expect_unrepaired, rules
@@ -16,6 +16,7 @@ from tests.support.wires import (
     PINS,
     STRATEGIES,
     anthropic_conversations,
+    bedrock_conversations,
     damaged,
     gemini_conversations,
     responses_conversations,
@@ -27,8 +28,13 @@ Conversations: TypeAlias = st.SearchStrategy[list[dict[str, Any]]]
 
 each_format = pytest.mark.parametrize(
     ("format", "conversations"),
-    [(anthropic, anthropic_conversations()), (gemini, gemini_conversations()), (openai_responses, responses_conversations())],
-    ids=["anthropic", "gemini", "openai-responses"],
+    [
+        (anthropic, anthropic_conversations()),
+        (bedrock, bedrock_conversations()),
+        (gemini, gemini_conversations()),
+        (openai_responses, responses_conversations()),
+    ],
+    ids=["anthropic", "bedrock", "gemini", "openai-responses"],
 )
 
 
@@ -42,7 +48,7 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 
 
 @each_format
-@settings(max_examples=max(200, settings.default.max_examples))
+@settings(max_examples=max(150, settings.default.max_examples))
 @given(data=st.data())
 def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""

@@ -16,24 +16,26 @@ from typer.testing import CliRunner
 from compaction import compact_sync, repair, validate
 from compaction.cli.app import app
 from compaction.errors import InputError, NoProgress
-from compaction.formats import MessageFormat, anthropic, convert, detect, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, detect, gemini, openai_chat, openai_responses
 from compaction.strategies import Strategy
 from compaction.testing import conversations
 from tests.support.wires import (
     STRATEGIES,
     anthropic_conversations,
+    bedrock_conversations,
     damaged,
     gemini_conversations,
     junk,
     responses_conversations,
 )
 
-FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini)
+FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 SOURCES = {
     "openai-chat": conversations(valid=False),
     "openai-responses": damaged(responses_conversations()),
     "anthropic": damaged(anthropic_conversations()),
     "gemini": damaged(gemini_conversations()),
+    "bedrock": damaged(bedrock_conversations()),
 }
 NAMES = (
     "role",
@@ -184,6 +186,8 @@ BAD: list[tuple[str, str, list[Any], set[str]]] = [
         {"pending-call"},
     ),
     ("a format forced on another's messages", "gemini", [ASK, CALL, RESULT], {"unknown-role", "no-parts"}),
+    ("a format forced on another's messages", "bedrock", [ASK, CALL, RESULT], {"malformed-content", "malformed-block"}),
+    ("10,000 blocks in one message", "bedrock", [{"role": "user", "content": [{"text": "x"}] * 10_000}], set()),
     ("a format forced on another's messages", "openai-chat", [ASK, CALL, RESULT], {"part-not-allowed"}),
 ]
 

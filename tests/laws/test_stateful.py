@@ -18,11 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.errors import InvalidMessage, NoProgress
 from compaction.formats import openai_chat
-from compaction.index.edits import Restore, renamed
+from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.messages import ReasoningPart
 from compaction.testing import conversations
-from tests.support.index_model import Model, flat, named
+from tests.support.index_model import Model, flat
 
 Chat = list[dict[str, Any]]
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from compaction import MessageIndex
 from compaction.errors import NoProgress
-from compaction.formats import MessageFormat, anthropic, gemini
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini
 from compaction.index.edits import named
 from tests.support.random_edits import RandomEdits, any_conversation
 
@@ -163,6 +163,11 @@ class OfAnthropic(Joins):
     format = anthropic
 
 
+class OfBedrock(Joins):
+    format = bedrock
+
+
 TestGemini = OfGemini.TestCase
 TestAnthropic = OfAnthropic.TestCase
-TestGemini.settings = TestAnthropic.settings = settings(max_examples=40, stateful_step_count=20)
+TestBedrock = OfBedrock.TestCase
+TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=30, stateful_step_count=20)

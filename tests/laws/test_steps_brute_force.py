@@ -14,7 +14,7 @@ from compaction import MessageIndex
 from compaction.formats import MessageFormat
 from tests.support.random_edits import FORMATS, valid_conversation
 
-LISTS: Final = 500
+LISTS: Final = 400
 """How many lists of each format: 2,000 in all."""
 MOST: Final = 10
 """How many groups of a list are tried at most: 1,024 sets."""

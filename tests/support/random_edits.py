@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together, run_sync
 from compaction.errors import ConfigurationError, NoProgress
-from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index.edits import signature
 from compaction.index.marks import marked
 from compaction.messages import Part, ReasoningPart, TextPart, ToolResultPart
@@ -20,6 +20,7 @@ from compaction.testing import conversations
 from compaction.testing.run_laws import CheckedRun, broken_law
 from tests.support.wires import (
     anthropic_conversations,
+    bedrock_conversations,
     damaged,
     gemini_conversations,
     responses_conversations,
@@ -35,7 +36,7 @@ __all__ = [
     "valid_conversation",
 ]
 
-FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini)
+FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 RUNS_PER_CONVERSATION: Final = 10
 """How many runs each generated conversation is used for: making it costs more than a run."""
 
@@ -46,6 +47,7 @@ _WIRES: Final = {
     openai_responses: responses_conversations(),
     anthropic: anthropic_conversations(),
     gemini: gemini_conversations(),
+    bedrock: bedrock_conversations(),
 }
 _Part: TypeAlias = Drop | Replace | Rewrite
 

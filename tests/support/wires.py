@@ -46,6 +46,7 @@ __all__ = [
     "Pin",
     "Shelf",
     "anthropic_conversations",
+    "bedrock_conversations",
     "damaged",
     "gemini_conversations",
     "indexed",
@@ -402,3 +403,86 @@ def _gemini_calls(draw: st.DrawFn, signs: bool, words: bool = True) -> list[Raw]
     if words and draw(st.integers(0, 4)) == 4:
         responses.append({"text": draw(WORDS)})
     return [{"role": "model", "parts": [*_gemini_thoughts(draw), *said, *calls]}, {"role": "user", "parts": responses}]
+
+
+@st.composite
+def bedrock_conversations(draw: st.DrawFn) -> list[Raw]:
+    """Valid Converse conversations: strict turns, parallel calls, thoughts, media, cache points, summaries, calls that wait."""
+    numbers = count()
+    messages: list[Raw] = []
+    points = draw(st.integers(0, 4))
+    for _ in range(draw(st.integers(1, 6))):
+        said = _converse_words(draw) if draw(st.integers(0, 5)) else [{"text": _marked(draw)}]
+        if draw(st.integers(0, 3)) == 3 and points:
+            said, points = [*said, {"cachePoint": {"type": "default"}}], points - 1
+        messages.append({"role": "user", "content": said})
+        if draw(st.integers(0, 9)) == 9:
+            messages.append({"role": "system", "content": [{"text": "now be kind"}]})
+        thinks = draw(st.booleans())
+        for _ in range(draw(st.integers(0, 3))):
+            messages += _converse_calls(draw, thinks, numbers)
+        answer = draw(st.sampled_from([[{"text": draw(WORDS)}], [CITED]]))
+        messages.append({"role": "assistant", "content": [*_converse_thoughts(draw, thinks), *answer]})
+    if draw(st.booleans()):
+        messages.append({"role": "user", "content": [{"text": draw(WORDS)}]})
+        left = draw(PENDING)
+        messages += _converse_calls(draw, False, numbers, words=False)[: 1 if left == "no results" else 2]
+        if left == "one result":
+            messages[-1] = {**messages[-1], "content": messages[-1]["content"][:1]}
+    return messages
+
+
+CITED: Final = {
+    "citationsContent": {
+        "content": [{"text": "Grass is green."}],
+        "citations": [{"title": "On grass", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 14}}}],
+    }
+}
+
+
+def _converse_words(draw: st.DrawFn) -> list[Raw]:
+    image = {"image": {"format": "png", "source": {"bytes": "AAAA" * draw(st.integers(1, 9))}}}
+    document = {"document": {"format": "pdf", "name": "plan", "source": {"s3Location": {"uri": "s3://plans/a.pdf"}}}}
+    asked = draw(st.sampled_from([{"text": draw(WORDS)}, {"guardContent": {"text": {"text": draw(WORDS)}}}]))
+    text = [{"text": draw(WORDS)}, document]
+    return draw(st.sampled_from([[asked], [asked, image], [*text, image], [image]]))
+
+
+def _converse_thoughts(draw: st.DrawFn, thinks: bool) -> list[Raw]:
+    if not thinks:
+        return []
+    text = draw(st.sampled_from(["hm", "a long thought " * 20]))
+    signed = {"reasoningContent": {"reasoningText": {"text": text, "signature": "c2ln"}}}
+    return [draw(st.sampled_from([signed, {"reasoningContent": {"redactedContent": "b3BhcXVl"}}]))]
+
+
+def _converse_calls(draw: st.DrawFn, thinks: bool, numbers: count[int], words: bool = True) -> list[Raw]:
+    ids = [f"tooluse_{next(numbers)}" for _ in range(draw(st.integers(1, 3)))]
+    said: list[Raw] = [{"text": draw(WORDS)}] if draw(st.booleans()) else []
+    found = {"toolUse": {"toolUseId": f"srv_{ids[0]}", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}}
+    result = {"toolResult": {"toolUseId": f"srv_{ids[0]}", "content": [{"text": "a page"}], "type": "nova_grounding_result"}}
+    hosted = [found, result] if draw(st.integers(0, 7)) == 7 else []
+    calls = [{"toolUse": {"toolUseId": id, "name": "look", "input": {"q": draw(WORDS)}}} for id in ids]
+    results: list[Raw] = [_converse_result(draw, id) for id in draw(st.permutations(ids))]
+    if words and draw(st.integers(0, 4)) == 4:
+        results.append({"text": draw(WORDS)})
+    answer = [*_converse_thoughts(draw, thinks), *hosted, *said, *calls]
+    return [{"role": "assistant", "content": answer}, {"role": "user", "content": results}]
+
+
+def _converse_result(draw: st.DrawFn, id: str) -> Raw:
+    text, data = {"text": draw(LONG)}, {"json": {"rows": [1, 2], "note": draw(LONG)}}
+    image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
+    content, status = draw(
+        st.sampled_from(
+            [
+                ([text], {}),
+                ([data], {}),
+                ([text, image], {"status": "success"}),
+                ([image], {}),
+                ([], {}),
+                ([text], {"status": "error"}),
+            ]
+        )
+    )
+    return {"toolResult": {"toolUseId": id, "content": content, **status}}

@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import BudgetUnsatisfiable, Pipeline, RunContext, apply_compaction_sync, compact_sync, last, run_sync
-from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.selectors import nothing
 from compaction.session import CompactionSession
 from compaction.strategies import HeadTail, Offload, StubResults, TokenBudgetComposed, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, turns, user
-from tests.support.wires import Shelf, anthropic_conversations, gemini_conversations, responses_conversations
+from tests.support.wires import (
+    Shelf,
+    anthropic_conversations,
+    bedrock_conversations,
+    gemini_conversations,
+    responses_conversations,
+)
 
 HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), result("1", "a line of the log\n" * 2_000)]
 """A conversation whose newest group is a large result."""
@@ -130,6 +136,7 @@ class TestEmergency:
                 for format, conversations in (
                     (anthropic, anthropic_conversations()),
                     (gemini, gemini_conversations()),
+                    (bedrock, bedrock_conversations()),
                     (openai_responses, responses_conversations()),
                 )
             ]

@@ -79,7 +79,7 @@ class Anthropic(WireFormat):
         if not isinstance(role, str) or not role:
             raise without_role(role, position, "user, assistant, system")
         if isinstance(content, str):
-            return Message(role, (TextPart(content),), raw, self, continues=role == "user" and content == _GO_ON)
+            return Message(role, (TextPart(content),), raw, self)
         elements = () if content is None else items_of(content)
         blocks = (content,) if elements is None else elements
         parts = tuple([_part(block) for block in blocks])
@@ -145,8 +145,13 @@ class Anthropic(WireFormat):
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         return "user"
 
-    def placeholder(self, text: str) -> Message:
-        return self.new("user", text)
+    def completes_summary(self, message: Message) -> bool:
+        return (
+            message.role == "user" and message.text == _GO_ON and isinstance((fields_of(message.raw) or {}).get("content"), str)
+        )
+
+    def placeholder(self, text: str) -> tuple[Message, ...]:
+        return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         if not current:

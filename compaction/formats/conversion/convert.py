@@ -6,13 +6,14 @@ place. Ids of calls stay, unless a call has none, one that another call has, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import attrs
 
-from ..anthropic import anthropic, is_id
+from ..anthropic import is_id
 from ..base import MessageFormat, Problem
+from ..bedrock import is_tool_use_id
 from ..detect import candidates, resolve
 from .steps import steps_of
 from .write import write_steps
@@ -62,7 +63,7 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
     if target in possible:
         return Conversion(given, ())
     read = [possible[0].read(raw, position) for position, raw in enumerate(given)]
-    steps = steps_of(read, allowed=is_id if target is anthropic else bool)
+    steps = steps_of(read, allowed=_IDS.get(target.name, bool))
     made, lost = write_steps(steps, target)
     names = [
         Problem(
@@ -72,6 +73,10 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
         if message.name and message.role != "tool"
     ]
     return Conversion(made, tuple(sorted([*names, *lost], key=_place)))
+
+
+_IDS: Final[Mapping[str, Callable[[str], bool]]] = {"anthropic": is_id, "bedrock": is_tool_use_id}
+"""Whether a format takes the id of a call, where it does not take any."""
 
 
 def _place(problem: Problem) -> int:

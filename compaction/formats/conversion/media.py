@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import binascii
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +18,15 @@ __all__ = ["MediaSource", "read_media", "write_media"]
 
 _SOUNDS: Final[Mapping[str, str]] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _FORMATS: Final = {mime: name for name, mime in _SOUNDS.items()}
+_BEDROCK: Final[Mapping[str, Mapping[str, str]]] = {
+    "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
+    "video": {name: f"video/{name}" for name in ("mp4", "webm", "mpeg")},
+    "audio": {**_SOUNDS, "flac": "audio/flac", "ogg": "audio/ogg"},
+    "document": {"pdf": "application/pdf", "csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"},
+}
+"""The names of formats in Bedrock's blocks, and their types."""
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
+"""What Bedrock refuses in the name of a document."""
 
 
 @attrs.frozen
@@ -40,6 +51,10 @@ class MediaSource:
 def read_media(raw: Any) -> MediaSource | None:
     """Return what a media part holds; ``None`` if that is not known, as for an id in a provider's store."""
     fields = fields_of(raw) or {}
+    fields = fields_of(fields.get("guardContent")) or fields
+    for name, types in _BEDROCK.items():
+        if (body := fields_of(fields.get(name))) is not None and "source" in body:
+            return _of_bedrock(body, types)
     for name in ("inlineData", "fileData"):
         if (body := fields_of(field(fields, name))) is not None:
             return _of_gemini(body)
@@ -66,6 +81,12 @@ def _of_gemini(body: Mapping[str, Any]) -> MediaSource:
     )
 
 
+def _of_bedrock(body: Mapping[str, Any], types: Mapping[str, str]) -> MediaSource | None:
+    data = (fields_of(body.get("source")) or {}).get("bytes")
+    text = base64.b64encode(data).decode() if isinstance(data, bytes | bytearray) else string(data)
+    return MediaSource(types.get(string(body.get("format")), ""), text, name=string(body.get("name"))) if text else None
+
+
 def _of_anthropic(source: Mapping[str, Any]) -> MediaSource | None:
     if source.get("type") == "url":
         return MediaSource(url=string(source.get("url")))
@@ -88,6 +109,8 @@ def write_media(kind: str, source: MediaSource, target: MessageFormat) -> dict[s
         return _for_gemini(source)
     if target.name == "anthropic":
         return _for_anthropic(kind, source)
+    if target.name == "bedrock":
+        return _for_bedrock(source)
     address = source.url or f"data:{source.mime or 'application/octet-stream'};base64,{source.data}"
     if kind == "image":
         detail = {"detail": source.detail} if source.detail else {}
@@ -117,3 +140,18 @@ def _for_anthropic(kind: str, source: MediaSource) -> dict[str, Any] | None:
         return None
     body = {"type": "base64", "media_type": source.mime, "data": source.data} if source.data else None
     return {"type": "image" if kind == "image" else "document", "source": body or {"type": "url", "url": source.url}}
+
+
+def _for_bedrock(source: MediaSource) -> dict[str, Any] | None:
+    """Return a block with the data as bytes, which is how boto3 takes them."""
+    for kind, types in _BEDROCK.items():
+        for name, mime in types.items():
+            if mime != source.mime or not source.data:
+                continue
+            try:
+                body: dict[str, Any] = {"format": name, "source": {"bytes": base64.b64decode(source.data, validate=True)}}
+            except binascii.Error:
+                return None
+            named = {"name": _NOT_IN_NAMES.sub("-", source.name) or "document"} if kind == "document" else {}
+            return {kind: {**named, **body}}
+    return None

@@ -122,8 +122,8 @@ class Gemini(WireFormat):
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         return "user"
 
-    def placeholder(self, text: str) -> Message:
-        return self.new("user", text)
+    def placeholder(self, text: str) -> tuple[Message, ...]:
+        return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         if not current:

@@ -53,7 +53,7 @@ def apply_cache_control(
         format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
 
     Raises:
-        ConfigurationError: If ``ttl`` is neither, or the format has no breakpoints.
+        ConfigurationError: If ``ttl`` is neither, or the format has no such breakpoints.
         UnknownFormat: If no format has that name, or the messages are of different formats.
         InvalidMessage: If a message is not a mapping.
 
@@ -64,7 +64,7 @@ def apply_cache_control(
         raise ConfigurationError(f"apply_cache_control(ttl={ttl!r}): use '5m' or '1h'")
     found = resolve(format, messages)
     if found not in (openai_chat, anthropic):
-        raise ConfigurationError(f"apply_cache_control: {found.name} has no breakpoints; use openai-chat or anthropic")
+        raise ConfigurationError(f"apply_cache_control: {found.name} has no such breakpoints; use openai-chat or anthropic")
     native = native and found is openai_chat
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
     copies = [_unmarked(message, place) for place, message in enumerate(messages)]

@@ -254,7 +254,7 @@ def test_what_stands_for_others() -> None:
     assert [each.role for each in anthropic.summary("s", asked, said)] == ["user"]
     assert [each.role for each in anthropic.summary("s", told, said)] == ["assistant", "user"]
     assert [each.role for each in anthropic.summary("s", told, asked)] == ["assistant", "user"]
-    assert anthropic.placeholder("s").role == "user"
+    assert anthropic.placeholder("s")[0].role == "user"
 
 
 def test_preferred_neighbours() -> None:

@@ -164,7 +164,7 @@ def test_new_contents() -> None:
     """A fresh content has the format's own role."""
     assert gemini.new("assistant", "hi").raw == model({"text": "hi"})
     assert gemini.new("user", "hi").raw == user({"text": "hi"})
-    assert gemini.placeholder("hi").raw == user({"text": "hi"})
+    assert gemini.placeholder("hi")[0].raw == user({"text": "hi"})
     assert [each.role for each in gemini.summary("s", gemini.new("user", "x"), gemini.new("assistant", "x"))] == ["user"]
 
 

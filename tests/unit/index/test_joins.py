@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
-from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index.replacing import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from compaction.selectors import nothing
@@ -17,7 +17,7 @@ from compaction.strategies import SelectiveToolCall
 Raw: TypeAlias = dict[str, Any]
 Chat: TypeAlias = list[Raw]
 
-FORMATS = (openai_chat, openai_responses, anthropic, gemini)
+FORMATS = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
 LONG = "word " * 40 + "."
@@ -50,6 +50,10 @@ def used(format: MessageFormat, name: str = "t") -> Chat:
         "gemini": [
             {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]},
             {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": "found"}}}]},
+        ],
+        "bedrock": [
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": name, "name": "look", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": name, "content": [{"text": "found"}]}}]},
         ],
     }
     return wires[format.name]
@@ -102,9 +106,9 @@ class TestUsersDropped:
 
 @each_format
 def test_a_call_between_answers_is_dropped(format: MessageFormat) -> None:
-    """Answers may follow one another, although no format prefers it."""
+    """Answers may follow one another, although no format prefers it and Bedrock does not take it."""
     before, after = [said(format, "user"), said(format, "assistant")], [said(format, "assistant")]
-    if format is gemini:  # whose calls follow the user
+    if format in (gemini, bedrock):  # whose calls follow the user
         before.append(said(format, "user"))
     result = compact_sync([*before, *used(format), *after], SelectiveToolCall(keep=nothing), format=format, counter="chars/4")
     if format is openai_responses:  # whose answers are one with the calls after them
@@ -129,7 +133,7 @@ class TestBroughtIn:
         messages = [said(format, "user"), said(format, "assistant"), said(format, "user")]
         for other in FORMATS:
             index = index_of(messages, format)
-            assert index.apply(Replace([0, 1], [other.new("user", "so far")])) == (other is format)
+            assert index.apply(Replace(1, [other.new("assistant", "so far")])) == (other is format)
             rule = f"a message of the format {other.name} does not belong into a conversation of {format.name}"
             assert [refusal.rule for refusal in index.refused] == ([] if other is format else [rule])
             rewritten = index_of(messages, format)

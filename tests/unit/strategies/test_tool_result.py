@@ -399,7 +399,7 @@ class TestCollapse:
             index = indexed(around(call("1"), result("1", "y" * chars)))
             group = index.group(1)
             edit = style(index)(group)
-            line = index.format.placeholder(marked(style.describe(group), by="ToolResult"))
+            [line] = index.format.placeholder(marked(style.describe(group), by="ToolResult"))
             longer = index.measure(line)[0] - group.tokens
             compared.add(longer)
             assert (edit is not None) is (longer < 0), chars

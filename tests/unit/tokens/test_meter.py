@@ -116,6 +116,7 @@ def test_costs_are_replaceable() -> None:
         ("o3-mini", ChatCosts(reply=2)),
         ("olmo-2", ChatCosts()),
         ("anthropic/claude-sonnet-4-5", ChatCosts(image=1_600, image_low=1_600)),
+        ("us.anthropic.claude-sonnet-4-5-v1:0", ChatCosts(image=1_600, image_low=1_600)),
         ("Gemini-3-pro", ChatCosts(image=1_120, image_low=280, audio=1_920, file=560)),
         ("gemini-2.5-flash", ChatCosts(image=258, image_low=258, audio=1_920, file=258)),
     ],

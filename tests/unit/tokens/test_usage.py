@@ -41,11 +41,20 @@ GEMINI_JSON = {
     "thoughtsTokenCount": 192,
     "cachedContentTokenCount": 1_024,
 }
+BEDROCK = {
+    "inputTokens": 50,
+    "outputTokens": 300,
+    "cacheReadInputTokens": 1_024,
+    "cacheWriteInputTokens": 126,
+    "totalTokens": 1_500,
+}
 REASONED = Usage(1_200, 300, cached_tokens=1_024, reasoning_tokens=192)
 CASES = [
     pytest.param(OPENAI_CHAT, REASONED, id="openai chat"),
     pytest.param(OPENAI_RESPONSES, REASONED, id="openai responses"),
     pytest.param(ANTHROPIC, Usage(1_200, 300, cached_tokens=1_024, cache_write_tokens=126), id="anthropic"),
+    pytest.param(BEDROCK, Usage(1_200, 300, cached_tokens=1_024, cache_write_tokens=126), id="bedrock"),
+    pytest.param({"inputTokens": 7, "outputTokens": 2, "totalTokens": 9}, Usage(7, 2), id="bedrock, plain"),
     pytest.param(GEMINI, REASONED, id="gemini"),
     pytest.param(GEMINI_JSON, REASONED, id="gemini json"),
     pytest.param({"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(7, 2), id="openai, plain"),
@@ -85,7 +94,7 @@ def test_the_openai_clients_object() -> None:
 @pytest.mark.parametrize("reported", [None, {}, [], "1200", 1_200, {"usage": OPENAI_CHAT}, {"prompt_tokens": None}])
 def test_what_is_no_usage_is_refused(reported: Any) -> None:
     """The error names the members looked for and what to pass."""
-    with pytest.raises(InputError, match=r"neither 'prompt_tokens', 'input_tokens' nor .* not the response"):
+    with pytest.raises(InputError, match=r"none of 'prompt_tokens', 'input_tokens', .* not the response"):
         Usage.read(reported)
 
 

@@ -126,10 +126,10 @@ def test_anthropic_messages() -> None:
     assert anthropic.validate(marked[:3]) == []
 
 
-@pytest.mark.parametrize("format", ["gemini", "openai-responses"])
+@pytest.mark.parametrize("format", ["bedrock", "gemini", "openai-responses"])
 def test_formats_without_breakpoints(format: str) -> None:
     """The error says which have some."""
-    with pytest.raises(ConfigurationError, match=f"{format} has no breakpoints; use openai-chat or anthropic"):
+    with pytest.raises(ConfigurationError, match=f"{format} has no such breakpoints; use openai-chat or anthropic"):
         apply_cache_control([{"role": "user", "content": "hi"}], format=format)
 
 

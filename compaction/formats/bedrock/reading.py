@@ -1,0 +1,297 @@
+"""Amazon Bedrock's Converse messages: content in blocks of one field each, tool results in the user message after the call.
+
+Block by block after the service model in botocore: text, image, document, video, audio, toolUse, toolResult, reasoningContent,
+guardContent, citationsContent, cachePoint. Data is bytes, as boto3 has it, or base64 text, as JSON has it; either comes out as
+it came in. A user message that holds nothing but results is read with the role ``"tool"``. The system prompt stands outside the
+list, as the ``system`` parameter. A block that no rule knows is kept as `OtherPart`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...errors import ConfigurationError
+from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..base import Problem, Repair, Side
+from ..wire import WireFormat, arguments_object, fields_of, items_of, json_text, result_elements, same, string, without_role
+from .fields import (
+    KINDS,
+    MEDIA_KINDS,
+    block_body,
+    block_kind,
+    is_cache_point,
+    is_hosted,
+    said_in,
+    unplaced_cache_points,
+)
+from .repair import repair
+from .rules import join_problem, message_problems, validate
+
+__all__ = ["Bedrock", "bedrock"]
+
+_GO_ON: Final = "Go on from there."
+_NOTED: Final = "Noted."
+_SIGNED: Final = "thoughts of the current turn stay as the provider signed them"
+_STATUS: Final = {"error": True, "success": False}
+_BLOBS: Final = ("bytes", "redactedContent")
+"""Fields whose value boto3 takes as bytes, which JSON cannot hold."""
+_BASE64: Final = "$base64"
+
+
+class Bedrock(WireFormat):
+    """The Converse format; use the shared instance ``bedrock``.
+
+    >>> asked = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t1", "name": "now", "input": {}}}]}
+    >>> answer = {"role": "user", "content": [{"toolResult": {"toolUseId": "t1", "content": [{"text": "noon"}]}}]}
+    >>> [bedrock.read(raw).role for raw in (asked, answer)]
+    ['assistant', 'tool']
+    >>> [problem.rule for problem in bedrock.validate([asked, answer])]
+    ['starts-with-answer']
+    """
+
+    name = "bedrock"
+    shape = "a message is a mapping with 'role' and 'content'"
+    takes = "pass dictionaries, as boto3 takes them"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
+        role, content = fields.get("role"), fields.get("content")
+        if not isinstance(role, str) or not role:
+            raise without_role(role, position, "user, assistant")
+        elements = () if content is None else items_of(content)
+        blocks = (content,) if elements is None else elements
+        parts = tuple([_part(block, role) for block in blocks])
+        if role == "user" and _answers_alone(parts):
+            role = "tool"
+        return Message(role, parts, raw, self)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(self._fields(message.raw))
+        if not same(message.parts, parts):
+            known = {id(part) for part in message.parts}
+            kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+            blocks = [_block(part, string(fields.get("role"))) for part in kept]
+            unplaced = unplaced_cache_points(blocks)
+            fields["content"] = [block for place, block in enumerate(blocks) if place not in unplaced]
+        return self.read(fields)
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": role, "content": [{"text": text}]})
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return validate(raws)
+
+    def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
+        """A message whose content is a list of blocks without a type, of which one is known."""
+        elements = fields.get("content")
+        if (
+            fields.get("role") not in ("user", "assistant", "system")
+            or "type" in fields
+            or not isinstance(elements, list | tuple)
+        ):
+            return False
+        known = None
+        for block in items_of(elements) or ():
+            if (block_fields := fields_of(block)) is None or "type" in block_fields:
+                return False
+            known = known or block_kind(block) in KINDS or None
+        return known
+
+    def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
+        return "type" not in fields and block_kind(fields) in KINDS
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return list(message_problems(raw))
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return repair(raws)
+
+    def to_wire(self, raw: Any) -> Any:
+        return _encoded(super().to_wire(raw))
+
+    def from_wire(self, data: Any) -> Any:
+        return _decoded(data)
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        """The user and the model take turns, the user first; a system message stands between the two."""
+        return None if after is None else join_problem("" if before is None else _wire_role(before), _wire_role(after))
+
+    def prefers(self, before: Message | None, after: Message | None) -> bool:
+        """What the provider takes: it leaves no choice."""
+        return self.join_problem(before, after) is None
+
+    def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
+        """Return one message, or two where one would come beside another of its role."""
+        answers = before is not None and _wire_role(before) != "assistant"
+        follower = "" if after is None else _wire_role(after)
+        if answers:
+            said = self.new("assistant", text)
+            return (said,) if follower in ("", "user") else (said, self.new("user", _GO_ON))
+        asked = self.new("user", text)
+        return (asked, self.new("assistant", _NOTED)) if follower == "user" else (asked,)
+
+    def completes_summary(self, message: Message) -> bool:
+        return message.text == {"user": _GO_ON, "assistant": _NOTED}.get(message.role) and len(message.parts) == 1
+
+    def placeholder(self, text: str) -> tuple[Message, ...]:
+        """Return a note of the model and a word of the user, as the calls and their results were one of each."""
+        return self.new("assistant", text), self.new("user", _GO_ON)
+
+    def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+        if not current:
+            return None
+        for old, new in zip(before, after, strict=True):
+            if old is not new and _thoughts(old) != _thoughts(new):
+                return _SIGNED
+        return None
+
+
+bedrock = Bedrock()
+
+
+def _wire_role(message: Message) -> str:
+    """Return the role that was sent: that of results is the user's."""
+    return message.role if message.role != "tool" else string((fields_of(message.raw) or {}).get("role"))
+
+
+def _answers_alone(parts: Sequence[Part]) -> bool:
+    """Whether there are results, and nothing beside them but cache points."""
+    results = [part for part in parts if isinstance(part, ToolResultPart)]
+    return bool(results) and all(isinstance(part, ToolResultPart) or is_cache_point(part.raw) for part in parts)
+
+
+def _thoughts(message: Message | None) -> list[Any]:
+    """Return the wire blocks of a message's thoughts."""
+    return [part.raw for part in message.parts if isinstance(part, ReasoningPart)] if message is not None else []
+
+
+def _part(block: Any, role: str) -> Part:
+    """Return one block; what is not understood stays whole as `OtherPart`."""
+    if isinstance(block, str):
+        return TextPart(block, raw=block)
+    kind = block_kind(block)
+    value = (fields_of(block) or {}).get(kind)
+    if kind == "text" and isinstance(value, str):
+        return TextPart(value, raw=block)
+    if kind == "cachePoint":
+        return OtherPart("", raw=block)
+    if (body := fields_of(value)) is None:
+        return OtherPart(json_text(block), raw=block)
+    if kind in MEDIA_KINDS:
+        return MediaPart(MEDIA_KINDS[kind], size_bytes=_data_size(body), raw=block)
+    if kind == "toolUse" and not is_hosted(body):
+        given = body.get("input")
+        arguments = "" if given is None else json_text(given)
+        return ToolCallPart(string(body.get("toolUseId")), string(body.get("name")), arguments, raw=block)
+    if kind == "toolResult" and not (role == "assistant" and is_hosted(body)):
+        return _result(body, block)
+    return _words(kind, body, block) or OtherPart(json_text(block), raw=block)
+
+
+def _words(kind: str, body: Mapping[str, Any], block: Any) -> Part | None:
+    """Return a block that has words within another object: a thought, what a guardrail checks, what is cited."""
+    if kind == "reasoningContent":
+        return ReasoningPart(string((fields_of(body.get("reasoningText")) or {}).get("text")), raw=block)
+    if kind == "guardContent" and (image := fields_of(body.get("image"))) is not None:
+        return MediaPart("image", size_bytes=_data_size(image), raw=block)
+    if kind == "guardContent" and isinstance(text := (fields_of(body.get("text")) or {}).get("text"), str):
+        return TextPart(text, raw=block)
+    if kind == "citationsContent" and (said := said_in(body.get("content"))):
+        return TextPart("\n".join(said), raw=block)
+    return None
+
+
+def _data_size(body: Mapping[str, Any]) -> int:
+    """Return the bytes of the data carried in a block, as sent: bytes in base64, a text as it is."""
+    source = fields_of(body.get("source")) or {}
+    data = source.get("bytes")
+    if isinstance(data, bytes | bytearray):
+        return (len(data) + 2) // 3 * 4
+    return len(string(data)) + sum(map(len, [string(source.get("text")), *said_in(source.get("content"))]))
+
+
+def _result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
+    content = body.get("content")
+    elements = items_of(content)
+    parts = [_nested(element) for element in ([content] if elements is None and content is not None else elements or ())]
+    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | OtherPart)])
+    media = tuple([part for part in parts if isinstance(part, MediaPart)])
+    return ToolResultPart(string(body.get("toolUseId")), text, media, _STATUS.get(string(body.get("status"))), raw=block)
+
+
+def _nested(element: Any) -> Part:
+    """Return one block of a result: text, data, or media."""
+    kind = block_kind(element)
+    if kind == "json":
+        return OtherPart(json_text((fields_of(element) or {}).get("json")), raw=element)
+    part = _part(element, "user")
+    return part if isinstance(part, TextPart | MediaPart) else OtherPart(json_text(element), raw=element)
+
+
+def _block(part: Part, role: str) -> Any:
+    """Return one block; an unchanged part is the block it was."""
+    if part.raw is not None and _part(part.raw, role) == part:
+        return part.raw
+    kind = block_kind(part.raw)
+    if isinstance(part, TextPart):
+        return _guarded(part) if kind == "guardContent" else {"text": part.text}
+    if isinstance(part, ToolCallPart):
+        body = dict(block_body(part.raw, "toolUse") or {})
+        return {"toolUse": {**body, "toolUseId": part.id, "name": part.name, "input": arguments_object(part.arguments)}}
+    if isinstance(part, ToolResultPart):
+        body = dict(block_body(part.raw, "toolResult") or {"content": []})
+        before = _result(body, part.raw)
+        if part.text != before.text or not same(part.media, before.media):
+            words = None if part.text == before.text else part.text if part.text.strip() else ""
+            elements = items_of(body.get("content")) or ()
+            body["content"] = result_elements(elements, part, words=words, read=_nested, write=_text_block)
+        return {"toolResult": {**body, "toolUseId": part.call_id}}
+    raise ConfigurationError(
+        f"parts: only text, calls and results can be made anew (got {part!r}); pass the part that was read, or drop it"
+    )
+
+
+def _text_block(before: Part | None, words: str) -> Any:
+    return {"text": words}
+
+
+def _guarded(part: TextPart) -> Any:
+    """Return a text that a guardrail checks, with other words."""
+    body = dict(block_body(part.raw, "guardContent") or {})
+    return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
+
+
+def _encoded(value: Any) -> Any:
+    """Return the value with its bytes as text that `_decoded` reads; the same object if it holds none."""
+    if (elements := items_of(value)) is not None:
+        items = [_encoded(item) for item in elements]
+        return value if same(items, elements) else items
+    if (fields := fields_of(value)) is None:
+        return value
+    made = {name: _encoded(field) for name, field in fields.items()}
+    for name in _BLOBS:
+        if isinstance(data := fields.get(name), bytes | bytearray):
+            made[name] = {_BASE64: base64.b64encode(data).decode()}
+    return value if same(list(made.values()), list(fields.values())) else made
+
+
+def _decoded(value: Any) -> Any:
+    if (elements := items_of(value)) is not None:
+        return [_decoded(item) for item in elements]
+    if (fields := fields_of(value)) is None:
+        return value
+    return {name: _blob(field) if name in _BLOBS else _decoded(field) for name, field in fields.items()}
+
+
+def _blob(value: Any) -> Any:
+    """Return the bytes that `_encoded` wrote here; anything else as it is."""
+    data = (fields_of(value) or {}).get(_BASE64)
+    if not isinstance(data, str):
+        return _decoded(value)
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error:
+        return value

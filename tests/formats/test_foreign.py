@@ -1,0 +1,106 @@
+"""Messages of frameworks and services that are not wire formats: an error that names them, never read as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import MessageIndex, apply_compaction_sync, compact_sync, repair, validate
+from compaction.errors import UnknownFormat
+from compaction.formats import MessageFormat, convert, detect, gemini, openai_chat, resolve
+from compaction.session import CompactionSession
+from compaction.strategies import Pipeline
+
+ASKED = {"role": "user", "content": "hi"}
+UI_CALL = {"type": "tool-weather", "toolCallId": "a", "state": "output-available", "input": {}, "output": 18}
+MODEL_CALL = {"type": "tool-call", "toolCallId": "a", "toolName": "weather", "input": {}}
+MODEL_RESULT = {"type": "tool-result", "toolCallId": "a", "toolName": "weather", "output": {"type": "text", "value": "18"}}
+
+FOREIGN: list[tuple[str, str, list[Any]]] = [
+    ("the Vercel AI SDK (UI messages)", "convertToModelMessages", [{"id": "1", "role": "assistant", "parts": [UI_CALL]}]),
+    (
+        "the Vercel AI SDK (UI messages)",
+        "convertToModelMessages",
+        [
+            {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+            {"role": "assistant", "parts": [{"type": "dynamic-tool"}]},
+        ],
+    ),
+    (
+        "the Vercel AI SDK (UI messages)",
+        "convertToModelMessages",
+        [{"role": "assistant", "content": "", "parts": [{"type": "tool-invocation", "toolInvocation": {}}]}],
+    ),
+    ("the Vercel AI SDK (model messages)", "its own wire format", [ASKED, {"role": "assistant", "content": [MODEL_CALL]}]),
+    ("the Vercel AI SDK (model messages)", "its own wire format", [ASKED, {"role": "tool", "content": [MODEL_RESULT]}]),
+    ("LangChain", "convert_to_openai_messages", [{"type": "human", "data": {"content": "hi"}}]),
+    ("LangChain", "convert_to_openai_messages", [{"type": "human", "content": "hi", "id": None}]),
+    ("LangChain", "convert_to_openai_messages", [{"lc": 1, "type": "constructor", "id": [], "kwargs": {"content": "hi"}}]),
+    ("Cohere's first chat API", "chat completions", [{"role": "CHATBOT", "message": "hi"}]),
+    (
+        "pydantic-ai",
+        "integrations.pydantic_ai",
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}],
+    ),
+    ("Agent Framework", "integrations.agent_framework", [{"role": "user", "contents": [{"type": "text", "text": "hi"}]}]),
+    ("LlamaIndex", "convert them", [{"role": "user", "blocks": [{"block_type": "text", "text": "hi"}]}]),
+    ("AutoGen", "convert them", [{"source": "user", "type": "TextMessage", "content": "hi"}]),
+    ("a ShareGPT data set", "'from' as 'role'", [{"from": "human", "value": "hi"}]),
+]
+
+EVERYWHERE: list[Callable[[list[Any]], object]] = [
+    detect,
+    lambda messages: resolve(None, messages),
+    validate,
+    repair,
+    lambda messages: convert(messages, to="anthropic"),
+    lambda messages: compact_sync(messages, Pipeline(), counter="chars/4"),
+    lambda messages: apply_compaction_sync(messages, Pipeline(), counter="chars/4"),
+    lambda messages: CompactionSession(Pipeline(), counter="chars/4").view_sync(messages),
+    lambda messages: MessageIndex(counter="chars/4").append(messages),
+    lambda messages: MessageIndex([ASKED], counter="chars/4").sync([ASKED, *messages]),
+]
+
+
+@pytest.mark.parametrize("take", EVERYWHERE, ids=range(len(EVERYWHERE)))
+@pytest.mark.parametrize(("name", "remedy", "messages"), FOREIGN, ids=[f"{name} {at}" for at, (name, *_) in enumerate(FOREIGN)])
+def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: str, remedy: str, messages: list[Any]) -> None:
+    """Wherever the format is not named."""
+    with pytest.raises(UnknownFormat) as caught:
+        take(messages)
+    assert f"these look like messages of {name}, " in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize("messages", [each for _, _, each in FOREIGN], ids=range(len(FOREIGN)))
+def test_a_named_format_reads_what_it_can(messages: list[Any]) -> None:
+    """Whoever names one has decided."""
+    assert isinstance(validate(messages, format="openai-chat"), list)
+
+
+@pytest.mark.parametrize(
+    ("messages", "format"),
+    [
+        ([{**ASKED, "id": "1", "createdAt": "today", "parts": None}], openai_chat),
+        ([{**ASKED, "source": "web", "from": "Kim", "value": 7, "blocks": [1], "message": "x"}], openai_chat),
+        ([ASKED, {"role": "assistant", "content": [{"type": "hologram"}]}], openai_chat),
+        ([{"role": "user", "parts": [{"text": "hi", "x_trace": 1}]}], gemini),
+    ],
+    ids=range(4),
+)
+def test_further_fields_are_no_reason(messages: list[Any], format: MessageFormat) -> None:
+    """A message that a format explains is read, whatever else it has."""
+    assert resolve(None, messages) is format
+
+
+def test_messages_that_nobody_knows() -> None:
+    """A list without one that a format has is not a chat; beside others such a message is kept."""
+    odd = {"by": "Kim", "said": "hi"}
+    with pytest.raises(
+        UnknownFormat, match=r"messages\[0\]: no wire format has such a message \(its fields: 'by', 'said'\); name"
+    ):
+        compact_sync([odd, odd], Pipeline(), counter="chars/4")
+    assert resolve(None, [odd, ASKED]) is openai_chat
+    assert resolve(None, [{"role": "assistant"}]) is openai_chat
