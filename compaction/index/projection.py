@@ -369,9 +369,8 @@ class Projection:
         pinned = id in self.pinned
         if id < 0:
             group = self.inserted[id]
-            sizes = (group.tokens, group.bytes)
             return MessageGroup(
-                *(id, GroupKind.SUMMARY, group.messages, None, *sizes),
+                *(id, GroupKind.SUMMARY, group.messages, None, group.tokens, group.bytes),
                 pinned=pinned,
                 made_by=group.made_by,
                 replaces=group.replaces,
