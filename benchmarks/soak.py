@@ -1,4 +1,4 @@
-"""Random edits, fuzzed inputs and meddling hosts in great number, in every format: ``make soak``; docs/reliability.md has figures.
+"""Random edits, fuzzed inputs and meddling hosts in great number: ``make soak``; docs/reliability.md has figures.
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 

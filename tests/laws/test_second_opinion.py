@@ -1,6 +1,6 @@
 """The rules written a second time, in ``tests/support/validators``, agree with the package's on what is valid.
 
-They share no code, so that a mistake in one shows. Where a list breaks several rules at once, the two may name them differently.
+They share no code, so that a mistake in one shows. Where a list breaks several rules, the two may name them differently.
 """
 
 from __future__ import annotations

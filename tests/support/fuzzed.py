@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from compaction import MessageIndex, compact_sync, presets, repair, run_sync
 from compaction.errors import InputError
 from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.index import Marks, RunContext
 from compaction.json_data import data_of, json_of
 from compaction.session import CompactionSession
 from compaction.strategies import Strategy
@@ -27,7 +28,17 @@ from tests.support.wires import (
     responses_conversations,
 )
 
-__all__ = ["EVERY_STRATEGY", "FORMATS", "SOURCES", "altered", "check_compacting", "check_input", "check_session", "check_whole", "spoiled"]
+__all__ = [
+    "EVERY_STRATEGY",
+    "FORMATS",
+    "SOURCES",
+    "altered",
+    "check_compacting",
+    "check_input",
+    "check_session",
+    "check_whole",
+    "spoiled",
+]
 
 FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
@@ -70,7 +81,7 @@ def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
 
 
 def altered(messages: list[Any], random: Random) -> list[Any]:
-    """The list as a host may pass it the next time: messages removed, moved, repeated or changed, as the same objects or not."""
+    """The list as a host may pass it next: messages removed, moved, repeated or changed, as the same objects or not."""
     messages = copy.deepcopy(messages) if random.random() < 0.5 else list(messages)
     for _ in range(random.randint(0, 3)):
         place, other = random.randrange(len(messages)), random.randrange(len(messages))
@@ -103,48 +114,57 @@ def check_compacting(format: MessageFormat, messages: list[Any], strategy: Strat
 
 def check_session(format: MessageFormat, messages: list[Any], strategy: Strategy, random: Random) -> None:
     """A session that is asked twice, the second time with another list, and stored; an index that follows and is stored."""
-    for given in (format, None):
-        session = CompactionSession(strategy, counter="chars/4", format=given, clock=None)
-        later = altered(messages, random)
+    later = altered(messages, random)
+    for named in (format, None):
+        session = CompactionSession(strategy, counter="chars/4", format=named, clock=None)
         for listed in (messages, later, later):
-            _tried(lambda listed=listed: session.view_sync(listed))
-        _tried(lambda: _resumed(session, strategy, given).view_sync(altered(later, random)))
-    index = MessageIndex(counter="chars/4", format=format)
-    for listed in (messages, altered(messages, random)):
-        _tried(lambda listed=listed: (index.sync(listed), run_sync(index, strategy)))
+            _tried(session.view_sync, listed)
+        _tried(_resumed, session, strategy, named, altered(later, random))
+    index = MessageIndex(counter="chars/4", format=format, marks=Marks.of(strategy.mark_ceilings, RunContext()))
+    for listed in (messages, later):
+        _tried(_followed, index, strategy, listed)
     for whole in (True, False):
-        _tried(lambda whole=whole: _stored(index, format, whole=whole))
+        _tried(_stored, index, strategy, whole)
 
 
-def _resumed(session: CompactionSession, strategy: Strategy, format: MessageFormat | None) -> CompactionSession:
+def _resumed(session: CompactionSession, strategy: Strategy, format: MessageFormat | None, messages: list[Any]) -> None:
     stored = data_of(json_of(session.to_dict(), "a session"), "a session", dict)
-    return CompactionSession.from_dict(stored, strategy, counter="chars/4", format=format, clock=None)
+    CompactionSession.from_dict(stored, strategy, counter="chars/4", format=format, clock=None).view_sync(messages)
 
 
-def _stored(index: MessageIndex, format: MessageFormat, *, whole: bool) -> None:
+def _followed(index: MessageIndex, strategy: Strategy, messages: list[Any]) -> None:
+    index.sync(messages)
+    run_sync(index, strategy)
+
+
+def _stored(index: MessageIndex, strategy: Strategy, whole: bool) -> None:
     """Store an index, read it again and let it follow the same messages."""
     stored = data_of(json_of(index.to_dict(messages=whole), "an index"), "an index", dict)
-    again = MessageIndex.from_dict(stored, counter="chars/4", format=format)
-    if not whole:
-        again.sync(index.source)
+    marks = Marks.of(strategy.mark_ceilings, RunContext())
+    again = MessageIndex.from_dict(stored, counter="chars/4", format=index.format, marks=marks)
+    again.sync(index.source)
     again.messages()
 
 
 def check_whole(format: MessageFormat, messages: list[Any]) -> None:
-    """A repair that leaves nothing wrong leaves a valid list; a conversion to each format ends, and repairs of what came of it."""
+    """A repair that leaves nothing wrong leaves a valid list; conversions to each format end, and repairs of them."""
     done = format.repair(messages)
     if not {problem.rule for problem in done.remaining} - {"pending-call"}:
         assert is_valid(format.name, done.messages), f"repaired, but {VIOLATIONS[format.name](done.messages)}"
-    _tried(lambda: repair(messages))
+    _tried(repair, messages)
     for to in FORMATS:
         for named in (format, None):
-            _tried(lambda to=to, named=named: repair(convert(messages, to=to, format=named).messages, format=to))
+            _tried(_converted, messages, to, named)
 
 
-def _tried(take: Callable[[], object]) -> None:
+def _converted(messages: list[Any], to: MessageFormat, format: MessageFormat | None) -> None:
+    repair(convert(messages, to=to, format=format).messages, format=to)
+
+
+def _tried(take: Callable[..., object], *arguments: object) -> None:
     """Do it; what cannot be read may be refused with an error that says so."""
     try:
-        take()
+        take(*arguments)
     except InputError:
         return
 
