@@ -263,8 +263,8 @@ class Intake:
     def _remember_summaries(self, journal: Iterable[Applied]) -> None:
         """Believe what the journal knows to be a summary, should the list hold it as an ordinary message."""
         if self.marks is not None:
-            written = [applied.edit.messages[0] for applied in flat(journal) if isinstance(applied.edit, Replace)]
-            self.marks = self.marks.knowing(written)
+            edits = [applied.edit for applied in flat(journal)]
+            self.marks = self.marks.knowing(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
 
     def _regrow(self, fresh: Fresh, length: int, journal: Iterable[Applied]) -> bool:
         """Take these messages and apply again what names none of them from ``length`` on; whether those reach further back."""
@@ -288,6 +288,7 @@ class Intake:
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
             believed_until=None if self.marks is None else self.marks.until,
+            known=frozenset() if self.marks is None else self.marks.known,
         )
         return saved.to_dict(seen_at=self.seen_at)
 
@@ -303,7 +304,7 @@ class Intake:
     ) -> Intake:
         """Return what `to_dict` described, see `MessageIndex.from_dict`."""
         saved = state.Saved.read(data, format)
-        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until)
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)
         intake = cls(counter, saved.format, detects=saved.detects, pin=None, marks=marks)
         intake.seen_at = saved.seen_at
         intake._pinned_ids.update(saved.pinned)

@@ -63,6 +63,7 @@ class Saved:
         detects: Whether the format was detected, not named; then it may turn out to be another.
         seen_at: When messages last came, by the clock of the context; ``None`` without one.
         believed_until: The ordinal from which on marks are not believed, see `Marks`.
+        known: Digests of the summaries that are believed anywhere, see `Marks`.
     """
 
     format: MessageFormat
@@ -73,6 +74,7 @@ class Saved:
     detects: bool
     seen_at: float | None = None
     believed_until: int | None = None
+    known: frozenset[str] = frozenset()
 
     def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
         """Return what `read` reads: JSON-ready data."""
@@ -82,7 +84,8 @@ class Saved:
         else:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
-        return {**data, "looks": self.detects, "seen_at": seen_at, "believed_until": self.believed_until}
+        marks = {"believed_until": self.believed_until, "known": sorted(self.known)}
+        return {**data, "looks": self.detects, "seen_at": seen_at, **marks}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -117,6 +120,7 @@ class Saved:
                 detects=data.get("looks") is True,
                 seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
                 believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
+                known=frozenset(_text(each) for each in _list(data.get("known", []))),
             )
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
