@@ -15,6 +15,7 @@ __all__ = [
     "IN_RESULTS",
     "KINDS",
     "MEDIA_KINDS",
+    "WORDS",
     "block_body",
     "block_kind",
     "is_cache_point",
