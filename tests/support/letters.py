@@ -6,7 +6,7 @@ other neighbours, so that seeds reach what no provider's rules do. The model of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -18,53 +18,72 @@ from compaction.index.edits import Restore
 from compaction.index.journal import Applied
 from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Fault", "Letters", "View", "disallowed", "faults"]
+__all__ = ["LETTERS", "Fault", "Letters", "View", "disallowed", "faults"]
 
 Raw: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[int, Message]
 """A message with the place it stands at: its ordinal, or the id of the inserted group."""
 
-_ROLES: Final = {"s": "system", "u": "user", "v": "user", "a": "assistant", "b": "assistant", "c": "assistant", "t": "assistant"}
-_LETTERS: Final = "suvabctr"
+_ROLES: Final = {"s": "system", "u": "user", "v": "user", "w": "user", "r": "tool"}
+LETTERS: Final = "suvwabctr"
+"""Instructions, words of the user in three kinds (the third with a result), of the assistant in two, a call, a thought, a result."""
 
 
 class Letters(MessageFormat):
-    """A format that forbids some neighbours, chosen by the seed; the others are preferred or only allowed.
+    """A format that forbids some neighbours and does not prefer others, each a pair of letters; an empty one is an end.
 
     Args:
-        random: Makes the choices.
-        share: How many of all pairs are forbidden, from 0 to 1.
+        forbidden: The rule and the side of each pair that is not taken.
+        disliked: Pairs that are not preferred.
+        instructs: Whether instructions stand within its conversations.
     """
 
     name = "letters"
 
-    def __init__(self, random: Random, share: float = 0.25) -> None:
-        self._forbidden: dict[tuple[str, str], tuple[str, Side]] = {}
-        self._disliked: set[tuple[str, str]] = set()
-        self._instructs = random.random() < 0.5
-        """Whether instructions stand within a conversation, and its start is not judged; or the other way round."""
+    def __init__(
+        self,
+        forbidden: Mapping[tuple[str, str], tuple[str, Side]] | None = None,
+        disliked: Collection[tuple[str, str]] = (),
+        *,
+        instructs: bool = True,
+    ) -> None:
+        self.forbidden = dict(forbidden or {})
+        self.disliked = frozenset(disliked)
+        self.instructs = instructs
+
+    @classmethod
+    def chosen(cls, random: Random, share: float) -> Letters:
+        """A format that forbids, and does not prefer, this share of all pairs.
+
+        Either instructions stand within a conversation and any message may come first, or neither.
+        """
+        instructs = random.random() < 0.5
         sides: Sequence[Side] = ("before", "after", "both")
-        for before in ("", *_LETTERS):
-            for after in ("", *_LETTERS):
+        forbidden: dict[tuple[str, str], tuple[str, Side]] = {}
+        pairs = [(before, after) for before in ("", *LETTERS) for after in ("", *LETTERS)]
+        for before, after in pairs:
+            if not instructs and after == "s":
+                wrong = before not in ("", "s")
+            elif before in ("", "s") and after in ("", "s"):
+                wrong = False
+            else:
+                wrong = random.random() < share and bool(before or not instructs)
+            if wrong:
                 side: Side = "before" if not after else "after" if not before else random.choice(sides)
-                forbidden = random.random() < share
-                if not self._instructs and after == "s":
-                    forbidden = before not in ("", "s")
-                elif before in ("", "s") and after in ("", "s") or (not before and self._instructs):
-                    forbidden = False
-                if forbidden:
-                    self._forbidden[before, after] = (random.choice(("one-rule", "other-rule")), side)
-                if random.random() < share and (before or not self._instructs):
-                    self._disliked.add((before, after))
+                forbidden[before, after] = (random.choice(("one-rule", "other-rule")), side)
+        return cls(forbidden, [pair for pair in pairs if random.random() < share], instructs=instructs)
 
     def read(self, raw: Any, position: int = 0) -> Message:
         parts: list[Part] = [TextPart(raw["text"])]
         if raw["role"] == "tool":
             parts = [ToolResultPart(raw["answers"], raw["text"])]
+        elif "answers" in raw:
+            parts = [ToolResultPart(raw["answers"], "found"), *parts]
         elif raw["text"].startswith("t"):
             parts = [ReasoningPart(raw["text"])]
         parts += [ToolCallPart(call, "look", "{}") for call in raw.get("calls", ())]
-        return Message(role=raw["role"], parts=tuple(parts), raw=raw, format=self)
+        links = {name: tuple(raw.get(name, ())) for name in ("begins", "resumes")}
+        return Message(raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), **links)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         text = "".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart | ReasoningPart))
@@ -74,10 +93,10 @@ class Letters(MessageFormat):
         return self.read({"role": role, "text": text})
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        return self._forbidden.get((_letter(before), _letter(after)))
+        return self.forbidden.get((_letter(before), _letter(after)))
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        return (_letter(before), _letter(after)) not in self._disliked
+        return (_letter(before), _letter(after)) not in self.disliked
 
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         places = [(place, self.read(raw)) for place, raw in enumerate(raws)]
@@ -107,12 +126,12 @@ class Letters(MessageFormat):
         return raws
 
     def _any(self, random: Random, place: int, waiting: Sequence[str]) -> Raw:
-        letters = "uvuvabt" + "c" * 2 + "r" * (4 if waiting else 0) + "s" * (self._instructs or place < 2)
+        letters = "uvuvabt" * 2 + "c" * 4 + ("r" * 8 + "w" if waiting else "r") + "ss" * (self.instructs or place < 2)
         letter = random.choice(letters)
         text = letter + str(place) + " word" * random.randint(0, 6)
-        if letter == "r":
-            return {"role": "tool", "text": text, "answers": random.choice(waiting)}
-        raw: Raw = {"role": _ROLES[letter], "text": text}
+        raw: Raw = {"role": _ROLES.get(letter, "assistant"), "text": text}
+        if letter in "rw":
+            raw["answers"] = random.choice(waiting) if waiting else "nothing"
         if letter == "c":
             raw["calls"] = [f"{place}.{number}" for number in range(random.randint(1, 2))]
         return raw
@@ -130,10 +149,12 @@ def _letter(message: Message | None) -> str:
 
 @attrs.frozen
 class Fault:
-    """Two neighbours that the format forbids: its rule, and the places that are blamed."""
+    """Two neighbours that the format forbids: its rule, the places that are blamed, and both; ``None`` for an end."""
 
     rule: str
     blamed: frozenset[int]
+    before: int | None
+    after: int | None
 
 
 def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = False) -> list[Fault]:
@@ -146,7 +167,8 @@ def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = Fal
         problem = format.join_problem(None if before is None or at <= leading else before[1], after and after[1])
         if problem is not None:
             sides = {"before": [before], "after": [after], "both": [before, after]}[problem[1]]
-            found.append(Fault(problem[0], frozenset(side[0] for side in sides if side is not None)))
+            blamed = frozenset(side[0] for side in sides if side is not None)
+            found.append(Fault(problem[0], blamed, before and before[0], after and after[0]))
     return found
 
 
@@ -202,6 +224,13 @@ class View:
             if isinstance(edit, Replace):
                 anchor = max(self.inserted[id][0] if id < 0 else id for id in edit.groups)
                 self.inserted[-len(self.inserted) - 1] = (anchor, edit.messages)
+
+    def span(self, edit: Edit) -> set[int]:
+        """The ordinals at which an edit that was done changed something; of an inserted group, that it stands before."""
+        if isinstance(edit, Together):
+            return {ordinal for part in edit.edits for ordinal in self.span(part)}
+        named = [edit.group] if isinstance(edit, Rewrite) else edit.groups
+        return {at for id in named for at in ([self.inserted[id][0]] if id < 0 else self.members[id])}
 
     def places(self) -> list[Place]:
         """Every message of the view with its place, in order."""
