@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction import Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.formats import MessageFormat, Problem, Repair, Side
 from compaction.index.edits import Restore
 from compaction.index.journal import Applied
@@ -26,7 +26,7 @@ Place: TypeAlias = tuple[int, Message]
 
 _ROLES: Final = {"s": "system", "u": "user", "v": "user", "w": "user", "r": "tool"}
 LETTERS: Final = "suvwabctr"
-"""Instructions, words of the user in three kinds (the third with a result), of the assistant in two, a call, a thought, a result."""
+"""Instructions; words of the user, two kinds, and with a result; of the assistant, two kinds; a call, a thought, a result."""
 
 
 class Letters(MessageFormat):

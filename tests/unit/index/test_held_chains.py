@@ -10,8 +10,12 @@ ROLES = {"s": "system", "u": "user", "v": "user"}
 
 def index_of(letters: str, *forbidden: str, disliked: str = "") -> MessageIndex:
     """A message of eleven words for each letter, in a format that forbids these pairs of letters."""
-    format = Letters({(pair[0], pair[1]): ("rule", "after") for pair in forbidden}, [(pair[0], pair[1]) for pair in disliked.split()])
-    messages = [{"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)]
+    format = Letters(
+        {(pair[0], pair[1]): ("rule", "after") for pair in forbidden}, [(pair[0], pair[1]) for pair in disliked.split()]
+    )
+    messages = [
+        {"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
+    ]
     return MessageIndex(messages, counter="chars/4", format=format)
 
 

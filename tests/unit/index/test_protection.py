@@ -51,4 +51,11 @@ def test_no_words_between_the_messages_of_a_group_that_stays() -> None:
         index = MessageIndex(messages, counter="chars/4", format=Letters())
         return index.apply(Replace(groups, [index.format.new("user", "u")]))
 
-    assert [allowed(1), allowed(2), allowed(1, 2), allowed(4), allowed(0, 1), allowed(2, 4)] == [False, False, False, True, True, True]
+    assert [allowed(1), allowed(2), allowed(1, 2), allowed(4), allowed(0, 1), allowed(2, 4)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]

@@ -64,7 +64,11 @@ RESUMED: list[Raw] = [
 
 
 def test_a_call_after_an_answer_that_was_resumed_is_its_own_group() -> None:
-    messages = [*RESUMED[:3], {"role": "assistant", "text": "a3", "resumes": ["x"]}, {"role": "assistant", "text": "c4", "calls": ["k"]}]
+    messages = [
+        *RESUMED[:3],
+        {"role": "assistant", "text": "a3", "resumes": ["x"]},
+        {"role": "assistant", "text": "c4", "calls": ["k"]},
+    ]
     assert layout(MessageIndex(messages, counter="chars/4", format=Letters())) == [[0], [1, 3], [2], [4]]
 
 

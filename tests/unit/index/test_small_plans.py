@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from functools import partial
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
@@ -94,7 +95,7 @@ def connected(
     owner = {ordinal: id for id, ordinals in view.members.items() for ordinal in ordinals}
     groups = [place if place < 0 else owner[place] for place, _ in view.places()]
     unit_of = {id: unit for unit in units for id in unit[1]}
-    pairs = [(unit_of.get(one), unit_of.get(other)) for one, other in zip(groups, groups[1:], strict=False)]
+    pairs = [(unit_of.get(one), unit_of.get(other)) for one, other in pairwise(groups)]
     found = [first]
     for unit in found:
         for pair in pairs:
@@ -113,16 +114,20 @@ def test_a_plan_asks_about_each_unit_beside_what_is_held(seed: int) -> None:
     for _ in range(12):
         chosen = [id for id in free if random.random() < 0.8]
         random.shuffle(chosen)
-        cuts = [random.random() < 0.6 for _ in chosen]
+        starts = {id for id in chosen if random.random() < 0.6}
         units: list[list[int]] = []
-        for id, cut in zip(chosen, cuts, strict=True):
-            if cut or not units:
+        for id in chosen:
+            if id in starts or not units:
                 units.append([])
             units[-1].append(id)
-        starts = {unit[0] for unit in units}
-        steps = list(index.steps(chosen, together=lambda _, id: id not in starts))
-        assert steps == list(planned(index, units))
-        assert list(index.steps(chosen, together=lambda _, id: id not in starts, preferred_only=True)) == []
+        together = partial(_joined, starts)
+        assert list(index.steps(chosen, together)) == list(planned(index, units))
+        assert list(index.steps(chosen, together, preferred_only=True)) == []
+
+
+def _joined(starts: set[int], one: int, other: int) -> bool:
+    """Whether a group is of the unit before it, as it starts none."""
+    return other not in starts
 
 
 @each_seed

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite
+from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.index.edits import Restore
-from compaction.index.journal import perform
+from compaction.index.journal import Applied, perform
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
 from tests.support.letters import Fault, Letters, View, disallowed
@@ -148,26 +148,27 @@ def as_grouped(index: MessageIndex, id: int) -> tuple[object, ...]:
     return index.ordinals(id), group.kind, group.turn, group.open, group.pending, group.orphan
 
 
-def settled(index: MessageIndex, edits: Sequence[Edit]) -> tuple[MessageIndex, list[Edit], bool]:
-    """The source under the edits that stay, those that do not, newest first, and whether each was undone for one fault alone.
+def settled(index: MessageIndex, edits: Sequence[Edit]) -> tuple[list[Edit], list[Edit], bool]:
+    """The edits that stay, those that do not, newest first, and whether each of these is undone for one fault alone.
 
     An edit does not stay if it made two neighbours that are wrong, and that the source has as right.
     """
     left, undone, plain = list(edits), list[Edit](), True
     while True:
         source, view = View.of(index, ()), MessageIndex(index.source, counter="chars/4", format=index.format)
+        applied: list[Applied] = []
         for edit in left:  # again, if it is still allowed; the first time they simply stay
             if not undone or refusal(view.columns, view.format, edit, "Tests") is None:
-                view._editor.journal.append(perform(view.columns, edit, view.measure, "Tests"))
-        left = list(view.edits)
-        model = View.of(view)
+                assert not isinstance(edit, Together)
+                applied.append(perform(view.columns, edit, view.measure, "Tests"))
+        left, model = [each.edit for each in applied], View.of(view, applied)
         wrong = [
             (fault, place)
             for fault in disallowed(index.format, source.places(), model.places())
             if (place := newest_at(model, fault, left)) is not None
         ]
         if not wrong:
-            return view, undone, plain
+            return left, undone, plain
         plain = plain and len(wrong) == 1
         undone.append(left.pop(wrong[0][1]))
 
@@ -208,6 +209,6 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
             assert disallowed(format, View.of(index, ()).places(), View.of(index).places()) == []
         restores = any(isinstance(edit, Restore) for edit in edits)
         if not restores and gone.isdisjoint(index.columns.grouping.group_of[len(known) :]):
-            view, undone, plain = settled(index, edits)
+            left, undone, plain = settled(index, edits)
             if plain:
-                assert (index.edits, index.undone) == (view.edits, (*before, *undone))
+                assert (index.edits, index.undone) == ((*left,), (*before, *undone))

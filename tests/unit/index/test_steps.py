@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import pytest
@@ -275,14 +276,17 @@ def test_a_gap_closes_as_far_as_it_can() -> None:
     assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]
 
 
-def lettered(letters: str, forbidden: str, disliked: str = "") -> MessageIndex:
-    """A message for each letter, in a format that forbids some pairs of them; a call ``c`` is answered by the ``r`` after it."""
+def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[int, int] | None = None) -> MessageIndex:
+    """A message for each letter, in a format that forbids some pairs of them; a call ``c`` is answered by the next ``r``."""
     rules = {(pair[0], pair[1]): ("rule", "after") for pair in forbidden.split()}
     roles = {"s": "system", "u": "user", "v": "user", "r": "tool"}
-    messages: list[Raw] = [{"role": roles.get(letter, "assistant"), "text": f"{letter}{at}"} for at, letter in enumerate(letters)]
+    messages: list[Raw] = [
+        {"role": roles.get(letter, "assistant"), "text": f"{letter}{at}"} for at, letter in enumerate(letters)
+    ]
     for at, letter in enumerate(letters):
         if letter == "c":
-            messages[at]["calls"], messages[letters.index("r", at)]["answers"] = [str(at)], str(at)
+            messages[at]["calls"] = [str(at)]
+            messages[(answers or {}).get(at, letters.index("r", at))]["answers"] = str(at)
     return MessageIndex(messages, counter="chars/4", format=Letters(rules, [(pair[0], pair[1]) for pair in disliked.split()]))
 
 
@@ -323,3 +327,9 @@ def test_a_summary_of_two_messages_opens_the_view_by_its_first() -> None:
     index = index_of("uaau", openai_chat)
     assert index.apply(Replace(1, [openai_chat.new("assistant", "a"), openai_chat.new("user", "b")]))
     assert list(index.steps([0, 2])) == [[2], [0]]
+
+
+def test_groups_within_groups_within_groups() -> None:
+    """The view is walked twice, so the call that closes up only then is planned by itself."""
+    index = lettered("uaccvrrbu", "uc ub ru", answers={2: 6, 3: 5})
+    assert list(index.steps([1, 2, 3, 4, 7])) == [[4], [3], [2], [1, 7]]
