@@ -95,15 +95,15 @@ def shown(value: object) -> str:
     return f"{value!r:.50}" if plain else f"a value of type {type(value).__name__}"
 
 
-def too_deep(messages: Sequence[Any], place: int | None = None) -> InvalidMessage:
+def too_deep(raws: Sequence[Any], place: int | None = None) -> InvalidMessage:
     """Return the error for messages that are nested too deep to be read, compared or written; O(contents).
 
     Args:
-        messages: The messages, of which only dictionaries, lists and tuples are looked into.
+        raws: The messages, of which only dictionaries, lists and tuples are looked into.
         place: The place of the one that is, if that is known.
     """
     if place is None:
-        place = next((place for place, message in enumerate(messages) if _is_deeper(message, MAX_DEPTH)), None)
+        place = next((place for place, message in enumerate(raws) if _is_deeper(message, MAX_DEPTH)), None)
     where = "messages" if place is None else f"messages[{place}]"
     rule = f"it is nested too deep; up to {MAX_DEPTH} levels are safe"
     return InvalidMessage(where, rule, "pass what is nested as a string of JSON, or leave it out")

@@ -24,6 +24,9 @@ __all__ = ["NEVER", "Known", "Match", "align", "digest_of"]
 NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
+_MOST_VIEWS: Final = 64  # that are looked at for messages which occur several times
+
+_Digest: TypeAlias = Callable[[Any, MessageFormat, int], Hashable]
 _Position: TypeAlias = tuple[int, int, int]
 
 
@@ -65,16 +68,21 @@ class Match:
     altered: bool = False
 
 
-def digest_of(raw: Any, format: MessageFormat) -> Hashable:
-    """What two messages share that the format holds to be the same; O(content)."""
+def digest_of(raw: Any, format: MessageFormat, place: int = 0) -> Hashable:
+    """What two messages share that the format holds to be the same; ``place`` is for the error. O(content)."""
     key = format.key(raw)
     if isinstance(key, dict) or key is raw:
-        return fingerprint(raw, format)
+        return fingerprint(raw, format, place)
     return json.dumps(key, sort_keys=True, default=repr)
 
 
 def align(
-    known: Sequence[Known], given: Sequence[Any], format: MessageFormat, changed: Callable[[Known, int], bool] | None = None
+    known: Sequence[Known],
+    given: Sequence[Any],
+    format: MessageFormat,
+    *,
+    changed: Callable[[Known, int], bool] | None = None,
+    digest: _Digest = digest_of,
 ) -> list[Match | None]:
     """Return what each message of a list is; ``None`` for one that is new. O(messages), and O(contents) of what moved.
 
@@ -83,28 +91,42 @@ def align(
         given: The list.
         format: Says which messages are the same.
         changed: Says of a known message and the place of the same object whether its content changed; ``None`` if nobody looks.
+        digest: What two messages share that are the same.
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
     if None in found:
-        digests = [None if each is not None else _digest_at(place, given[place], format) for place, each in enumerate(found)]
-        of_known = {each: digest_of(each.raw, format) if each.digest is None else each.digest for each in known}
-        _add(found, _by(digests, known, lambda digest: digest, of_known.__getitem__))
+        digests = [
+            None if each is not None else _digest_at(place, given[place], format, digest) for place, each in enumerate(found)
+        ]
+        of_known = {each: _digest_of_known(each, format, digest) for each in known}
+        _add(found, _by(digests, known, lambda value: value, of_known.__getitem__))
         by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
         for place, each in enumerate(by_id):
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
         _keep_in_order(found)
-        _between_neighbours(found, _of_one_view(found, known, of_known), digests, of_known)
-        altered |= _altered_between_neighbours(found, known, given, format)
+        view = _of_one_view(found, known, digests, of_known)
+        _between_neighbours(found, view, digests, of_known)
+        altered |= _altered_between_neighbours(found, view, given, format)
     _keep_in_order(found)
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
 
 
-def _digest_at(place: int, raw: Any, format: MessageFormat) -> Hashable:
+def _digest_of_known(known: Known, format: MessageFormat, digest: _Digest) -> Hashable:
+    """What a known message shares with the same one; with no other if it cannot be compared."""
+    if known.digest is not None:
+        return known.digest
     try:
-        return digest_of(raw, format)
+        return digest(known.raw, format, known.position[0])
+    except InputError:
+        return known.position
+
+
+def _digest_at(place: int, raw: Any, format: MessageFormat, digest: _Digest) -> Hashable:
+    try:
+        return digest(raw, format, place)
     except InputError:
         format.read(raw, place)  # its error names the place
         raise
@@ -163,7 +185,9 @@ def _keep_in_order(found: list[Known | None]) -> None:
             found[place] = None
 
 
-def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], of_known: dict[Known, Hashable]) -> Sequence[Known]:
+def _of_one_view(
+    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
+) -> Sequence[Known]:
     """The known messages that a view showed together with those found and without those missing; every one if none did."""
     there = [each for each in found if each is not None]
     if not there:
@@ -173,7 +197,18 @@ def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], of_known
     for each in known:
         if each.position < there[-1].position and each.position not in positions and count[of_known[each]] == 1:
             since = max(since, each.until + 1) if each.until < until else since
+    times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
+    for time in times[:_MOST_VIEWS] if since <= until else ():
+        view = [each for each in known if each.since <= time <= each.until]
+        if all(ends or _same(places, between, digests, of_known) for places, between, ends in _gaps(found, view)):
+            return view
     return known if since > until else [each for each in known if each.since <= until and since <= each.until]
+
+
+def _same(
+    places: Sequence[int], between: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
+) -> bool:
+    return [digests[place] for place in places] == [of_known[each] for each in between]
 
 
 def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
@@ -230,13 +265,17 @@ def _going_on(
 def _altered_between_neighbours(
     found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat
 ) -> set[int]:
-    """Find single messages that stand where one of the same role stood; returns their places."""
+    """Find single messages that stand where one of the same role stood; returns their places.
+
+    One that the view does not show is found only if the list has others which it does not show.
+    """
     altered: set[int] = set()
+    has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
-        shown = {each.position: each for each in between if each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(shown) != 1:
+        there = {each.position: each for each in between if has_hidden or each.is_shown}
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1:
             continue
-        [each] = shown.values()
+        [each] = there.values()
         if each.role in (None, format.read(given[places[0]], places[0]).role):
             found[places[0]] = each
             altered.add(places[0])

@@ -20,7 +20,7 @@ from .fingerprints import Fingerprints
 from .journal import Applied, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Projection
-from .sync import HostChanges, Plan, continued, follow
+from .sync import HostChanges, Plan, continued, edits_after, follow
 
 __all__ = ["Intake"]
 
@@ -202,18 +202,28 @@ class Intake:
         view = self.projection.raws() if self.editor.journal else None
         try:
             known = None if verify else continued(self.projection, view, given, self.format)
-            plan = (
-                None if known is not None else follow(self.projection, self.editor.journal, given, self.format, verify=verify)
-            )
+            if known is not None:
+                return self._go_on(given, known)
+            plan = follow(self.projection, self.editor.journal, given, self.format, verify=verify)
         except RecursionError:
             raise too_deep(given) from None
-        if plan is None:
-            return self._extend(self._measured(given[known:], known or 0))
         self.changes = plan.changes
         if not plan.changes and not plan.summaries:
-            return self._extend(self._measured(given[plan.matched :], plan.matched))
+            return self._go_on(given, plan.matched)
         self._follow(plan, given)
         return False
+
+    def _go_on(self, given: list[Any], known: int) -> bool:
+        """Add what is new in a list; says whether the view only grew by that."""
+        undone, journal = len(self.editor.undone), list(self.editor.journal)
+        only_grew = self._extend(self._measured(given[known:], known))
+        if len(self.editor.undone) > undone and self._is_worse(given):
+            self._read_anew(given, journal)
+        return only_grew
+
+    def _is_worse(self, given: Sequence[Any]) -> bool:
+        """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
+        return len(self.format.validate(self.projection.raws())) > len(self.format.validate(given))
 
     def _follow(self, plan: Plan, given: Sequence[Any]) -> None:
         """Take a conversation as the host has it now. What cannot be read is noticed before anything changes."""
@@ -224,7 +234,7 @@ class Intake:
         ]
         fresh = self._fresh([raw for raw, _ in plan.entries], reads)
         tail = self._measured(given[plan.matched :], plan.matched)
-        kept = plan.edits(old, journal, self.format)
+        kept = edits_after(journal, plan.altered_groups(old), plan.summaries, self.format)
         self._start()
         self._extend(fresh + tail)
         self._replay(kept, plan.groups(old, self.projection))
@@ -232,8 +242,8 @@ class Intake:
         group_of = self.projection.grouping.group_of
         late = set(group_of[len(fresh.raws) :])
         back = [place for place in plan.only_in_source if self.projection.visibility.messages[place]]
-        if any(group_of[place] not in late for place in back):  # the list does not have what would be shown
-            self._read_anew(given, journal)
+        if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
+            self._read_anew(given, journal)  # the list does not have what would be shown, or shows it better
 
     def _restore_late(self, start: int) -> None:
         """Bring back the groups that are out of the view and have messages from a place on."""
@@ -253,8 +263,8 @@ class Intake:
     def _remember_summaries(self, journal: Iterable[Applied]) -> None:
         """Believe what the journal knows to be a summary, should the list hold it as an ordinary message."""
         if self.marks is not None:
-            written = [applied.edit.messages[0] for applied in flat(journal) if isinstance(applied.edit, Replace)]
-            self.marks = self.marks.knowing(written)
+            edits = [applied.edit for applied in flat(journal)]
+            self.marks = self.marks.knowing(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
 
     def _regrow(self, fresh: Fresh, length: int, journal: Iterable[Applied]) -> bool:
         """Take these messages and apply again what names none of them from ``length`` on; whether those reach further back."""
@@ -278,6 +288,7 @@ class Intake:
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
             believed_until=None if self.marks is None else self.marks.until,
+            known=frozenset() if self.marks is None else self.marks.known,
         )
         return saved.to_dict(seen_at=self.seen_at)
 
@@ -293,7 +304,7 @@ class Intake:
     ) -> Intake:
         """Return what `to_dict` described, see `MessageIndex.from_dict`."""
         saved = state.Saved.read(data, format)
-        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until)
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)
         intake = cls(counter, saved.format, detects=saved.detects, pin=None, marks=marks)
         intake.seen_at = saved.seen_at
         intake._pinned_ids.update(saved.pinned)
@@ -323,14 +334,22 @@ class Intake:
         """Take the messages that a state without messages was saved of, as far as they are the same."""
         matched = saved.matching(given, self.format)
         fresh = self._measured(given, 0)
+        places = None if matched == len(saved.fingerprints) else saved.places(given, self.format)
         self.saved = None
+        self._remember_summaries(saved.journal)
         self._start()
-        if matched < len(saved.fingerprints):
+        if places is not None:
+            self._extend(fresh)
+            groups = places.groups(self.projection)
+            altered = {id for id, group in groups.items() if places.changed_in(self.projection.ordinals(group))}
+            self._replay(edits_after(saved.journal, altered), groups)
+            self._restore_late(places.matched)
+        elif matched < len(saved.fingerprints):
             self._regrow(fresh, matched, saved.journal)
-            return
-        self._extend(fresh[:matched])
-        self._replay(saved.journal)
-        self._extend(fresh[matched:])
+        else:
+            self._extend(fresh[:matched])
+            self._replay(saved.journal)
+            self._extend(fresh[matched:])
 
     def _pin_by_predicate(self) -> None:
         """Pin what ``pin=`` names, after edits that were made without it were applied again."""

@@ -35,6 +35,7 @@ from .metrics import Metrics
 from .projection import Projection
 from .rules import protection, removable, rewritable
 from .steps import steps, units_of
+from .sync import HostChanges
 
 __all__ = ["MessageIndex"]
 
@@ -248,6 +249,11 @@ class MessageIndex:
         return tuple(self._editor.refusals.noted)
 
     @property
+    def changes(self) -> HostChanges:
+        """What the host did to messages that were known, as the last `sync` found."""
+        return self._intake.changes
+
+    @property
     def undone(self) -> tuple[Edit, ...]:
         """Edits that were undone because, beside messages that came later, the provider would not take the view."""
         return tuple(self._editor.undone)
@@ -332,29 +338,24 @@ class MessageIndex:
     # ---------------------------------------------------------------- growing, following, storing
 
     def append(self, messages: Iterable[Any]) -> None:
-        """Add messages at the end; O(new). If one of them cannot be read, none is added.
+        """Add messages at the end; O(new). If one of them cannot be read, that is an `InputError` and none is added.
 
         A result that answers a call whose group was dropped brings that group back, by a journaled `Restore`. An edit that is
         wrong beside the new messages is undone, see ``undone``.
-
-        Raises:
-            InputError: If ``messages`` is not a list, or one of them cannot be read.
         """
         given = as_list(messages)
         self._grew(self._intake.append(given), len(given))
 
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
-        """Follow the full list a framework passes on each call: append what is new, take back what is gone.
+        """Follow the full list a framework passes on each call, by its messages and not by their places.
 
-        The list may be the source or the last view fed back, the same objects or rebuilt ones. Where it diverges from both, the
-        source is cut there, and edits that touch what was cut are undone. O(list) comparisons, by identity first.
+        The list may be the source, the last view or an earlier one with what came since, the same objects or rebuilt ones. What
+        the host altered, removed, put in or took back is in ``changes``; decisions about the other messages stay, and a message
+        that is not known again is new. O(list) comparisons, by identity first; where the list departs, O(contents).
 
         Args:
             messages: Everything, oldest first.
             verify: Whether to compare contents of the same objects too, and so notice a message changed in place; O(contents).
-
-        Raises:
-            InputError: If ``messages`` is not a list, or one of them cannot be read.
         """
         known = len(self.columns.source)
         only_grew = self._intake.sync(as_list(messages), verify=verify)

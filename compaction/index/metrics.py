@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import attrs
@@ -73,14 +74,14 @@ class Tally:
 
     def enter(self, turns: Iterable[int | None]) -> None:
         """Count groups to their turns, whose other sums are counted already."""
-        for turn in turns:
-            self.groups += 1
+        for turn, count in Counter(turns).items():
+            self.groups += count
             if turn:
-                self._enter(turn)
+                self._enter(turn, count)
 
-    def _enter(self, turn: int) -> None:
+    def _enter(self, turn: int, count: int = 1) -> None:
         here = self._turn_groups.get(turn, 0)
-        self._turn_groups[turn] = here + 1
+        self._turn_groups[turn] = here + count
         if not here:
             self.turns += 1
 

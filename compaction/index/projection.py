@@ -64,8 +64,6 @@ class Projection:
         self._rewritten: dict[int, Message | None] = {}
         self._snapshots: dict[int, MessageGroup] = {}
 
-    # ---------------------------------------------------------------- growing
-
     def extend(self, fresh: Fresh, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new).
 
@@ -90,7 +88,7 @@ class Projection:
         for tally in (self.total, self.included):
             tally.tool_calls += calls
             tally.enter([self.grouping.turns[id] for id in self.grouping.ids[known:]])
-        for id in self.grouping.stale:
+        for id in self.grouping.stale if self._snapshots else ():
             self._snapshots.pop(id, None)
         self.grouping.stale.clear()
 
@@ -130,9 +128,9 @@ class Projection:
 
     def known(self, id: int) -> int:
         """Return the id of a group that exists; an `InputError` if it does not."""
-        if not self.exists(id):
-            raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
-        return id
+        if self.exists(id):
+            return id
+        raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
 
     def exists(self, id: int) -> bool:
         """Whether there is such a group, in the view or not."""
@@ -173,6 +171,10 @@ class Projection:
     def made_by(self, id: int) -> str | None:
         """The strategy that wrote a summary."""
         return self.inserted[id].made_by if id < 0 else self.grouping.made_by.get(id)
+
+    def summaries(self) -> set[int]:
+        """The summary groups, in the view or not; O(their number)."""
+        return {*self.grouping.made_by, *self.inserted}
 
     def is_collapsed(self, id: int) -> bool:
         """Whether a group is a tool call shortened to a line."""
@@ -367,9 +369,8 @@ class Projection:
         pinned = id in self.pinned
         if id < 0:
             group = self.inserted[id]
-            sizes = (group.tokens, group.bytes)
             return MessageGroup(
-                *(id, GroupKind.SUMMARY, group.messages, None, *sizes),
+                *(id, GroupKind.SUMMARY, group.messages, None, group.tokens, group.bytes),
                 pinned=pinned,
                 made_by=group.made_by,
                 replaces=group.replaces,

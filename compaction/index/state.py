@@ -6,7 +6,7 @@ messages are wire dictionaries. Nothing is evaluated or unpickled; what does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -15,9 +15,11 @@ from ..errors import StateError
 from ..formats import MessageFormat, resolve
 from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
+from .alignment import Known, align
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .fingerprints import fingerprint
 from .journal import Applied, inserted
+from .projection import Projection
 
 __all__ = ["VERSION", "Saved", "applied_to_dict", "in_format"]
 
@@ -61,6 +63,7 @@ class Saved:
         detects: Whether the format was detected, not named; then it may turn out to be another.
         seen_at: When messages last came, by the clock of the context; ``None`` without one.
         believed_until: The ordinal from which on marks are not believed, see `Marks`.
+        known: Digests of the summaries that are believed anywhere, see `Marks`.
     """
 
     format: MessageFormat
@@ -71,6 +74,7 @@ class Saved:
     detects: bool
     seen_at: float | None = None
     believed_until: int | None = None
+    known: frozenset[str] = frozenset()
 
     def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
         """Return what `read` reads: JSON-ready data."""
@@ -80,7 +84,8 @@ class Saved:
         else:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
-        return {**data, "looks": self.detects, "seen_at": seen_at, "believed_until": self.believed_until}
+        marks = {"believed_until": self.believed_until, "known": sorted(self.known)}
+        return {**data, "looks": self.detects, "seen_at": seen_at, **marks}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -115,6 +120,7 @@ class Saved:
                 detects=data.get("looks") is True,
                 seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
                 believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
+                known=frozenset(_text(each) for each in _list(data.get("known", []))),
             )
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
@@ -125,12 +131,56 @@ class Saved:
             return self
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
+    def places(self, given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
+        """Where the saved messages stand in a list that has them all up to the last one that is known again; else ``None``.
+
+        O(contents). So a message that the host altered while no process ran, or put in, does not undo what was decided.
+        """
+        known = [Known((place, 0, 0), place, digest=digest) for place, digest in enumerate(self.fingerprints)]
+        matches = align(known, given, format, digest=fingerprint)
+        found = {match.known.group: place for place, match in enumerate(matches) if match is not None}
+        if not found or len(found) <= max(found):
+            return None
+        altered = {match.known.group for match in matches if match is not None and match.altered}
+        return SavedPlaces(found, altered, max(found.values()) + 1)
+
     def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
         """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
         for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
             if known != fingerprint(raw, format, place):
                 return place
         return min(len(self.fingerprints), len(given))
+
+
+@attrs.frozen
+class SavedPlaces:
+    """Where saved messages stand in a list.
+
+    Args:
+        places: The place of each saved ordinal that is there.
+        altered: The saved ordinals whose content changed.
+        matched: How many messages of the list these are; the rest is new.
+    """
+
+    places: Mapping[int, int]
+    altered: Collection[int]
+    matched: int
+
+    def groups(self, projection: Projection) -> dict[int, int]:
+        """The new id of each saved group that has the same messages, changed or not."""
+        known = set(self.places.values())
+        groups: dict[int, int] = {}
+        for ordinal, place in self.places.items():
+            group = projection.grouping.group_of[place]
+            members = [member for member in projection.ordinals(group) if member < self.matched]
+            if members[0] == place and all(member in known for member in members):
+                groups[ordinal] = group
+        return groups
+
+    def changed_in(self, places: Iterable[int]) -> bool:
+        """Whether the content of a message at one of these places changed."""
+        changed = {self.places[ordinal] for ordinal in self.altered}
+        return not changed.isdisjoint(places)
 
 
 def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:

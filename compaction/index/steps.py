@@ -105,7 +105,7 @@ def _behind_opening(
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
-        unit = [id for id in given if id not in gone]
+        unit = [id for id in given if id not in gone] if len(given) > 1 or given[0] in gone else list(given)
         if not unit:
             continue
         gone.update(unit)

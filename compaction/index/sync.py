@@ -7,7 +7,7 @@ messages behind it; the host may have altered, removed, added or taken back mess
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -18,7 +18,7 @@ from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["HostChanges", "Plan", "continued", "follow"]
+__all__ = ["HostChanges", "Plan", "continued", "edits_after", "follow"]
 
 
 @attrs.frozen(kw_only=True)
@@ -79,24 +79,40 @@ class Plan:
                 same[id] = group
         return same
 
-    def edits(self, old: Projection, journal: Iterable[Applied], format: MessageFormat) -> list[Applied]:
-        """The edits that may stay: without what rewrites an altered message, and with the host's own words in a summary."""
-        altered = {old.grouping.group_of[ordinal] for ordinal in self.altered}
+    def altered_groups(self, old: Projection) -> set[int]:
+        """The groups, as they were, of which a message changed."""
+        return {old.grouping.group_of[ordinal] for ordinal in self.altered}
 
-        def after(applied: Applied) -> Applied | None:
-            edit = applied.edit
-            if isinstance(edit, Rewrite):
-                return None if edit.group in altered else applied
-            if isinstance(edit, Replace) and applied.made in self.summaries:
-                messages = [format.read(raw) for raw in self.summaries[applied.made]]
-                return attrs.evolve(applied, edit=attrs.evolve(edit, messages=messages))
-            if not isinstance(edit, Together):
-                return applied
-            parts = [left for part in applied.parts if (left := after(part)) is not None]
-            whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
-            return attrs.evolve(applied, edit=whole, parts=tuple(parts)) if parts else None
 
-        return [left for applied in journal if (left := after(applied)) is not None]
+def edits_after(
+    journal: Iterable[Applied],
+    altered: Collection[int],
+    summaries: Mapping[int, Sequence[Any]] | None = None,
+    format: MessageFormat | None = None,
+) -> list[Applied]:
+    """Return the edits that may stay: without what rewrites an altered group, and with the host's own words in a summary.
+
+    Args:
+        journal: The edits.
+        altered: The groups of which a message changed.
+        summaries: The host's messages in place of a summary, by the summary's id.
+        format: Reads them.
+    """
+
+    def after(applied: Applied) -> Applied | None:
+        edit = applied.edit
+        if isinstance(edit, Rewrite):
+            return None if edit.group in altered else applied
+        written = summaries.get(applied.made) if summaries and applied.made is not None else None
+        if isinstance(edit, Replace) and written and format:
+            return attrs.evolve(applied, edit=attrs.evolve(edit, messages=[format.read(raw) for raw in written]))
+        if not isinstance(edit, Together):
+            return applied
+        parts = [left for part in applied.parts if (left := after(part)) is not None]
+        whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
+        return attrs.evolve(applied, edit=whole, parts=tuple(parts)) if parts else None
+
+    return [left for applied in journal if (left := after(applied)) is not None]
 
 
 def continued(projection: Projection, view: Sequence[Any] | None, given: Sequence[Any], format: MessageFormat) -> int | None:
@@ -127,7 +143,7 @@ def follow(
         before, now = projection.read(each.position[0]), format.read(given[place], place)
         return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
 
-    matches = align(known, given, format, changed if verify else None)
+    matches = align(known, given, format, changed=changed if verify else None)
     _keep_whole_groups(projection, matches, hidden)
     return _Planner(projection, matches, given).plan()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -31,7 +32,8 @@ class IntegrationOptions:
         window: Tokens of the model's context window, for `context_exceeds`.
         overhead_tokens: Tokens of every request that the framework does not show to the integration, >= 0.
         pin: A predicate of messages; the groups of those it accepts are kept unchanged.
-        clock: Returns seconds, for `idle_for` and for pauses after failures; ``None`` for no clock.
+        clock: Returns seconds, for `idle_for` and for pauses after failures: a summarizer that failed is not asked again at
+            once. ``None`` for no clock, and so for no pause.
         on_failure: ``"uncompacted"``: if the strategy raises, the run continues with the last good view and the result reports
             it; ``"raise"``: the run fails.
         on_result: Called with the result of each run of the strategy, whether anything changed or not.
@@ -47,7 +49,7 @@ class IntegrationOptions:
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     overhead_tokens: int = attrs.field(default=0, validator=count())
     pin: Callable[[Message], bool] | None = None
-    clock: Callable[[], float] | None = None
+    clock: Callable[[], float] | None = time.time
     on_failure: OnStrategyFailure = attrs.field(default="uncompacted", validator=attrs.validators.in_(("uncompacted", "raise")))
     on_result: Callable[[CompactionResult], object] | None = None
     on_step: Observer | None = None

@@ -20,14 +20,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from ..errors import ConfigurationError, NoProgress, SyncDriverError
+from ..errors import ConfigurationError, NoProgress, StateError, SyncDriverError
 from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
-from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, placeholder_of, records_of
+from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, is_writable, placeholder_of, records_of
 
 __all__ = ["Lossless", "Offload", "OnStoreFailure"]
 
@@ -79,9 +79,15 @@ class Offload(CompactionStrategy):
         while not self.target(index):
             try:
                 records, edits = next(steps)
-                yield StoreRequest(store=self.store, session=self.session, records=tuple(records))
             except StopIteration:
                 return
+            except StateError as error:  # a message cannot be written as JSON: it stays, the others may go
+                yield _failed(self.name, error, self.on_failure)
+                free = [group for group in self.candidates(index) if is_writable(index, group)]
+                steps = self.style(index, free, _salt(self))
+                continue
+            try:
+                yield StoreRequest(store=self.store, session=self.session, records=tuple(records))
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
@@ -153,15 +159,21 @@ class Lossless(Strategy):
     def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
         """Store the messages the edit removes, then yield the edit; return whether it was applied.
 
-        After the store failed, no edit is applied; each strategy that ``begun`` counts may ask for the same edit once.
+        After the store failed, no edit is applied; each strategy that ``begun`` counts may ask for the same edit once. An edit
+        of a message that cannot be written as JSON is refused alone.
         """
-        if not failed:
+        try:
+            records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self), by=by)
+        except StateError as error:
+            records = None
+            yield _failed(by, error, self.on_failure)
+        if records is not None:
             try:
-                records = _leaving(index, edit, salt=_salt(self), by=by)
                 yield StoreRequest(store=self.store, session=self.session, records=records)
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
+                failed.add(_DOWN)
                 yield _failed(by, error, self.on_failure)
             else:
                 return bool((yield edit))
@@ -170,6 +182,9 @@ class Lossless(Strategy):
             raise NoProgress(f"{by} asked again for an edit that was refused because the store failed; skip what is refused")
         failed.add(asked)
         return False
+
+
+_DOWN: Final = "the store"
 
 
 def _salt(strategy: Offload | Lossless) -> str:

@@ -22,7 +22,16 @@ from ..stores import TOOLS, StoredRecord
 from .summary_text import next_round
 from .tool_styles import brief_call
 
-__all__ = ["OFFLOADED_BY", "Leaving", "OffloadStyle", "StubGroups", "StubResults", "placeholder_of", "records_of"]
+__all__ = [
+    "OFFLOADED_BY",
+    "Leaving",
+    "OffloadStyle",
+    "StubGroups",
+    "StubResults",
+    "is_writable",
+    "placeholder_of",
+    "records_of",
+]
 
 OFFLOADED_BY: Final = "Offload"
 """The strategy whose messages are stubs."""
@@ -72,6 +81,15 @@ def records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mess
         text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))
         records.append(StoredRecord.of_message(_wire(index, message), text=text, **_facts(index, message), **about))
     return records
+
+
+def is_writable(index: MessageIndex, group: MessageGroup) -> bool:
+    """Whether the messages of a group can be written as JSON; O(their contents)."""
+    try:
+        records_of(index, group, [*group.messages, *index.read_originals(group)], salt="", by="", reason="", at=None)
+    except StateError:
+        return False
+    return True
 
 
 def placeholder_of(index: MessageIndex, message: Message, stands_for: str, **about: Any) -> StoredRecord:

@@ -59,7 +59,11 @@ class Truncation(CompactionStrategy):
         """Yield the groups to drop, in order: the conversation, then summaries, then groups that only leave with them."""
         groups = self.free(index)
         all_it_can = self.target == never  # a worse beginning would then gain nothing
-        summaries = {id for id in groups if index.columns.kind(id) is GroupKind.SUMMARY and not index.columns.is_collapsed(id)}
+        collapsed = index.columns.is_collapsed
+        summaries = {id for id in index.columns.summaries().intersection(groups) if not collapsed(id)}
+        if not summaries:
+            yield from index.steps(groups, preferred_only=all_it_can)
+            return
         asked: set[int] = set()
         known = -1
         while len(asked) > known:  # once a summary is dropped, more groups may leave without the others
@@ -69,8 +73,6 @@ class Truncation(CompactionStrategy):
                 for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
-                if not summaries:
-                    return
 
     def _system_edits(self, index: MessageIndex) -> Steps:
         kept = self.keep(index)

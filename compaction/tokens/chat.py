@@ -91,7 +91,7 @@ class ChatCosts:
 
 _FAMILIES: Final = (
     (re.compile(r"gpt-5|o\d"), ChatCosts(reply=2)),
-    (re.compile(r"([a-z]+\.)*claude"), ChatCosts(image=1_600, image_low=1_600)),
+    (re.compile(r"(?:[a-z]{2,12}\.){0,3}claude"), ChatCosts(image=1_600, image_low=1_600)),
     (re.compile(r"gemini-3"), ChatCosts(image=1_120, image_low=280, audio=1_920, file=560)),
     (re.compile(r"gemini"), ChatCosts(image=258, image_low=258, audio=1_920, file=258)),
 )

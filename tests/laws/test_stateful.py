@@ -153,7 +153,7 @@ class Index(RuleBasedStateMachine):
     @precondition(lambda self: self.source)
     @rule(data=st.data(), messages=batches | st.just([]), again=st.booleans())
     def sync_as_a_host(self, data: st.DataObject, messages: Chat, again: bool) -> None:
-        """The framework altered, removed, added, moved or took back messages of the source, of the view or of an earlier view."""
+        """The framework altered, removed, added, moved or took back messages of the source, the view or an earlier one."""
         kept = data.draw(st.sampled_from([self.source, self.index.messages(), *self.views]))
         changed = meddled(data, list(kept))
         before = self.index.messages()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together, run_sync
 from compaction.errors import ConfigurationError, NoProgress
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.index import Marks
 from compaction.index.edits import signature
 from compaction.index.marks import marked
 from compaction.messages import Part, ReasoningPart, TextPart, ToolResultPart
@@ -190,10 +191,10 @@ def check_run(format: MessageFormat, messages: list[Any], edits: Callable[[Messa
     conversation back.
     """
     messages = [copy.copy(raw) for raw in messages]  # law 1 tells them apart by identity, and some may be one object
-    index = MessageIndex(messages, counter="chars/4", format=format)
+    index = MessageIndex(messages, counter="chars/4", format=format, marks=Marks(ceilings={}))
     before, total = index.included_groups, index.included
     result = run_sync(index, edits)
-    read = lambda raws: MessageIndex(raws, counter="chars/4", format=format)  # noqa: E731
+    read = lambda raws: MessageIndex(raws, counter="chars/4", format=format, marks=Marks(ceilings={}))  # noqa: E731
     broken = broken_law(CheckedRun(source=messages, before=before, index=index, result=result, read=read))
     assert broken is None, broken
     shown, included = index.included_groups, index.included

@@ -145,4 +145,4 @@ def test_a_message_with_odd_keys_is_not_saved() -> None:
 def test_a_deep_message_is_not_stored() -> None:
     """A record of a store is JSON too."""
     with pytest.raises(StateError, match="a message cannot be stored as JSON"):
-        StoredRecord.of_message(nested(5_000), role="user", text="x")
+        StoredRecord.of_message(nested(5_000), role="user", text="x", salt="s")

@@ -289,10 +289,10 @@ def test_a_field_that_a_nested_column_cannot_hold_is_told(tmp_path: Path) -> Non
     """Arrow would leave out a field its type does not know: the conversation is put aside instead."""
     rows = [
         [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in chat]
-        for chat in (turns(40, words=60), turns(2))
+        for chat in (turns(99, words=60), turns(2))
     ]
     pq.write_table(pa.table({"messages": rows}), tmp_path / "in.parquet")
-    summary = Summarization(trigger=tokens_exceed(300))
+    summary = Summarization(trigger=tokens_exceed(3_000))
     report = run(tmp_path / "in.parquet", tmp_path / "out.parquet", strategy=summary)
     [entry] = errors_of(report)
     assert entry["line"] == 1

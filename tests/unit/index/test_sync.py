@@ -12,7 +12,8 @@ from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite,
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.index.marks import marked
+from compaction.index import HostChanges
+from compaction.index.marks import Marks, marked
 from compaction.messages import Message
 from compaction.strategies import ToolResult
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
@@ -385,3 +386,139 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
     assert (again.messages(), again.included) == (index.messages(), index.included)
     index.rollback(mark)
     assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
+
+
+class TestByMessage:
+    """A message is known again wherever it stands, and is never taken for another."""
+
+    def test_the_head_was_cut(self) -> None:
+        """What the host removed is gone; what a summary stands for stays with the summary."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([1, 2], [summary()]))
+        index.sync([*messages[4:], user("new")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())][:1] == ["so far"]
+        assert index.messages()[1:] == [*messages[4:], user("new")]
+        assert index.changes == HostChanges(removed=(0, 3))
+        assert index.originals(-1) == messages[1:3]
+
+    def test_removed_messages_that_a_summary_stands_for(self) -> None:
+        """The application deleted them itself: the summary is all that is left of them."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([1, 2, 3, 4], [summary()]))
+        view = index.messages()
+        index.sync([messages[0], *rebuilt(messages[5:]), user("new")])
+        assert index.messages() == [*view, user("new")]
+        assert not index.changes
+
+    def test_a_message_changed_in_the_middle(self) -> None:
+        """It is the same message with other words: what was decided after it and about it stays, but its own rewriting."""
+        messages = [system("s"), user("q"), call("1"), result("1", LONG), assistant("a"), *turns(2, words=30)]
+        index = indexed(messages)
+        asked, found = index.group(2).messages
+        index.apply(Rewrite(2, [asked, found.evolve(text="cut")]))
+        index.apply(Replace([5, 6], [summary()]))
+        changed = copy.deepcopy(messages)
+        changed[3]["content"] = "another result"
+        changed[5]["content"] = "hidden, and changed"
+        index.sync([*changed, user("new")])
+        assert index.changes == HostChanges(altered=(3, 5))
+        assert index.messages()[3] == changed[3]
+        assert [type(edit) for edit in index.edits] == [Replace]
+        assert index.originals(-1) == changed[5:7]
+
+    def test_a_message_put_in(self) -> None:
+        """It is shown where it stands; edits of others stay."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([*messages[:4], system("mind the step"), *messages[4:]])
+        assert shown(index.messages()) == ["s", "q2", "mind the step", "a2", "q3", "a3"]
+        assert (index.edits, index.changes) == ((Drop([1, 2], "old"),), HostChanges(added=1))
+
+    def test_words_that_are_said_again(self) -> None:
+        """Which one of several is meant shows only beside messages that are known."""
+        messages = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("?")]
+        index = indexed(messages)
+        index.apply(Drop([0, 1]))
+        index.sync([*rebuilt(messages), user("new")])
+        assert shown(index.messages()) == ["ok", "two", "ok", "three", "?", "new"]
+        index.sync([user("ok"), assistant("hidden no more"), *rebuilt(messages[3:]), user("new")])
+        assert shown(index.messages())[:3] == ["ok", "hidden no more", "two"]
+        again = indexed(messages)
+        again.apply(Drop([0, 1]))
+        again.sync([user("ok"), assistant("new here"), user("ok"), user("?")])
+        assert shown(again.messages()) == ["ok", "new here", "ok", "?"]
+
+    def test_an_earlier_view_with_what_came_since(self) -> None:
+        """A framework that keeps the view from the start of its run: nothing is decided again."""
+        index = indexed([system("s"), *turns(3, words=40)])
+        index.apply(Replace([1, 2], [summary("first " * 9)]))
+        view = index.messages()
+        came = turns(5, words=40)[6:]
+        index.sync([*view, *came])
+        index.apply(Replace([-1, 3, 4, 5, 6], [summary("second " * 9)]))
+        expected = [*index.messages(), user("new")]
+        index.sync([*rebuilt(view), *rebuilt(came), user("new")])
+        assert (index.messages(), index.edit_count) == (expected, 2)
+
+    def test_the_hosts_own_ids(self) -> None:
+        """A message with the id of another is that one, changed; an id that occurs twice is no one's."""
+        messages = [{**message, "id": f"m{place}"} for place, message in enumerate(turns(3))]
+        index = indexed(messages)
+        index.apply(Drop([0, 1]))
+        index.sync([{**messages[0], "content": "said differently"}, *messages[2:], user("new")])
+        assert index.changes == HostChanges(altered=(0,))
+        assert shown(index.messages()) == ["q2", "a2", "q3", "a3", "new"]
+        twice = [{**message, "id": "m"} for message in turns(3)]
+        index = indexed(twice)
+        index.sync([{**twice[0], "content": "said differently"}, *twice[1:]])
+        assert index.changes == HostChanges(removed=(0,), added=1)
+
+    def test_messages_in_another_order(self) -> None:
+        """As many as possible are known again; none is lost."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([messages[0], *messages[5:7], *messages[3:5]])
+        assert sorted(shown(index.messages())) == ["a2", "a3", "q2", "q3", "s"]
+        assert index.changes
+
+    def test_a_group_of_which_a_part_is_there(self) -> None:
+        """It is new, whole: a result that is gone takes no other along."""
+        messages = [user("q"), call("1", "2"), result("1"), result("2"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.sync([*messages[:3], *messages[4:]])
+        assert shown(index.messages()) == ["q", "1+2", "found", "a", "r"]
+        assert index.changes == HostChanges(removed=(1, 2, 3), added=2)
+
+    def test_after_a_restart_a_message_had_changed(self) -> None:
+        """Fingerprints know the others again, and what was decided about them stays."""
+        messages = [system("s"), *turns(5, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([3, 4, 5, 6], [summary()]))
+        saved = json.loads(json.dumps(index.to_dict(messages=False)))
+        changed = copy.deepcopy(messages)
+        changed[2]["content"] = "said differently"
+        resumed = MessageIndex.from_dict(saved, counter="chars/4")
+        resumed.sync([*changed, user("new")])
+        assert (resumed.edit_count, resumed.group(-1).replaces) == (1, (3, 4, 5, 6))
+        assert resumed.messages()[2] == changed[2]
+        added = MessageIndex.from_dict(saved, counter="chars/4")
+        added.sync([messages[0], system("mind the step"), *messages[1:]])
+        assert (added.edit_count, added.group(-1).replaces) == (1, (4, 5, 6, 7))
+
+    def test_after_a_restart_with_the_view(self) -> None:
+        """The summary in it is known to be one, though its originals are not there."""
+        index = MessageIndex([system("s"), *turns(5, words=40)], counter="chars/4", marks=Marks(ceilings={}))
+        index.apply(Replace([1, 2, 3, 4], [summary()]))
+        view = rebuilt(index.messages())
+        saved = json.loads(json.dumps(index.to_dict(messages=False)))
+        for _ in range(2):
+            resumed = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
+            resumed.sync([*view, user("new")])
+            assert [group.kind for group in resumed.included_groups][1] is GroupKind.SUMMARY
+            assert resumed.messages() == [*view, user("new")]
+            saved = json.loads(json.dumps(resumed.to_dict(messages=False)))
+        copied = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
+        copied.sync([*view, view[1], user("new")])
+        assert [group.kind for group in copied.included_groups].count(GroupKind.SUMMARY) == 1

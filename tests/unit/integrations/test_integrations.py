@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from compaction.integrations.conversation import FrameworkConversation, RecentCo
 from compaction.integrations.requirements import Requirement
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
 
 ROOT = Path(__file__).resolve().parents[3]
 FRAMEWORKS = {"agent_framework", "agents", "langchain", "langchain_core", "langgraph", "pydantic_ai"}
@@ -136,3 +138,15 @@ def test_conversations_without_a_name() -> None:
     assert recent.of(notes(4, 7)) is other
     recent.of(notes(1, 50)).view_sync(notes(1, 50))
     assert recent.of(notes(5)) is not first
+
+
+async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
+    """By the real clock unless another one is passed in; after the pause it is asked again."""
+    for clock, asked in ((time.time, 1), (iter(range(0, 10_000, 400)).__next__, 3), (None, 3)):
+        scripted = Scripted(OSError("the server is down"))
+        strategy = Summarization(scripted, trigger=tokens_exceed(400), keep=last(groups=1))
+        given = {} if clock is time.time else {"clock": clock}
+        conversation = FrameworkConversation(IntegrationOptions(strategy=strategy, counter="chars/4", **given), openai_chat)
+        for turn in range(3):
+            assert await conversation.view(notes(20 + turn)) == notes(20 + turn)
+        assert len(scripted.requests) == asked

@@ -403,13 +403,13 @@ def test_threads_share_a_store(store: SQLiteStore) -> None:
     assert len(store.range("s", 1, 1_000)) == 80
 
 
-@pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=repr)
+@pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=lambda data: repr(data)[:9])
 def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object) -> None:
     """What somebody else wrote in place of the ids of its messages."""
-    record = StoredRecord.of_summary(["0" * 16])
+    record = StoredRecord.of_summary(["0" * 16], salt="s")
     store.put("s", [record])
     with sqlite3.connect(store.path) as database:
-        database.execute("UPDATE records SET data = ?", (data,))
+        database.execute("UPDATE records SET children = ?", (data,))
     database.close()
     with pytest.raises(StateError, match=f"record '{record.id}'"):
         store.get("s", [record.id])

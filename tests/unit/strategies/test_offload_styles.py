@@ -153,11 +153,18 @@ def test_what_is_nested_too_deeply_stays(depth: int, lossless: bool, store: SQLi
         nested = {"a": nested}
     use = {"type": "tool_use", "id": "a", "name": "f", "input": nested}
     answer = {"type": "tool_result", "tool_use_id": "a", "content": "y " * 3_000}
-    chat: Chat = [user("go"), {"role": "assistant", "content": [use]}, {"role": "user", "content": [answer]}, *turns(3)]
+    chat: Chat = [
+        user("go"),
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [answer]},
+        *turns(5, words=90),
+    ]
     offload = Offload(store, style=StubGroups())
     strategy = Lossless(Truncation(keep=last(groups=2)), store) if lossless else offload
     done = compact_sync(chat, strategy, counter="chars/4", format="anthropic")
-    assert (done.outcome, done.messages == chat) == ("degraded", True)
+    assert done.outcome == "degraded"
+    assert [any(raw is kept for raw in done.messages) for kept in chat[1:3]] == [True, True]
+    assert len(done.messages) < len(chat)  # what can be stored goes all the same
     assert [str(failure.error).partition(";")[0] for failure in done.failures] == [
         "a message is nested too deeply to be stored as JSON"
     ]
