@@ -79,7 +79,7 @@ test-ray: .venv-ray/.made ## batches on a local Ray cluster, and the recipes for
 bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and others', into docs/validity.md
 	@.venv-rivals/bin/python -W ignore -m benchmarks.validity $(ARGS)
 
-mutation: $(VENV)/.test ## break the code at one place at a time; what no test notices goes into docs/validity.md; takes hours
+mutation: $(VENV)/.test ## break the code at one place at a time; lists what no test notices; totals go into docs/validity.md; takes hours
 	@PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.mutation $(MUTATED) --write docs/validity.md $(ARGS)
 
 soak: $(VENV)/.test ## 100,000 random edits and 20,000 fuzzed inputs a format, and hosts: hours (docs/reliability.md); ARGS="--seed 1" for the same again

@@ -1,6 +1,6 @@
-"""Breaks the code, one place at a time, and asks the tests whether they notice; ``docs/validity.md`` shows what came of it.
+"""Breaks the code, one place at a time, and asks the tests whether they notice; ``docs/validity.md`` shows the totals.
 
-    python -m benchmarks.mutation compaction/index/groups.py compaction/formats/*_rules.py --write docs/validity.md
+    python -m benchmarks.mutation compaction/index/*.py --write docs/validity.md
     python -m benchmarks.mutation compaction/formats/detect.py --tests tests/formats/test_detect.py --seconds 5
 
 What no test notices is printed with its line. Why it makes no difference stands in ``survivors.toml``, by the text of the line
@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .mutant_runs import Verdict, run
-from .mutants import Mutant
-from .tables import Section, table, written
+import attrs
 
-__all__ = ["Explained", "lines_of", "merged", "read_explained"]
+from .mutant_runs import Verdict, run
+from .tables import Section, written
+
+__all__ = ["Explained", "Figures", "figures_of", "merged", "read_explained"]
 
 EXPLAINED = Path(__file__).with_name("survivors.toml")
 SLOW = ("batch", "cli", "config", "integrations", "replay", "stores", "summarizers/extractive/test_digest.py")
 TESTS = ("compaction", "tests/formats", "tests/unit", "-m", "not slow", *(f"--ignore=tests/unit/{part}" for part in SLOW))
 SECTION = "mutation"
-HEADS = ("module", "mutants", "noticed", "by a time limit", "not noticed, explained", "unexplained", "run on")
-UNEXPLAINED = "**unexplained**"
 
 Explained = Mapping[tuple[str, str, str], str]
 """Why a mutant makes no difference, by module, text of the line and change."""
@@ -50,38 +50,49 @@ def read_explained(path: Path) -> Explained:
     return found
 
 
-def lines_of(module: str, verdicts: Sequence[Verdict], explained: Explained, date: str) -> tuple[str, ...]:
-    """A module's row, and a line for each reason why something in it was not noticed."""
-    reasons: dict[str, list[Mutant]] = defaultdict(list)
-    for verdict in verdicts:
-        if verdict.outcome == "survived":
-            key = (module, verdict.mutant.text, verdict.mutant.change)
-            reasons[explained.get(key, UNEXPLAINED)].append(verdict.mutant)
-    counted = Counter(verdict.outcome for verdict in verdicts)
-    left = len(reasons.get(UNEXPLAINED, ()))
-    figures = len(verdicts), counted["noticed"], counted["timed out"], counted["survived"] - left, left
-    row = f"| `{module}` | {' | '.join(map(str, figures))} | {date} |"
-    return row, *(f"- `{module}`: {', '.join(map(_shown, found))}: {why}" for why, found in sorted(reasons.items()))
+@attrs.frozen
+class Figures:
+    """How many mutants there were, and what came of them.
+
+    Args:
+        mutants: All of them.
+        noticed: Noticed by a test, or by a time limit.
+        explained: Not noticed, with a sentence that says why they make no difference.
+        modules: How many modules they are of.
+    """
+
+    mutants: int = 0
+    noticed: int = 0
+    explained: int = 0
+    modules: int = 0
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(*map(operator.add, attrs.astuple(self), attrs.astuple(other)))
+
+    @property
+    def unexplained(self) -> int:
+        return self.mutants - self.noticed - self.explained
+
+    def told(self, name: str, date: str) -> str:
+        """A line of the page."""
+        modules = f"{self.modules} module{'s' * (self.modules != 1)}"
+        shares = f"{self.noticed / self.mutants:.1%} noticed, {self.explained} explained, {self.unexplained} unexplained"
+        return f"- `{name}`: {self.mutants:,} mutants of {modules}, {shares} ({date})"
 
 
-def _shown(mutant: Mutant) -> str:
-    change = mutant.change.replace("`", "'")
-    return f"line {mutant.line} `{change if len(change) <= 72 else f'{change[:70]}...'}`"
+def figures_of(module: str, verdicts: Sequence[Verdict], explained: Explained) -> Figures:
+    """What came of the mutants of a module."""
+    survived = [verdict.mutant for verdict in verdicts if verdict.outcome == "survived"]
+    known = sum((module, mutant.text, mutant.change) in explained for mutant in survived)
+    return Figures(len(verdicts), len(verdicts) - len(survived), known, 1)
 
 
-def merged(page: str, made: Iterable[str], by: str) -> str:
-    """The page with these lines in place of those of the same modules."""
+def merged(page: str, name: str, line: str) -> str:
+    """The page with this line in place of that of the same folder."""
     section = page.partition(f"<!-- {SECTION} -->")[2].partition(f"<!-- /{SECTION} -->")[0]
-    made = list(made)
-    new = {_module(line) for line in made}
-    every = sorted([*made, *(line for line in section.splitlines() if _module(line) and _module(line) not in new)], key=_module)
-    heads = table(HEADS, ())
-    rows, reasons = ([line for line in every if line.startswith(mark)] for mark in "|-")
-    return written(page, [Section(SECTION, ("", by, "", *heads, *rows, "", *reasons, ""))])
-
-
-def _module(line: str) -> str:
-    return line.split("`")[1] if line.startswith(("| `", "- `")) else ""
+    others = [other for other in section.splitlines() if other.startswith("- ") and not other.startswith(f"- `{name}`:")]
+    lines = sorted([*others, line], key=lambda each: each.split("`")[1])
+    return written(page, [Section(SECTION, ("", *lines, ""))])
 
 
 def main() -> None:
@@ -94,20 +105,21 @@ def main() -> None:
         help="what may notice; if not said, the tests of the lower floors that are not slow",
     )
     parser.add_argument("--seconds", type=float, default=5, help="of processor time, for the tests of one mutant")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page whose table gets the rows of these modules")
-    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the table calls today")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page that gets the totals of these modules, by folder")
+    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the page calls today")
     arguments = parser.parse_args()
     explained = read_explained(EXPLAINED)
-    by = f"Made by `make mutation`: of the tests that execute the statement, the fastest {arguments.seconds:g} seconds."
+    folders: defaultdict[str, Figures] = defaultdict(Figures)
 
     def told(path: Path, verdicts: list[Verdict]) -> None:
-        module = path.relative_to("compaction").as_posix()
+        module, folder = path.relative_to("compaction").as_posix(), path.parent.as_posix()
         _print_news(module, verdicts, explained)
-        lines = lines_of(module, verdicts, explained, arguments.date)
-        print(lines[0], flush=True)
+        figures = figures_of(module, verdicts, explained)
+        folders[folder] += figures
+        print(figures.told(module, arguments.date), flush=True)
         if arguments.write:
-            page = merged(arguments.write.read_text(encoding="utf-8"), lines, by)
-            arguments.write.write_text(page, encoding="utf-8")
+            line = folders[folder].told(folder, arguments.date)
+            arguments.write.write_text(merged(arguments.write.read_text(encoding="utf-8"), folder, line), encoding="utf-8")
 
     run(arguments.modules, arguments.tests, arguments.seconds, told)
 

@@ -119,12 +119,8 @@ class Editor:
         gone = set(named(applied.edit))
         self._let_go(gone)
         for held in [each for each in self._held if not gone.isdisjoint(each.needs)]:
-            if held not in self._held:
-                continue
             outcome = self._try(held.edit, held.by)
             if isinstance(outcome, Applied):
-                self._held.remove(held)
-                self.refusals.forget(held.edit)
                 self._commit(outcome)
             elif outcome.bad:
                 held.needs = frozenset(self._groups_at(outcome.bad))
@@ -163,9 +159,6 @@ class Editor:
         outcome = self._try(Together(*drops), by) if len(drops) > 1 else self._try(drops[0], by)
         if not isinstance(outcome, Applied):
             return False
-        for each in held:
-            self._held.remove(each)
-            self.refusals.forget(each.edit)
         self._commit(outcome)
         return True
 
@@ -335,22 +328,21 @@ class Editor:
 
         It is asked after messages came, changed or were restored: an edit that was right before may be wrong beside them.
         """
-        if not self.journal or not self._format.judges_joins:
+        if not self._format.judges_joins:
             return
         known = list(places)
-        while self.journal:
-            bad = next((b for b in bad_joins(self._projection, self._format, known) if not self._is_of_source(b)), None)
-            if bad is None:
-                return
-            place = self._newest_at(bad)
-            if place is None:
-                return
+        while (bad := self._first_wrong(known)) is not None and (place := self._newest_at(bad)) is not None:
             self.undone.append(self.journal[place].edit)
             rest = self.journal[:place] + self.journal[place + 1 :]
             known += touched(self._projection, self.journal[place])
             self.rollback(0)
             self.replay(rest)
             known = [each for each in known if each >= 0 or each in self._projection.inserted]
+
+    def _first_wrong(self, places: Iterable[int]) -> BadJoin | None:
+        """The first join at these places that is wrong in the view and not in the source."""
+        bad = bad_joins(self._projection, self._format, places)
+        return next((each for each in bad if not self._is_of_source(each)), None)
 
     def _is_of_source(self, bad: BadJoin) -> bool:
         """Whether the messages at fault break the same rule in the source."""
@@ -367,9 +359,9 @@ class Editor:
     def _newest_at(self, bad: BadJoin) -> int | None:
         """The place in the journal of the newest edit that made these two neighbours."""
         projection = self._projection
-        start = -1 if bad.before is None else projection.visibility.anchor_of(bad.before)
+        start = 0 if bad.before is None else projection.visibility.anchor_of(bad.before)
         end = len(projection.source) if bad.after is None else projection.visibility.anchor_of(bad.after)
-        for place in range(len(self.journal) - 1, -1, -1):
+        for place in reversed(range(len(self.journal))):
             applied = self.journal[place]
             if isinstance(applied.edit, Restore):
                 continue

@@ -225,7 +225,6 @@ class Grouping:
         if calls:
             self.kinds[id] = GroupKind.TOOL_CALL
             self._wait(id, calls)
-            self.stale.append(id)
         return id
 
     def _add_calls(self, calls: list[str]) -> int:
@@ -257,9 +256,8 @@ class Grouping:
                 other.append(id)
             else:
                 self._open[call_id] = [other, id]
-        if self.pending != id:
-            self._stop_waiting()
-            self.pending = id
+        self._stop_waiting()
+        self.pending = id
 
     def _add_results_and_words(self, message: Message) -> int:
         """Join the calls it answers, or start a group; either way the user speaks in it, so it starts a turn."""

@@ -53,14 +53,8 @@ def bad_joins(projection: Projection, format: MessageFormat, places: Iterable[in
         format: Its wire format.
         places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
     """
-    if not format.judges_joins:
-        return []
-    judged: set[_Pair] = set()
     found: list[BadJoin] = []
-    for pair in _joins_at(projection, places):
-        if pair in judged:
-            continue
-        judged.add(pair)
+    for pair in dict.fromkeys(_joins_at(projection, places)):
         problem = _problem(projection, format, *pair)
         if problem is not None:
             found.append(BadJoin(*pair, *problem))

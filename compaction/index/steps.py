@@ -110,12 +110,8 @@ def _behind_opening(
             continue
         gone.update(unit)
         first = opening
-        if first in gone:
-            while opening in gone:
-                opening = next(view, None)
-        elif not held:
-            yield unit
-            continue
+        while opening in gone:
+            opening = next(view, None)
         if opening is None or _opens(projection, format, opening):
             yield held + unit
             held = []

@@ -34,14 +34,9 @@ class Visibility:
         self._anchored.setdefault(group.anchor, []).append(group.id)
         self.something_came_back()
 
-    def withdraw(self, id: int) -> Inserted:
+    def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        group = self.inserted.pop(id)
-        here = self._anchored[group.anchor]
-        here.pop()
-        if not here:
-            del self._anchored[group.anchor]
-        return group
+        self._anchored[self.inserted.pop(id).anchor].pop()
 
     def at_anchor(self, ordinal: int) -> Sequence[int]:
         """Every group that was inserted directly before a source message, shown or not, in order."""
@@ -65,16 +60,15 @@ class Visibility:
         """Every place that the view shows, in order."""
         anchored = self._anchored
         for ordinal, visible in enumerate(self.messages):
-            if anchored and ordinal in anchored:
+            if ordinal in anchored:
                 yield from self.shown_at(ordinal)
             if visible:
                 yield ordinal
 
     def something_came_back(self) -> None:
         """Forget what is known of places that show nothing; whoever shows something again says so."""
-        if self._skip_left or self._skip_right:
-            self._skip_left.clear()
-            self._skip_right.clear()
+        self._skip_left.clear()
+        self._skip_right.clear()
 
     def before(self, node: Node) -> Node | None:
         """What the view shows directly before a place; ``None`` at the start. Amortized O(1) while nothing comes back."""
@@ -131,7 +125,7 @@ class Visibility:
             at = skip.get(at, at)
             if at in anchored:
                 found = next((id for id in anchored[at] if not self.inserted[id].excluded), None)
-            if found is None and at < end and self.messages[at]:
+            if found is None and self.messages[at]:
                 found = at
             if found is not None:
                 break

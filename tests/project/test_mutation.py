@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.mutant_runs import Verdict
 from benchmarks.mutants import mutants, mutated
-from benchmarks.mutation import EXPLAINED, lines_of, read_explained
+from benchmarks.mutation import EXPLAINED, Figures, figures_of, read_explained
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from benchmarks.mutation import main; sys.exit(main())"
@@ -130,9 +130,8 @@ def unused(n):
 PAGE = """\
 Before.
 <!-- mutation -->
-| `counting.py` | old |
-| `others.py` | kept |
-- `others.py`: kept
+- `compaction`: old
+- `compaction/others`: kept
 <!-- /mutation -->
 After.
 """
@@ -144,14 +143,13 @@ def test_what_tests_notice_and_what_they_do_not(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     page = (project / "page.md").read_text().splitlines()
     assert (page[0], page[-1]) == ("Before.", "After.")
-    left = ["line 1 `3 -> 4`", "line 3 `n < LIMIT -> n <= LIMIT`", "line 6 `1 -> 2`"]
-    left += ["line 9 `return not n -> return None`", "line 9 `not n -> n`"]
-    assert [line for line in page if line.startswith(("| `", "- `"))] == [
-        "| `counting.py` | 12 | 5 | 2 | 0 | 5 | today |",
-        "| `others.py` | kept |",
-        f"- `counting.py`: {', '.join(left)}: **unexplained**",
-        "- `others.py`: kept",
+    assert [line for line in page if line.startswith("- `")] == [
+        "- `compaction`: 12 mutants of 1 module, 58.3% noticed, 0 explained, 5 unexplained (today)",
+        "- `compaction/others`: kept",
     ]
+    told = [line.partition(" not noticed")[0] for line in done.stdout.splitlines() if "not noticed" in line]
+    assert told == [f"counting.py:{line}:" for line in (1, 3, 6, 9, 9)]
+    assert "- `counting.py`: 12 mutants" in done.stdout
     assert (project / "compaction" / "counting.py").read_text() == COUNTING
 
 
@@ -167,9 +165,9 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
     """A survivor has its sentence wherever its line moved to; one that differs in anything has none."""
     known, other = mutants("a = 1\nb = 1")
     verdicts = [Verdict(mutant, "survived", "", 3) for mutant in (known, other)]
-    row, *reasons = lines_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."}, "today")
-    assert row == "| `m.py` | 2 | 0 | 0 | 1 | 1 | today |"
-    assert reasons == ["- `m.py`: line 2 `1 -> 2`: **unexplained**", "- `m.py`: line 1 `1 -> 2`: Nobody reads it."]
+    figures = figures_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."})
+    assert figures == Figures(mutants=2, noticed=0, explained=1, modules=1)
+    assert figures.unexplained == 1
 
 
 def test_explanations_are_of_what_can_be_changed() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.index.joins import opening
 from compaction.index.replacing import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from compaction.selectors import nothing
@@ -280,3 +281,14 @@ class TestNeighbours:
         assert list(index.steps([1, 2])) == [[1, 2]]
         before, after = neighbours(index.columns, {1})
         assert (before and before.role, after and after.role) == ("system", "user")
+
+
+@pytest.mark.parametrize(("roles", "first"), [("u", "u"), ("ua", "u"), ("ss", "a")])
+def test_the_message_that_opens_a_view(roles: str, first: str) -> None:
+    """The first that does not instruct; of a summary of two messages, its own first."""
+    index = MessageIndex([said(openai_chat, "user"), said(openai_chat, "assistant", "a"), said(openai_chat, "user", "z")])
+    names = {"s": "system", "u": "user", "a": "assistant"}
+    assert index.apply(Replace(0, [openai_chat.new(names[role], role) for role in roles]))
+    found = opening(index.columns)
+    assert found is not None
+    assert found.text == first

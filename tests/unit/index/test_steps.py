@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import pytest
@@ -12,6 +13,7 @@ from compaction.index.marks import marked
 from compaction.index.replacing import neighbours
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
+from tests.support.letters import Letters
 
 Raw: TypeAlias = dict[str, Any]
 
@@ -272,3 +274,62 @@ def test_a_gap_closes_as_far_as_it_can() -> None:
     index = MessageIndex([*said, call, result, said[1], said[0], said[1]], counter="chars/4", format=anthropic)
     assert [group.id for group in index.included_groups] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
     assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]
+
+
+def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[int, int] | None = None) -> MessageIndex:
+    """A message for each letter, in a format that forbids some pairs of them; a call ``c`` is answered by the next ``r``."""
+    rules = {(pair[0], pair[1]): ("rule", "after") for pair in forbidden.split()}
+    roles = {"s": "system", "u": "user", "v": "user", "r": "tool"}
+    messages: list[Raw] = [
+        {"role": roles.get(letter, "assistant"), "text": f"{letter}{at}"} for at, letter in enumerate(letters)
+    ]
+    for at, letter in enumerate(letters):
+        if letter == "c":
+            messages[at]["calls"] = [str(at)]
+            messages[(answers or {}).get(at, letters.index("r", at))]["answers"] = str(at)
+    return MessageIndex(messages, counter="chars/4", format=Letters(rules, [(pair[0], pair[1]) for pair in disliked.split()]))
+
+
+@pytest.mark.parametrize(
+    ("letters", "forbidden", "free", "steps"),
+    [
+        ("uabtv", "ub ut", [1, 2, 3], [[1, 2, 3]]),
+        ("uabtvabtu", "ub ut vb vt", [1, 2, 3, 5, 6, 7], [[1, 2, 3], [5, 6, 7]]),
+        ("uacrbv", "uc ub", [1, 2, 4], [[1, 2, 4]]),
+        ("uabtv", "ub uv", [1, 2, 3], [[1, 2]]),
+    ],
+)
+def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, free: list[int], steps: list[list[int]]) -> None:
+    """One step from there to where the rest may follow, though a group in the middle could leave alone before."""
+    index = lettered(letters, forbidden)
+    assert list(index.steps(free)) == steps
+
+
+@pytest.mark.parametrize(("letters", "steps"), [("ss", [[0], [1]]), ("sas", [[0], [1], [2]]), ("uau", [[0], [1], [2]])])
+def test_steps_to_an_empty_view(letters: str, steps: list[list[int]]) -> None:
+    """They are planned, though the last is never granted."""
+    index = lettered(letters, "", " ".join(one + other for one in "sua" for other in "sua"))
+    assert list(index.steps(list(range(len(letters))))) == steps
+
+
+def test_no_steps_of_what_is_not_there() -> None:
+    """Neither of no groups, nor of one that is out of the view."""
+    index = index_of("uuuu", openai_chat)
+    assert list(index.steps([], replaced=True)) == []
+    index = lettered("uabau", "")
+    assert index.apply(Drop(1))
+    assert list(index.steps([1])) == []
+    assert list(index.steps([1, 2])) == [[2]]
+
+
+def test_a_summary_of_two_messages_opens_the_view_by_its_first() -> None:
+    """The assistant says it, so that the question before it stays as long as it can."""
+    index = index_of("uaau", openai_chat)
+    assert index.apply(Replace(1, [openai_chat.new("assistant", "a"), openai_chat.new("user", "b")]))
+    assert list(index.steps([0, 2])) == [[2], [0]]
+
+
+def test_groups_within_groups_within_groups() -> None:
+    """The view is walked twice, so the call that closes up only then is planned by itself."""
+    index = lettered("uaccvrrbu", "uc ub ru", answers={2: 6, 3: 5})
+    assert list(index.steps([1, 2, 3, 4, 7])) == [[4], [3], [2], [1, 7]]

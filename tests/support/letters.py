@@ -1,0 +1,247 @@
+"""A small wire format with any join rules, random conversations in it, and what a view is, worked out from scratch.
+
+A message is a role and a text; the first letter of the text is what the rules look at. Each instance of the format forbids
+other neighbours, so that seeds reach what no provider's rules do. The model of a view keeps no links and no sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from compaction import Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction.formats import MessageFormat, Problem, Repair, Side
+from compaction.index.edits import Restore
+from compaction.index.journal import Applied
+from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+__all__ = ["LETTERS", "Fault", "Letters", "View", "disallowed", "faults"]
+
+Raw: TypeAlias = dict[str, Any]
+Place: TypeAlias = tuple[int, Message]
+"""A message with the place it stands at: its ordinal, or the id of the inserted group."""
+
+_ROLES: Final = {"s": "system", "u": "user", "v": "user", "w": "user", "r": "tool"}
+LETTERS: Final = "suvwabctr"
+"""Instructions; words of the user, two kinds, and with a result; of the assistant, two kinds; a call, a thought, a result."""
+
+
+class Letters(MessageFormat):
+    """A format that forbids some neighbours and does not prefer others, each a pair of letters; an empty one is an end.
+
+    Args:
+        forbidden: The rule and the side of each pair that is not taken.
+        disliked: Pairs that are not preferred.
+        instructs: Whether instructions stand within its conversations.
+    """
+
+    name = "letters"
+
+    def __init__(
+        self,
+        forbidden: Mapping[tuple[str, str], tuple[str, Side]] | None = None,
+        disliked: Collection[tuple[str, str]] = (),
+        *,
+        instructs: bool = True,
+    ) -> None:
+        self.forbidden = dict(forbidden or {})
+        self.disliked = frozenset(disliked)
+        self.instructs = instructs
+
+    @classmethod
+    def chosen(cls, random: Random, share: float) -> Letters:
+        """A format that forbids, and does not prefer, this share of all pairs.
+
+        Either instructions stand within a conversation and any message may come first, or neither.
+        """
+        instructs = random.random() < 0.5
+        sides: Sequence[Side] = ("before", "after", "both")
+        forbidden: dict[tuple[str, str], tuple[str, Side]] = {}
+        pairs = [(before, after) for before in ("", *LETTERS) for after in ("", *LETTERS)]
+        for before, after in pairs:
+            if not instructs and after == "s":
+                wrong = before not in ("", "s")
+            elif before in ("", "s") and after in ("", "s"):
+                wrong = False
+            else:
+                wrong = random.random() < share and bool(before or not instructs)
+            if wrong:
+                side: Side = "before" if not after else "after" if not before else random.choice(sides)
+                forbidden[before, after] = (random.choice(("one-rule", "other-rule")), side)
+        return cls(forbidden, [pair for pair in pairs if random.random() < share], instructs=instructs)
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        parts: list[Part] = [TextPart(raw["text"])]
+        if raw["role"] == "tool":
+            parts = [ToolResultPart(raw["answers"], raw["text"])]
+        elif "answers" in raw:
+            parts = [ToolResultPart(raw["answers"], "found"), *parts]
+        elif raw["text"].startswith("t"):
+            parts = [ReasoningPart(raw["text"])]
+        parts += [ToolCallPart(call, "look", "{}") for call in raw.get("calls", ())]
+        links = {name: tuple(raw.get(name, ())) for name in ("begins", "resumes")}
+        return Message(raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), **links)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        text = "".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart | ReasoningPart))
+        return self.read({**message.raw, "text": text})
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"role": role, "text": text})
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        return self.forbidden.get((_letter(before), _letter(after)))
+
+    def prefers(self, before: Message | None, after: Message | None) -> bool:
+        return (_letter(before), _letter(after)) not in self.disliked
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        places = [(place, self.read(raw)) for place, raw in enumerate(raws)]
+        return [Problem(f"messages[{min(fault.blamed)}]", fault.rule, "", "") for fault in faults(self, places)]
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- conversations
+
+    def conversation(self, random: Random, length: int, *, valid: bool = True, known: Sequence[Raw] = ()) -> list[Raw]:
+        """A random conversation that goes on with ``known``; of a valid one each message may follow the one before it."""
+        raws = list(known)
+        waiting = [call for raw in raws for call in raw.get("calls", ())]
+        waiting = [call for call in waiting if not any(raw.get("answers") == call for raw in raws)]
+        for _ in range(4 * length):
+            if len(raws) >= length:
+                break
+            raw = self._any(random, len(raws), waiting)
+            if not valid or not faults(self, list(enumerate(map(self.read, [*raws, raw]))), open_end=True):
+                raws.append(raw)
+                waiting += raw.get("calls", ())
+                if "answers" in raw and raw["answers"] in waiting:
+                    waiting.remove(raw["answers"])
+        while valid and len(raws) > len(known) and self.validate(raws):
+            del raws[-1]
+        return raws
+
+    def _any(self, random: Random, place: int, waiting: Sequence[str]) -> Raw:
+        letters = "uvuvabt" * 2 + "c" * 4 + ("r" * 8 + "w" if waiting else "r") + "ss" * (self.instructs or place < 2)
+        letter = random.choice(letters)
+        text = letter + str(place) + " word" * random.randint(0, 6)
+        raw: Raw = {"role": _ROLES.get(letter, "assistant"), "text": text}
+        if letter in "rw":
+            raw["answers"] = random.choice(waiting) if waiting else "nothing"
+        if letter == "c":
+            raw["calls"] = [f"{place}.{number}" for number in range(random.randint(1, 2))]
+        return raw
+
+    def shorter(self, random: Random, message: Message) -> Message:
+        """The message with one word and, of the user or in an answer, maybe another letter."""
+        letter = _letter(message)
+        other = {"u": "v", "v": "u", "a": "b", "b": "a"}.get(letter, letter) if random.random() < 0.5 else letter
+        return self.read({**message.raw, "text": other})
+
+
+def _letter(message: Message | None) -> str:
+    return "" if message is None else str(message.raw["text"][:1])
+
+
+@attrs.frozen
+class Fault:
+    """Two neighbours that the format forbids: its rule, the places that are blamed, and both; ``None`` for an end."""
+
+    rule: str
+    blamed: frozenset[int]
+    before: int | None
+    after: int | None
+
+
+def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = False) -> list[Fault]:
+    """Every pair of neighbours in a view that the format does not take, in order; ``open_end`` leaves out its end."""
+    found: list[Fault] = []
+    leading = next((at for at, (_, message) in enumerate(view) if not message.is_system), len(view))
+    for at in range(len(view) + (not open_end)):
+        before = view[at - 1] if at else None
+        after = view[at] if at < len(view) else None
+        problem = format.join_problem(None if before is None or at <= leading else before[1], after and after[1])
+        if problem is not None:
+            sides = {"before": [before], "after": [after], "both": [before, after]}[problem[1]]
+            blamed = frozenset(side[0] for side in sides if side is not None)
+            found.append(Fault(problem[0], blamed, before and before[0], after and after[0]))
+    return found
+
+
+def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[Place]) -> list[Fault]:
+    """The faults of a view whose messages were not all blamed by the same rule in the view before."""
+    known = {(fault.rule, place) for fault in faults(format, before) for place in fault.blamed}
+    return [
+        fault
+        for fault in faults(format, after)
+        if not fault.blamed or any((fault.rule, place) not in known for place in fault.blamed)
+    ]
+
+
+@attrs.define
+class View:
+    """What an index shows once a journal was applied to its source, worked out from scratch.
+
+    Attributes:
+        gone: Groups that are out.
+        shown: What stands at each ordinal, rewritten or not.
+        inserted: Of each inserted group, its anchor and its messages.
+    """
+
+    members: dict[int, list[int]]
+    gone: set[int]
+    shown: list[Message | None]
+    inserted: dict[int, tuple[int, tuple[Message, ...]]]
+
+    @classmethod
+    def of(cls, index: MessageIndex, journal: Collection[Applied] | None = None) -> View:
+        """The view after the edits of the index, or after others."""
+        members: dict[int, list[int]] = {}
+        for ordinal, id in enumerate(index.columns.grouping.group_of):
+            members.setdefault(id, []).append(ordinal)
+        view = cls(members, set(), [index.format.read(raw) for raw in index.source], {})
+        for applied in index.journal if journal is None else journal:
+            view.do(applied.edit)
+        return view
+
+    def do(self, edit: Edit) -> None:
+        """Change the view as the edit says."""
+        if isinstance(edit, Together):
+            for part in edit.edits:
+                self.do(part)
+        elif isinstance(edit, Rewrite):
+            ordinals = [at for at in self.members[edit.group] if self.shown[at] is not None]
+            for ordinal, message in zip(ordinals, edit.messages, strict=False):
+                self.shown[ordinal] = message
+        elif isinstance(edit, Restore):
+            self.gone -= set(edit.groups)
+        else:
+            self.gone |= set(edit.groups)
+            if isinstance(edit, Replace):
+                anchor = max(self.inserted[id][0] if id < 0 else id for id in edit.groups)
+                self.inserted[-len(self.inserted) - 1] = (anchor, edit.messages)
+
+    def span(self, edit: Edit) -> set[int]:
+        """The ordinals at which an edit that was done changed something; of an inserted group, that it stands before."""
+        if isinstance(edit, Together):
+            return {ordinal for part in edit.edits for ordinal in self.span(part)}
+        named = [edit.group] if isinstance(edit, Rewrite) else edit.groups
+        return {at for id in named for at in ([self.inserted[id][0]] if id < 0 else self.members[id])}
+
+    def places(self) -> list[Place]:
+        """Every message of the view with its place, in order."""
+        return list(self._places())
+
+    def _places(self) -> Iterator[Place]:
+        owner = {ordinal: id for id, ordinals in self.members.items() for ordinal in ordinals}
+        for ordinal, message in enumerate(self.shown):
+            for id in sorted(self.inserted, reverse=True):
+                anchor, messages = self.inserted[id]
+                if anchor == ordinal and id not in self.gone:
+                    yield from ((id, each) for each in messages)
+            if message is not None and owner[ordinal] not in self.gone:
+                yield ordinal, message

@@ -1,0 +1,112 @@
+"""Calls and results that are hard to match: many in one message, ids used again, answers resumed later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import GroupKind, MessageIndex, Replace
+from tests.support.chats import call, indexed, result, thought, user
+from tests.support.letters import Letters
+
+Raw = dict[str, Any]
+
+
+def layout(index: MessageIndex) -> list[list[int]]:
+    """The places of the messages of each group."""
+    return [index.ordinals(group) for group in index.included_groups]
+
+
+@pytest.mark.parametrize("count", [3, 16, 17, 40])
+def test_a_result_that_comes_twice(count: int) -> None:
+    """It belongs to the calls directly before it, if one of them has its id, however many they are."""
+    ids = [f"c{number}" for number in range(count)]
+    index = indexed([user(), call(*ids), *map(result, ids), result(ids[-1]), result("other"), user()])
+    assert layout(index) == [[0], list(range(1, count + 3)), [count + 3], [count + 4]]
+
+
+def test_a_result_of_calls_that_came_later_comes_twice() -> None:
+    """The answer called again after a result had come twice; its new calls are known as the first were."""
+    format, first, second = Letters(), [f"c{number}" for number in range(20)], ["d0", "d1"]
+
+    def results(ids: list[str]) -> list[Raw]:
+        return [{"role": "tool", "text": "r", "answers": id} for id in ids]
+
+    messages: list[Raw] = [
+        {"role": "user", "text": "u"},
+        {"role": "assistant", "text": "c", "calls": first, "begins": ["x"]},
+        *results([*first, "c3"]),
+        {"role": "assistant", "text": "c", "calls": second, "resumes": ["x"]},
+        *results([*second, "d1", "c3"]),
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=format)
+    assert layout(index) == [[0], list(range(1, len(messages)))]
+
+
+def test_an_id_that_three_calls_wait_with() -> None:
+    """A result answers the latest call that still waits."""
+    index = indexed([call("x"), user(), call("x"), user(), call("x"), user(), result("x"), result("x"), result("x"), user()])
+    assert layout(index) == [[0, 8], [1], [2, 7], [3], [4, 6], [5], [9]]
+
+
+def test_a_call_after_a_call_that_was_thought_about() -> None:
+    """The thought belongs to the first call alone."""
+    assert layout(indexed([user(), thought(), call("1"), call("2"), result("1"), result("2")])) == [[0], [1, 2, 4], [3, 5]]
+
+
+RESUMED: list[Raw] = [
+    {"role": "user", "text": "u0"},
+    {"role": "assistant", "text": "a1 word word word", "begins": ["x"]},
+    {"role": "user", "text": "u2"},
+    {"role": "assistant", "text": "c3", "calls": ["k"]},
+]
+
+
+def test_a_call_after_an_answer_that_was_resumed_is_its_own_group() -> None:
+    messages = [
+        *RESUMED[:3],
+        {"role": "assistant", "text": "a3", "resumes": ["x"]},
+        {"role": "assistant", "text": "c4", "calls": ["k"]},
+    ]
+    assert layout(MessageIndex(messages, counter="chars/4", format=Letters())) == [[0], [1, 3], [2], [4]]
+
+
+def test_a_call_waits_no_longer_once_an_earlier_answer_calls() -> None:
+    """Groups that were looked at before are told of it."""
+    index = MessageIndex(RESUMED, counter="chars/4", format=Letters())
+    assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
+        (GroupKind.ASSISTANT, False),
+        (GroupKind.TOOL_CALL, True),
+    ]
+    index.append([{"role": "assistant", "text": "c4", "resumes": ["x"], "calls": ["l"]}])
+    assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
+        (GroupKind.TOOL_CALL, True),
+        (GroupKind.TOOL_CALL, False),
+    ]
+
+
+def test_a_summary_at_the_place_of_a_call_that_waits() -> None:
+    """It stands before that call, which came back, and may leave; what follows may not."""
+    index = MessageIndex([*RESUMED[:3], {"role": "assistant", "text": "a3"}], counter="chars/4", format=Letters())
+    assert index.apply(Replace(1, [index.format.new("assistant", "a")]))
+    index.append([{"role": "assistant", "text": "c4", "resumes": ["x"], "calls": ["l"]}])
+    assert index.included_ids == [0, -1, 1, 2, 3]
+    assert index.removable_ids() == [0, -1]
+    assert [id for id in index.included_ids if index.is_removable(id)] == [0, -1]
+
+
+def test_results_with_words_that_come_late_move_their_group_to_a_new_turn() -> None:
+    """The sums of the view and of the source follow."""
+    index = MessageIndex(RESUMED[:1] + RESUMED[3:], counter="chars/4", format=Letters())
+    assert (index.total.turns, index.group(1).turn) == (1, 1)
+    index.append([{"role": "user", "text": "w", "answers": "k"}, {"role": "user", "text": "u"}])
+    assert (index.included.turns, index.total.turns, index.group(1).turn) == (3, 3, 2)
+
+
+def test_an_answer_that_goes_on_after_a_call() -> None:
+    """It is one with the call; after a result it is one of its own."""
+    more: Raw = {"role": "assistant", "text": "a", "continues": True}
+    found: Raw = {"role": "tool", "text": "r", "answers": "k"}
+    messages = [*RESUMED[2:], more, found, more]
+    assert layout(MessageIndex(messages, counter="chars/4", format=Letters())) == [[0], [1, 2, 3], [4]]
