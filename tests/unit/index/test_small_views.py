@@ -212,21 +212,3 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
             left, undone, plain = settled(index, edits)
             if plain:
                 assert (index.edits, index.undone) == ((*left,), (*before, *undone))
-
-
-def test_what_is_undone_stood_where_the_fault_is() -> None:
-    """A call that comes back behind a summary undoes the summary, not a newer edit of what stands before it."""
-    format = Letters({("u", "c"): ("rule", "after")})
-    messages: list[dict[str, object]] = [
-        {"role": "user", "text": "v0 word word word"},
-        {"role": "assistant", "text": "a1 word word word"},
-        {"role": "assistant", "text": "c2", "calls": ["k"]},
-        {"role": "user", "text": "v3"},
-        {"role": "user", "text": "v4"},
-    ]
-    index = MessageIndex(messages, counter="chars/4", format=format)
-    edits = [Drop(2), Replace(1, [format.new("user", "u")]), Rewrite(0, [format.new("user", "v")])]
-    assert all(index.apply(edit) for edit in edits)
-    index.append([{"role": "tool", "text": "r5", "answers": "k"}])
-    assert index.undone == (edits[1],)
-    assert index.included_ids == [0, 1, 2, 3, 4]
