@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from compaction import Drop, MessageIndex, Replace, Rewrite, Together
 from tests.support.letters import Letters
 
@@ -11,7 +13,8 @@ ROLES = {"s": "system", "u": "user", "v": "user"}
 def index_of(letters: str, *forbidden: str, disliked: str = "") -> MessageIndex:
     """A message of eleven words for each letter, in a format that forbids these pairs of letters."""
     format = Letters(
-        {(pair[0], pair[1]): ("rule", "after") for pair in forbidden}, [(pair[0], pair[1]) for pair in disliked.split()]
+        {(pair[0], pair[1]): ("rule", "after") for pair in forbidden},
+        [(pair[0].strip("-"), pair[1]) for pair in disliked.split()],
     )
     messages = [
         {"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
@@ -76,9 +79,10 @@ def test_what_has_left_in_part_waits_no_longer() -> None:
     assert [refusal.edit for refusal in index.refused] == [Drop([1, 2])]
 
 
-def test_one_that_may_leave_after_all_leaves_when_the_step_ends() -> None:
-    """The instruction leads once the question is gone, which is no neighbour of what waits."""
-    index = index_of("usabau", "sb")
+@pytest.mark.parametrize("disliked", ["", "-b"])
+def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -> None:
+    """The instruction leads once the question is gone, which is no neighbour of what waits; preferred or not."""
+    index = index_of("usabau", "sb", disliked=disliked)
     index.begin_step()
     assert not index.apply(Drop(2))
     assert index.apply(Drop(0))

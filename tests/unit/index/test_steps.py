@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
-from compaction.formats import MessageFormat, anthropic, openai_chat
+from compaction.formats import MessageFormat, Side, anthropic, openai_chat
 from compaction.index.marks import marked
 from compaction.index.replacing import neighbours
 from compaction.strategies import Summarization, ToolResult
@@ -278,7 +278,7 @@ def test_a_gap_closes_as_far_as_it_can() -> None:
 
 def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[int, int] | None = None) -> MessageIndex:
     """A message for each letter, in a format that forbids some pairs of them; a call ``c`` is answered by the next ``r``."""
-    rules = {(pair[0], pair[1]): ("rule", "after") for pair in forbidden.split()}
+    rules: dict[tuple[str, str], tuple[str, Side]] = {(pair[0], pair[1]): ("rule", "after") for pair in forbidden.split()}
     roles = {"s": "system", "u": "user", "v": "user", "r": "tool"}
     messages: list[Raw] = [
         {"role": roles.get(letter, "assistant"), "text": f"{letter}{at}"} for at, letter in enumerate(letters)
@@ -287,7 +287,11 @@ def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[
         if letter == "c":
             messages[at]["calls"] = [str(at)]
             messages[(answers or {}).get(at, letters.index("r", at))]["answers"] = str(at)
-    return MessageIndex(messages, counter="chars/4", format=Letters(rules, [(pair[0], pair[1]) for pair in disliked.split()]))
+    return MessageIndex(
+        messages,
+        counter="chars/4",
+        format=Letters(rules, [(pair[0].strip("-"), pair[1].strip("-")) for pair in disliked.split()]),
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,10 +309,29 @@ def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, fr
     assert list(index.steps(free)) == steps
 
 
+EVERY = " ".join(one + other for one in "-suab" for other in "-suab")
+"""All pairs, of which none is preferred: what leaves is planned."""
+
+
+def test_instructions_lead_once_what_is_before_them_leaves() -> None:
+    """Then what follows them comes first of all: after a step, and within one."""
+    index = lettered("usabu", "sb", EVERY)
+    assert list(index.steps([0, 2])) == [[0], [2]]
+    assert list(index.steps([0, 2], lambda one, other: True)) == [[0, 2]]
+    assert list(index.steps([2])) == []
+
+
+def test_a_group_that_is_named_twice_leaves_once() -> None:
+    """With the first of its steps, where any message may follow any other, too."""
+    index = index_of("uauau", openai_chat)
+    assert list(index.steps([1, 1, 3])) == [[1], [3]]
+    assert list(index.steps([1, 3, 1], lambda one, other: one == 3)) == [[1], [3]]
+
+
 @pytest.mark.parametrize(("letters", "steps"), [("ss", [[0], [1]]), ("sas", [[0], [1], [2]]), ("uau", [[0], [1], [2]])])
 def test_steps_to_an_empty_view(letters: str, steps: list[list[int]]) -> None:
     """They are planned, though the last is never granted."""
-    index = lettered(letters, "", " ".join(one + other for one in "sua" for other in "sua"))
+    index = lettered(letters, "", EVERY)
     assert list(index.steps(list(range(len(letters))))) == steps
 
 
