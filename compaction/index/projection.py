@@ -211,12 +211,9 @@ class Projection:
             self.inserted[id].excluded = True
         else:
             self._gone[id] = 1
-            shown, members = self.visibility.messages, self.grouping.members
-            if id in members:
-                for ordinal in members[id]:
-                    shown[ordinal] = 0
-            else:
-                shown[id] = 0
+            shown = self.visibility.messages
+            for ordinal in self.grouping.members.get(id) or (id,):
+                shown[ordinal] = 0
         self.included.remove(*self._sums(id))
 
     def include(self, id: int) -> None:
