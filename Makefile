@@ -82,7 +82,7 @@ bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and oth
 mutation: $(VENV)/.test ## break the code at one place at a time; lists what no test notices; totals go into docs/validity.md; takes hours
 	@PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.mutation $(MUTATED) --write docs/validity.md $(ARGS)
 
-soak: $(VENV)/.test ## 100,000 runs of random edits in every format: nothing breaks (docs/reliability.md); ARGS="--seed 1" for the same again
+soak: $(VENV)/.test ## 100,000 random edits and 20,000 fuzzed inputs a format, and hosts: hours (docs/reliability.md); ARGS="--seed 1" for the same again
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 test-judges: .venv-judges/.made ## the tests that ask other packages whether what is left is valid

@@ -1,82 +1,202 @@
-"""Random edits in great number, in every format, and killed sessions: ``make soak``; docs/reliability.md has a run's figures.
+"""Random edits, fuzzed inputs and meddling hosts in great number: ``make soak``; docs/reliability.md has figures.
 
-    python -m benchmarks.soak --runs 100000 --seed 1
+    python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
-Each run asks for up to twelve random edits of one conversation, valid or damaged, and is checked against laws 1 to 4, a fresh
-count and a rollback. The first run that breaks one of them ends the program, with the conversation and the edits.
+Four parts, the first three in two processes:
 
-Then processes that take a session's turns are killed at random moments and started again, until so many were killed: each view
-is that of an undisturbed process.
+- edits: runs that ask for up to twelve random edits of a conversation, valid or damaged, held to laws 1 to 4, a fresh count, a
+  rollback, and the validators of the tests, which share no code with the package;
+- fuzz: conversations in which anything may stand anywhere, under every strategy and preset, in sessions, stored and read
+  again, repaired and converted: a result or an error that says what is wrong, in less than a minute;
+- hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
+- sessions: processes that take a session's turns are killed at random moments and started again.
+
+A problem is printed with what leads to it again, counted, and makes the exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import secrets
+import signal
 import tempfile
 import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
-from benchmarks.tables import table
-from compaction.formats import MessageFormat
-from tests.support.random_edits import (
-    FORMATS,
-    RUNS_PER_CONVERSATION,
-    RandomEdits,
-    any_conversation,
-    check_run,
-    random_edits,
-)
+from benchmarks.tables import Section, table, written
+from tests.laws import test_hosts
+from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, spoiled
+from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, any_conversation, check_run, random_edits
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
+from tests.support.validators import is_valid
 
-_HEADS = ["format", "conversations", "of them valid", "runs", "edits asked for", "applied", "new problems", "seconds"]
+_CHUNK: Final = 50
+"""Conversations, inputs or seeds in one piece of work."""
+_EDITS_PER_CONVERSATION: Final = 6 * RUNS_PER_CONVERSATION
+"""A little less than random edits ask for, so that there are at least as many edits as are wanted."""
+_SECONDS: Final = 60
+"""An input that takes longer counts as a hang."""
+_UNITS: Final = {
+    "edits": ("conversations", "valid", "runs", "edits asked for", "applied"),
+    "fuzz": ("inputs", "valid", "compactions", "with a result"),
+    "hosts": ("examples",),
+}
+"""What each part counts."""
+
+
+@attrs.frozen
+class Task:
+    """A piece of work: some conversations of one part in one format, made from one seed."""
+
+    part: str
+    format: str
+    seed: int
+    count: int
 
 
 @attrs.define
-class Soaked:
-    """What was tried in one format. Holds state: it grows with each run."""
+class Tally:
+    """What came of some tasks. Holds state: it grows with each."""
 
-    conversations: int = 0
-    valid: int = 0
-    runs: int = 0
-    asked: int = 0
-    applied: int = 0
+    counts: dict[str, int] = attrs.field(factory=dict[str, int])
+    problems: list[str] = attrs.field(factory=list[str])
     seconds: float = 0.0
 
+    def add(self, unit: str, count: int = 1) -> None:
+        self.counts[unit] = self.counts.get(unit, 0) + count
 
-def soak(format: MessageFormat, runs: int, number: int) -> Soaked:
-    """Make so many runs; a failure is raised as it is, with what led to it."""
-    done = Soaked()
+    def take(self, other: Tally) -> None:
+        for unit, count in other.counts.items():
+            self.add(unit, count)
+        self.problems += other.problems
+        self.seconds += other.seconds
 
-    @seed(number)
-    @settings(
-        max_examples=-(-runs // RUNS_PER_CONVERSATION),
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(messages=any_conversation(format), edits=random_edits())
-    def tried(messages: list[Any], edits: RandomEdits) -> None:
-        done.conversations += 1
-        done.valid += all(problem.rule == "pending-call" for problem in format.validate(messages))
+
+def tried(task: Task) -> Tally:
+    """Do a piece of work; problems are in the tally, not raised."""
+    logging.disable(logging.CRITICAL)  # strategies tell of summaries that failed, which is asked of them here
+    signal.signal(signal.SIGALRM, _hangs)
+    tally, began = Tally(), time.perf_counter()
+    {"edits": _edits, "fuzz": _fuzz, "hosts": _hosts}[task.part](task, tally)
+    tally.seconds = time.perf_counter() - began
+    return tally
+
+
+def _hangs(*_: object) -> None:
+    raise TimeoutError(f"it took more than {_SECONDS} seconds")
+
+
+def _checked(tally: Tally, check: Callable[[], None], *about: object) -> None:
+    """Check something; whatever it raises is a problem."""
+    signal.alarm(_SECONDS)
+    try:
+        check()
+    except Exception:
+        tally.problems.append("\n".join([*map(repr, about), traceback.format_exc(limit=-3)]))
+    finally:
+        signal.alarm(0)
+
+
+def _given(task: Task, *drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
+    """Run a function on so many examples; nothing is remembered between runs, and nothing shrunk."""
+
+    def run(check: Callable[..., None]) -> None:
+        looked = settings(
+            max_examples=task.count,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )(given(*drawn)(check))
+        seed(task.seed)(looked)()
+
+    return run
+
+
+def _edits(task: Task, tally: Tally) -> None:
+    format = _named(task.format)
+
+    @_given(task, any_conversation(format), random_edits())
+    def run(messages: list[Any], edits: RandomEdits) -> None:
+        tally.add("conversations")
+        tally.add("valid", is_valid(format.name, messages))
         for _ in range(RUNS_PER_CONVERSATION):
-            done.applied += check_run(format, messages, edits)
-            done.asked += len(edits.asked)
-            done.runs += 1
-
-    began = time.perf_counter()
-    tried()
-    done.seconds = time.perf_counter() - began
-    return done
+            tally.add("runs")
+            _checked(tally, lambda: tally.add("applied", check_run(format, messages, edits)), task, messages, edits.asked)
+            tally.add("edits asked for", len(edits.asked))
 
 
-def soak_sessions(kills: int, number: int) -> None:
+def _fuzz(task: Task, tally: Tally) -> None:
+    format, draw = _named(task.format), random.Random(task.seed)
+
+    @_given(task, spoiled(SOURCES[format.name]))
+    def run(messages: list[Any]) -> None:
+        tally.add("inputs")
+        tally.add("valid", is_valid(format.name, messages))
+        tally.add("compactions", len(EVERY_STRATEGY))
+        check = lambda: tally.add("with a result", check_input(format, messages, draw, EVERY_STRATEGY))  # noqa: E731
+        _checked(tally, check, task, messages)
+
+
+def _hosts(task: Task, tally: Tally) -> None:
+    format = _named(task.format)
+    for number in range(task.seed, task.seed + task.count):
+        for strategy in test_hosts.STRATEGIES:
+            for host in (*test_hosts.HOSTS, None):
+                tally.add("examples")
+                check = lambda: _host(strategy, host, format, number)  # noqa: B023, E731
+                _checked(tally, check, task, strategy, host, number)
+
+
+def _host(strategy: str, host: str | None, format: Any, number: int) -> None:
+    if host is None:
+        test_hosts.test_hosts_that_meddle(strategy, format, number)
+        return
+    try:
+        test_hosts.test_every_host_gets_the_same_views(strategy, host, format, number)
+    except AssertionError as error:
+        if "edit_count >" not in str(traceback.extract_tb(error.__traceback__)[-1].line):
+            raise  # its last line asks whether the seed makes a long conversation, which not every seed does
+
+
+def _named(name: str) -> Any:
+    return next(format for format in FORMATS if format.name == name)
+
+
+def tasks(part: str, count: int, number: int) -> Iterator[Task]:
+    """The pieces of work of one part, each format's after the other's."""
+    for format in FORMATS:
+        for first in range(0, count, _CHUNK):
+            yield Task(part, format.name, number + first, min(_CHUNK, count - first))
+
+
+def soak(part: str, count: int, number: int, workers: int) -> dict[str, Tally]:
+    """Do a part in so many processes, and say how far it is; returns each format's tally."""
+    tallies = {format.name: Tally() for format in FORMATS}
+    with ProcessPoolExecutor(workers) as pool:
+        work = {pool.submit(tried, task): task for task in tasks(part, count, number)}
+        for done, future in enumerate(as_completed(work), 1):
+            tally = future.result()
+            tallies[work[future].format].take(tally)
+            for problem in tally.problems:
+                print(f"PROBLEM in {part}:\n{problem}", flush=True)
+            if done % max(1, len(work) // 10) == 0:
+                print(f"{part}: {done * 100 // len(work)} %", flush=True)
+    return tallies
+
+
+def soak_sessions(kills: int, number: int) -> str:
     """Kill so many processes; a view that differs is raised with its turn."""
     chance, killed, turns = random.Random(number), 0, 0
     expected = {name: undisturbed(name) for name in STRATEGIES}
@@ -85,31 +205,57 @@ def soak_sessions(kills: int, number: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 killed += killed_run(name, Path(folder, "sessions.db"), views, chance, 0.1)
                 turns += len(views)
-    print(f"sessions: {killed:,} processes killed, {turns:,} turns, every view as undisturbed", flush=True)
+    return f"Sessions: {killed:,} processes killed, {turns:,} turns, every view as undisturbed."
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Random edits in great number, in every format.")
-    parser.add_argument("--runs", type=int, default=100_000, help="how many, all formats together (%(default)s)")
-    parser.add_argument("--seed", type=int, default=None, help="of the conversations and the edits; another one each time")
+def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
+    """The table of a part, Markdown."""
+    heads = ["format", *_UNITS[part], "problems", "seconds"]
+    cells = [
+        [
+            f"`{name}`",
+            *(f"{tally.counts.get(unit, 0):,}" for unit in _UNITS[part]),
+            f"{len(tally.problems):,}",
+            f"{tally.seconds:,.0f}",
+        ]
+        for name, tally in tallies.items()
+    ]
+    return ["", *table(heads, cells)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--edits", type=int, default=100_000, help="random edits a format, at least (%(default)s)")
+    parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs a format (%(default)s)")
+    parser.add_argument("--hosts", type=int, default=20_000, help="examples of hosts, all formats together (%(default)s)")
     parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (%(default)s)")
-    options = parser.parse_args()
+    parser.add_argument("--seed", type=int, default=None, help="of all that is random; another one each time")
+    parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
+    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the page calls today")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page that gets the figures")
+    options = parser.parse_args(arguments)
     number = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {number}", flush=True)
-    rows: list[list[str]] = []
-    for format in FORMATS:
-        done = soak(format, options.runs // len(FORMATS), number)
-        rows.append(_cells(format.name, done))
-        print("  ".join(rows[-1]), flush=True)
-    print()
-    print("\n".join(table(_HEADS, rows)))
-    soak_sessions(options.kills, number)
-
-
-def _cells(name: str, done: Soaked) -> list[str]:
-    counts = (done.conversations, done.valid, done.runs, done.asked, done.applied, 0)
-    return [f"`{name}`", *[f"{count:,}" for count in counts], f"{done.seconds:,.0f}"]
+    per_seed = len(FORMATS) * len(test_hosts.STRATEGIES) * (len(test_hosts.HOSTS) + 1)
+    wanted = {
+        "edits": -(-options.edits // _EDITS_PER_CONVERSATION),
+        "fuzz": options.inputs,
+        "hosts": -(-options.hosts // per_seed),
+    }
+    lines = ["", f"Made by `make soak` on {options.date}, with seed {number}, in {options.workers} processes."]
+    found = 0
+    for part, count in wanted.items():
+        tallies = soak(part, count, number, options.workers)
+        found += sum(len(tally.problems) for tally in tallies.values())
+        lines += rows(part, tallies)
+    if options.kills:
+        lines += ["", soak_sessions(options.kills, number)]
+    print("\n".join(lines))
+    if options.write:
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(written(page, [Section("soak", (*lines, ""))]), encoding="utf-8")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

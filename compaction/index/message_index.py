@@ -90,8 +90,7 @@ class MessageIndex:
         return self._intake.editor
 
     def _changed(self) -> None:
-        self._groups = None
-        self._view = None
+        self._groups, self._view = None, None
 
     # ---------------------------------------------------------------- sizes and groups
 

@@ -236,22 +236,25 @@ class _Planner:
         self._next = 0  # the first ordinal that is not placed yet
         self._plan = Plan([], [], set(), {}, 0, HostChanges())
         self._removed: list[int] = []
+        self._end = max((max(self._stood_for(match)) + 1 for match in matches if match is not None), default=0)
+
+    def _stood_for(self, match: Match) -> set[int]:
+        """The ordinals of a message, or of what a summary stands for."""
+        known = match.known
+        return self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
 
     def plan(self) -> Plan:
         """The plan."""
         plan, source = self._plan, self._projection.source
         new: list[int] = []
         summaries: dict[int, list[Match]] = defaultdict(list)
-        end = 0
         plan.matched = max((place + 1 for place, match in enumerate(self._matches) if match is not None), default=0)
         for place, match in enumerate(self._matches[: plan.matched]):
             if match is None:
                 new.append(place)
                 continue
             known = match.known
-            stood_for = self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
-            end = max(end, max(stood_for) + 1)
-            self._place_source(min(stood_for))
+            self._place_source(min(self._stood_for(match)))
             for each in new:
                 self._place(self._given[each], None, each)
             new.clear()
@@ -259,7 +262,7 @@ class _Planner:
                 summaries[known.group].append(attrs.evolve(match, known=attrs.evolve(known, raw=self._given[place])))
             else:
                 self._place_known(known.position[0], place, altered=match.altered)
-        self._place_source(end)
+        self._place_source(self._end)
         for id, parts in summaries.items():
             if any(part.altered for part in parts):
                 plan.summaries[id] = [part.known.raw for part in parts]
@@ -267,7 +270,7 @@ class _Planner:
         plan.changes = HostChanges(
             altered=tuple(sorted(plan.altered)),
             removed=tuple(self._removed),
-            rewound=tuple(range(end, len(source))),
+            rewound=tuple(range(self._end, len(source))),
             added=added,
         )
         return plan
@@ -285,10 +288,15 @@ class _Planner:
         self._next = ordinal + 1
 
     def _place_source(self, end: int) -> None:
-        """Place what the view does not show, up to an ordinal; what it shows and the list does not have was removed."""
+        """Place what the view does not show, up to an ordinal; what it shows and the list does not have was removed.
+
+        Of a group whose end was taken back nothing stays.
+        """
         projection = self._projection
         for ordinal in range(self._next, end):
             id = projection.grouping.group_of[ordinal]
+            if projection.ordinals(id)[-1] >= self._end:
+                continue
             if not projection.is_included(id) or not projection.shows(ordinal):
                 self._place(projection.source[ordinal], ordinal, None)
             else:

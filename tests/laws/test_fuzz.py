@@ -1,11 +1,13 @@
 """Whatever comes in, in any format: an answer or a typed error, never a crash, never a hang; the search is led to what is new.
 
-``target`` tells Hypothesis which inputs break more rules or make a repair do more, so that it looks further there.
+``target`` tells Hypothesis which inputs break more rules or make a repair do more, so that it looks further there. The inputs
+and most checks are in ``tests/support/fuzzed.py``; ``make soak`` tries more inputs with any seed, each under every strategy.
 """
 
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,58 +17,10 @@ from typer.testing import CliRunner
 
 from compaction import compact_sync, repair, validate
 from compaction.cli.app import app
-from compaction.errors import InputError, NoProgress
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, detect, gemini, openai_chat, openai_responses
-from compaction.strategies import Strategy
-from compaction.testing import conversations
-from tests.support.wires import (
-    STRATEGIES,
-    anthropic_conversations,
-    bedrock_conversations,
-    damaged,
-    gemini_conversations,
-    junk,
-    responses_conversations,
-)
-
-FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
-SOURCES = {
-    "openai-chat": conversations(valid=False),
-    "openai-responses": damaged(responses_conversations()),
-    "anthropic": damaged(anthropic_conversations()),
-    "gemini": damaged(gemini_conversations()),
-    "bedrock": damaged(bedrock_conversations()),
-}
-NAMES = (
-    "role",
-    "type",
-    "content",
-    "parts",
-    "tool_calls",
-    "tool_call_id",
-    "call_id",
-    "output",
-    "id",
-    "summary",
-    "function_call",
-)
-
-
-@st.composite
-def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
-    """A conversation in which messages or their fields are something else altogether."""
-    messages = draw(whole)
-    for _ in range(draw(st.integers(0, 4))):
-        place = draw(st.integers(0, 63)) % len(messages)
-        kind = draw(st.sampled_from(["field", "field", "message", "foreign"]))
-        if kind == "field" and isinstance(messages[place], dict):
-            messages[place] = {**messages[place], draw(st.sampled_from(NAMES)): draw(junk(st.just(messages[place])))}
-        elif kind == "message":
-            messages[place] = draw(junk(st.just(messages[place])))
-        else:
-            messages.insert(place, draw(st.sampled_from(draw(SOURCES[draw(st.sampled_from(sorted(SOURCES)))]))))
-    return messages
-
+from compaction.errors import InputError
+from compaction.formats import MessageFormat, convert, detect
+from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, spoiled
+from tests.support.wires import STRATEGIES, junk
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
@@ -91,19 +45,11 @@ def test_reading_validating_and_repairing(format: MessageFormat, data: st.DataOb
 
 
 @every_format
-@given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
-def test_compacting(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
-    """A result in which nothing is broken that was not, or an `InputError`; also where nobody says the format."""
-    messages = data.draw(spoiled(SOURCES[format.name]))
-    for named in (format, None):
-        try:
-            done = compact_sync(messages, strategy, counter="chars/4", format=named)
-        except InputError:
-            continue
-        except NoProgress as error:
-            raise AssertionError("a strategy asked twice for what was refused") from error
-        assert done.after.tokens <= done.before.tokens
-        assert len(done.messages) <= len(messages) + 2 * len(done.edits)
+@given(data=st.data(), random=st.randoms(use_true_random=True))
+def test_all_that_is_tried_with_an_input(format: MessageFormat, data: st.DataObject, random: Random) -> None:
+    """Compacted by two strategies, in a session and an index that follow another list, stored, repaired and converted."""
+    strategies = data.draw(st.lists(st.sampled_from(EVERY_STRATEGY), min_size=2, max_size=2))
+    check_input(format, data.draw(spoiled(SOURCES[format.name])), random, strategies)
 
 
 @given(messages=st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=5), to=st.sampled_from(FORMATS))

@@ -1,7 +1,7 @@
 """Whatever edits a strategy asks for, in any order and with any content: the result has no problem that the input had not.
 
-These are 10,000 runs with fixed seeds; ``make soak`` makes 100,000 with any seed. A failure shows the conversation and the
-state of the random numbers; it is not shrunk, which would take minutes.
+These are 10,000 runs with fixed seeds, about 12,700 edits a format; ``make soak`` asks for 100,000 a format with any seed. A
+failure shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ def repair_content(index: int, raw: Any, changes: Changes, *, last: bool) -> Any
         repaired = _results_first(index, repaired, changes)
     if not repaired:
         if role == "assistant" and last:
-            return raw if not content else {**fields, "content": ""}
+            if content is None:
+                changes.add(index, ".content", "empty-content", "it has no content", "it was made empty")
+            return raw if not content and content is not None else {**fields, "content": ""}
         changes.add(index, "", "empty-content", "it says nothing", "the message was removed")
         return None
     if same(repaired, blocks) and items_of(content) is not None:

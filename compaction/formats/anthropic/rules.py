@@ -124,7 +124,7 @@ def _message_problems(
         text = f"a content is a string or a list (got {type_name(content)})"
         yield _SHAPE, 0, _problem(f"{where}.content", "malformed-content", text)
     elif not content:
-        if role != "assistant" or not last:
+        if role != "assistant" or not last or content is None:
             yield _SHAPE, 0, _problem(f"{where}.content", "empty-content", "it says nothing")
     else:
         blocks = blocks_of(fields)

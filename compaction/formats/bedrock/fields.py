@@ -15,6 +15,7 @@ __all__ = [
     "IN_RESULTS",
     "KINDS",
     "MEDIA_KINDS",
+    "WORDS",
     "block_body",
     "block_kind",
     "is_cache_point",
@@ -46,6 +47,9 @@ KINDS: Final = frozenset(
     }
 )
 """The members of the union ``ContentBlock`` in botocore 1.44."""
+
+WORDS: Final = frozenset({"text", "citationsContent"})
+"""Kinds of blocks in which an answer says something."""
 
 IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 """The members of the union ``ToolResultContentBlock``."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..wire import NOT_RECORDED, Changes, fields_of, items_of, json_object, json_text, same, string
-from .fields import block_body, block_kind, is_cache_point, tool_result_id, tool_use_id, unplaced_cache_points
+from .fields import WORDS, block_body, block_kind, is_cache_point, tool_result_id, tool_use_id, unplaced_cache_points
 from .rules import ROLES, thinks_alone
 
 __all__ = ["in_order", "join_neighbours", "repair_blocks"]
@@ -57,7 +57,7 @@ def in_order(index: int, role: str, blocks: list[Any], changes: Changes) -> list
             ]
     elif role == "assistant":
         calls = [place for place, block in enumerate(blocks) if tool_use_id(block)]
-        if calls and any(block_kind(block) == "text" for block in blocks[calls[0] :]):
+        if calls and any(block_kind(block) in WORDS for block in blocks[calls[0] :]):
             text = "it says something after its calls"
             changes.add(index, ".content", "text-after-call", text, "it was put before them")
             blocks = [block for block in blocks if tool_use_id(block) is None] + [

@@ -14,6 +14,7 @@ from ..wire import fields_of, items_of, string, type_name
 from .fields import (
     IN_RESULTS,
     KINDS,
+    WORDS,
     block_kind,
     is_cache_point,
     is_hosted,
@@ -146,7 +147,7 @@ def _answer_problems(where: str, blocks: Sequence[Any]) -> Iterator[tuple[int, i
     for position, block in enumerate(blocks):
         place = f"{where}.content[{position}]"
         if (identifier := tool_use_id(block)) is None:
-            if ids and block_kind(block) == "text":
+            if ids and block_kind(block) in WORDS:
                 yield _PAIRS, position, _problem(place, "text-after-call", "nothing is said after the calls of an answer")
             continue
         place += ".toolUse.toolUseId"

@@ -108,7 +108,12 @@ def _repaired_part(index: int, place: str, part: Any, said: str, changes: Change
     if isinstance(part, str):
         changes.add(index, place, "malformed-part", "it is a bare string", "it was made a text part")
         return [{"type": said, "text": part}]
-    if fields is not None and kind in ("input_text", "output_text") and kind != said and isinstance(fields.get("text"), str):
+    if (
+        fields is not None
+        and kind in ("input_text", "output_text", "text")
+        and kind != said
+        and isinstance(fields.get("text"), str)
+    ):
         changes.add(index, place, "part-not-allowed", f"a part of type {kind!r} stands here", f"it was made {said!r}")
         return [{**fields, "type": said}]
     return [part]

@@ -39,6 +39,9 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 """Every rule: how far it looks, and what to do where it is broken."""
 
+_OF_OTHERS: Final = frozenset({"text", "image_url", "file", "tool_use", "tool_result", "thinking", "redacted_thinking"})
+"""Types of parts in chat completions and Anthropic Messages, which this API does not know."""
+
 _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
     "function_call": {"name": str, "arguments": str},
     "custom_tool_call": {"name": str, "input": str},
@@ -223,7 +226,7 @@ def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
     fields, kind = fields_of(part), kind_of(part)
     if fields is None or not kind:
         yield _problem(where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
-    elif kind.startswith("input_") if role == "assistant" else kind in ("output_text", "refusal"):
+    elif kind in _OF_OTHERS or (kind.startswith("input_") if role == "assistant" else kind in ("output_text", "refusal")):
         yield _problem(where, "part-not-allowed", f"a part of type {kind!r} does not belong to the {role}")
     elif kind in ("input_text", "output_text") and not isinstance(fields.get("text"), str):
         yield _problem(where, "malformed-part", f"its 'text' is no string (got {type_name(fields.get('text'))})")

@@ -346,3 +346,12 @@ def test_a_call_of_the_providers_may_wait() -> None:
         problem.rule
         for problem in anthropic.validate([{"role": "assistant", "content": [fetch]}, {"role": "user", "content": "well?"}])
     ] == ["server-call-without-result"]
+
+
+def test_a_last_answer_without_a_content() -> None:
+    """It may be empty, but the field is needed."""
+    messages = [ASKED, {"role": "assistant", "content": None}]
+    assert places(anthropic, messages) == [("messages[1].content", "empty-content")]
+    repaired = anthropic.repair(messages)
+    assert (repaired.messages[1], repaired.remaining) == ({"role": "assistant", "content": ""}, ())
+    assert len(repaired.changes) == 1

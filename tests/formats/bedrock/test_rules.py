@@ -193,3 +193,13 @@ def test_a_stub_before_an_answer_is_a_message_of_its_own() -> None:
     done = bedrock.repair([ASKED, answer(call()), aside, SAID])
     assert [message["role"] for message in done.messages] == ["user", "assistant", "user", "system", "assistant"]
     assert done.remaining == ()
+
+
+def test_words_with_citations_are_words() -> None:
+    """They may not come after a call either; a repair that joins two answers puts them before it."""
+    cited = {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": []}}
+    messages = [ASKED, answer(call(), cited), user(result("a", {"text": "noon"}))]
+    assert places(bedrock, messages) == [("messages[1].content[1]", "text-after-call")]
+    assert bedrock.repair(messages).messages[1] == answer(cited, call())
+    joined = bedrock.repair([ASKED, answer(call()), answer(cited), user(result("a", {"text": "noon"}))])
+    assert (joined.messages[1], joined.remaining) == (answer(cited, call()), ())

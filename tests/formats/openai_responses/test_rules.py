@@ -233,3 +233,12 @@ def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
     assert repaired.messages[1:] == [call, output]
     assert [change.rule for change in repaired.changes] == ["call-without-program"] * 2
     assert repaired.remaining == ()
+
+
+@pytest.mark.parametrize(("role", "said"), [("user", "input_text"), ("assistant", "output_text")])
+def test_parts_of_chat_completions_are_refused(role: str, said: str) -> None:
+    """The API names the types it takes, and ``text`` is not among them; a repair gives it the one for the role."""
+    messages = [{"role": role, "content": [{"type": "text", "text": "hi"}]}]
+    assert places(openai_responses, messages) == [("messages[0].content[0]", "part-not-allowed")]
+    repaired = openai_responses.repair(messages)
+    assert (repaired.messages, repaired.remaining) == ([{"role": role, "content": [{"type": said, "text": "hi"}]}], ())

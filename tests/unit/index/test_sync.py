@@ -522,3 +522,11 @@ class TestByMessage:
         copied = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
         copied.sync([*view, view[1], user("new")])
         assert [group.kind for group in copied.included_groups].count(GroupKind.SUMMARY) == 1
+
+    def test_the_host_cut_into_a_call_that_was_hidden(self) -> None:
+        """What is left of it is shown as it is, once."""
+        messages = [user("q"), call("1", "2"), result("1", LONG), result("2", LONG), assistant("a"), *turns(2)]
+        index = indexed(messages)
+        index.apply(Drop([1], "old"))
+        index.sync([*messages[:3], user("never mind")])
+        assert shown(index.messages()) == ["q", "1+2", shown([messages[2]])[0], "never mind"]

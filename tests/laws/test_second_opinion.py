@@ -1,0 +1,117 @@
+"""The rules written a second time, in ``tests/support/validators``, agree with the package's on what is valid.
+
+They share no code, so that a mistake in one shows. Where a list breaks several rules, the two may name them differently.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from compaction.formats import FORMATS, MessageFormat, convert, openai_chat
+from tests.support import validators
+from tests.support.random_edits import any_conversation, valid_conversation
+from tests.support.rulebook import PAGE
+from tests.support.validators import VIOLATIONS, is_valid, rules
+
+SAME = {"reasoning-only": "empty-assistant"}
+"""Rules that differ by what else a message has; the second validator has one name for both."""
+
+every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
+
+
+def judged(format: MessageFormat, messages: list[Any]) -> set[str]:
+    """The rules that the package says are broken."""
+    return {SAME.get(problem.rule, problem.rule) for problem in format.validate(messages)}
+
+
+def examples() -> list[tuple[str, str, list[Any]]]:
+    """Every list on the page about validity, with its format and the rule it is about."""
+    found: list[tuple[str, str, list[Any]]] = []
+    heading = ""
+    for before, token in pairwise(MarkdownIt().parse(PAGE.read_text(encoding="utf-8"))):
+        if before.type == "heading_open":
+            heading = token.content.strip("`")
+        elif token.type == "fence" and token.info == "json":
+            format, _, rule = heading.rpartition(": ")
+            found.append((format or "openai-chat", rule, json.loads(token.content)))
+    return found
+
+
+@pytest.mark.parametrize(("format", "rule", "messages"), examples(), ids=[f"{name}, {rule}" for name, rule, _ in examples()])
+def test_the_lists_on_the_page(format: str, rule: str, messages: list[Any]) -> None:
+    """They break the rule they are about, and that rule alone; or none."""
+    assert set(rules(format, messages)) <= {SAME.get(rule, rule)}
+    named = next(each for each in FORMATS if each.name == format)
+    assert set(rules(format, messages)) == judged(named, messages)
+
+
+@every_format
+@settings(max_examples=100, phases=[Phase.generate])
+@given(data=st.data())
+def test_valid_conversations(format: MessageFormat, data: st.DataObject) -> None:
+    """Both find nothing but calls that wait at the end."""
+    messages = data.draw(valid_conversation(format))
+    assert set(rules(format.name, messages)) == judged(format, messages)
+    assert is_valid(format.name, messages)
+
+
+@every_format
+@settings(max_examples=100, phases=[Phase.generate])
+@given(data=st.data())
+def test_one_damage(format: MessageFormat, data: st.DataObject) -> None:
+    """A message left out, repeated, moved, or without content: both say valid, or both say invalid."""
+    messages = copy.deepcopy(data.draw(valid_conversation(format)))
+    place, other = (data.draw(st.integers(0, len(messages) - 1)) for _ in range(2))
+    harm: Callable[[], None] = data.draw(
+        st.sampled_from(
+            [
+                lambda: messages.pop(place),
+                lambda: messages.insert(other, copy.deepcopy(messages[place])),
+                lambda: messages.insert(other, messages.pop(place)),
+                lambda: messages[place].pop("content" if "content" in messages[place] else "parts", None),
+                lambda: messages[place].update(dict.fromkeys({"content", "parts", "output"} & set(messages[place]), "")),
+                lambda: messages[place].update(role="narrator"),
+            ]
+        )
+    )
+    harm()
+    assert (judged(format, messages) <= {"pending-call"}) == is_valid(format.name, messages), VIOLATIONS[format.name](messages)
+
+
+@every_format
+@settings(max_examples=100, phases=[Phase.generate])
+@given(data=st.data())
+def test_damaged_conversations(format: MessageFormat, data: st.DataObject) -> None:
+    """With several damages at once too."""
+    messages = data.draw(any_conversation(format))
+    assert (judged(format, messages) <= {"pending-call"}) == is_valid(format.name, messages), VIOLATIONS[format.name](messages)
+
+
+@pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "whowhen_multiagent"])
+def test_recorded_conversations(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """The first of each file, as they are and converted."""
+    for recorded in corpus(name)[:20]:
+        for format in FORMATS:
+            messages = convert(recorded["messages"], to=format, format=openai_chat).messages
+            assert set(rules(format.name, messages)) == judged(format, messages)
+
+
+def test_nothing_is_imported_from_the_package() -> None:
+    """A second opinion that asked the first would be worth nothing."""
+    for path in Path(str(validators.__file__)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(re.match("(compaction|tests)", name) for name in names), path

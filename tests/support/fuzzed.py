@@ -1,0 +1,179 @@
+"""Fuzzed inputs: conversations in which anything may stand anywhere, and all that is tried with each of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from compaction import MessageIndex, compact_sync, presets, repair, run_sync
+from compaction.errors import InputError
+from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.index import Marks, RunContext
+from compaction.json_data import data_of, json_of
+from compaction.session import CompactionSession
+from compaction.strategies import Strategy
+from compaction.testing import conversations
+from tests.support.validators import VIOLATIONS, is_valid
+from tests.support.wires import (
+    STRATEGIES,
+    anthropic_conversations,
+    bedrock_conversations,
+    damaged,
+    gemini_conversations,
+    junk,
+    responses_conversations,
+)
+
+__all__ = [
+    "EVERY_STRATEGY",
+    "FORMATS",
+    "SOURCES",
+    "altered",
+    "check_compacting",
+    "check_input",
+    "check_session",
+    "check_whole",
+    "spoiled",
+]
+
+FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
+EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
+SOURCES: Final[dict[str, st.SearchStrategy[list[Any]]]] = {
+    "openai-chat": conversations(valid=False),
+    "openai-responses": damaged(responses_conversations()),
+    "anthropic": damaged(anthropic_conversations()),
+    "gemini": damaged(gemini_conversations()),
+    "bedrock": damaged(bedrock_conversations()),
+}
+_NAMES: Final = (
+    "role",
+    "type",
+    "content",
+    "parts",
+    "tool_calls",
+    "tool_call_id",
+    "call_id",
+    "output",
+    "id",
+    "summary",
+    "function_call",
+)
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
+    """A conversation in which messages or their fields are something else altogether."""
+    messages = draw(whole)
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, 63)) % len(messages)
+        kind = draw(st.sampled_from(["field", "field", "message", "foreign"]))
+        if kind == "field" and isinstance(messages[place], dict):
+            messages[place] = {**messages[place], draw(st.sampled_from(_NAMES)): draw(junk(st.just(messages[place])))}
+        elif kind == "message":
+            messages[place] = draw(junk(st.just(messages[place])))
+        else:
+            messages.insert(place, draw(st.sampled_from(draw(SOURCES[draw(st.sampled_from(sorted(SOURCES)))]))))
+    return messages
+
+
+def altered(messages: list[Any], random: Random) -> list[Any]:
+    """The list as a host may pass it next: messages removed, moved, repeated or changed, as the same objects or not."""
+    messages = copy.deepcopy(messages) if random.random() < 0.5 else list(messages)
+    for _ in range(random.randint(0, 3)):
+        place, other = random.randrange(len(messages)), random.randrange(len(messages))
+        what = random.choice(["remove", "move", "repeat", "cut", "field"])
+        if what == "remove" and len(messages) > 1:
+            del messages[place]
+        elif what == "move":
+            messages.insert(other, messages.pop(place))
+        elif what == "repeat":
+            messages.append(messages[place])
+        elif what == "cut":
+            del messages[place + 1 :]
+        elif isinstance(messages[place], dict) and messages[place]:
+            messages[place] = {**messages[place], random.choice(list(messages[place])): random.choice([None, "", "new", [], 7])}
+    return messages
+
+
+def check_compacting(format: MessageFormat, messages: list[Any], strategy: Strategy) -> list[Any] | None:
+    """Compact the messages, and check that the result is no larger, and valid if they are; ``None`` if they cannot be read."""
+    try:
+        done = compact_sync(messages, strategy, counter="chars/4", format=format)
+    except InputError:
+        return None
+    assert done.after.tokens <= done.before.tokens
+    assert len(done.messages) <= len(messages) + 2 * len(done.edits)
+    if is_valid(format.name, messages):
+        assert is_valid(format.name, done.messages), f"{strategy}: now {VIOLATIONS[format.name](done.messages)}"
+    return done.messages
+
+
+def check_session(format: MessageFormat, messages: list[Any], strategy: Strategy, random: Random) -> None:
+    """A session that is asked twice, the second time with another list, and stored; an index that follows and is stored."""
+    later = altered(messages, random)
+    for named in (format, None):
+        session = CompactionSession(strategy, counter="chars/4", format=named, clock=None)
+        for listed in (messages, later, later):
+            _tried(session.view_sync, listed)
+        _tried(_resumed, session, strategy, named, altered(later, random))
+    index = MessageIndex(counter="chars/4", format=format, marks=Marks.of(strategy.mark_ceilings, RunContext()))
+    for listed in (messages, later):
+        _tried(_followed, index, strategy, listed)
+    for whole in (True, False):
+        _tried(_stored, index, strategy, whole)
+
+
+def _resumed(session: CompactionSession, strategy: Strategy, format: MessageFormat | None, messages: list[Any]) -> None:
+    stored = data_of(json_of(session.to_dict(), "a session"), "a session", dict)
+    CompactionSession.from_dict(stored, strategy, counter="chars/4", format=format, clock=None).view_sync(messages)
+
+
+def _followed(index: MessageIndex, strategy: Strategy, messages: list[Any]) -> None:
+    index.sync(messages)
+    run_sync(index, strategy)
+
+
+def _stored(index: MessageIndex, strategy: Strategy, whole: bool) -> None:
+    """Store an index, read it again and let it follow the same messages."""
+    stored = data_of(json_of(index.to_dict(messages=whole), "an index"), "an index", dict)
+    marks = Marks.of(strategy.mark_ceilings, RunContext())
+    again = MessageIndex.from_dict(stored, counter="chars/4", format=index.format, marks=marks)
+    again.sync(index.source)
+    again.messages()
+
+
+def check_whole(format: MessageFormat, messages: list[Any]) -> None:
+    """A repair that leaves nothing wrong leaves a valid list; conversions to each format end, and repairs of them."""
+    done = format.repair(messages)
+    if not {problem.rule for problem in done.remaining} - {"pending-call"}:
+        assert is_valid(format.name, done.messages), f"repaired, but {VIOLATIONS[format.name](done.messages)}"
+    _tried(repair, messages)
+    for to in FORMATS:
+        for named in (format, None):
+            _tried(_converted, messages, to, named)
+
+
+def _converted(messages: list[Any], to: MessageFormat, format: MessageFormat | None) -> None:
+    repair(convert(messages, to=to, format=format).messages, format=to)
+
+
+def _tried(take: Callable[..., object], *arguments: object) -> None:
+    """Do it; what cannot be read may be refused with an error that says so."""
+    try:
+        take(*arguments)
+    except InputError:
+        return
+
+
+def check_input(format: MessageFormat, messages: list[Any], random: Random, strategies: Iterable[Strategy]) -> int:
+    """All of it with one input; returns how many compactions gave a result."""
+    done = 0
+    for strategy in strategies:
+        done += check_compacting(format, messages, strategy) is not None
+    check_session(format, messages, random.choice(EVERY_STRATEGY), random)
+    check_whole(format, messages)
+    return done

@@ -1,0 +1,51 @@
+"""The rules of every format, written a second time, from docs/validity.md and its sources alone; a judge of the package.
+
+Nothing here imports the package. Each module has ``violations(messages)``, which returns texts such as
+``messages[3] call-without-result call_1``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from . import anthropic, bedrock, gemini, openai_chat, openai_responses
+
+__all__ = ["VIOLATIONS", "gained", "is_valid", "rules"]
+
+VIOLATIONS: Final[dict[str, Callable[[list[Any]], list[str]]]] = {
+    "openai-chat": openai_chat.violations,
+    "openai-responses": openai_responses.violations,
+    "anthropic": anthropic.violations,
+    "gemini": gemini.violations,
+    "bedrock": bedrock.violations,
+}
+_SAME_FAULT: Final = {
+    "pending-call": "call-without-result",
+    "duplicate-result": "result-without-call",
+    "function-without-call": "result-without-call",
+}
+"""Names of one fault that depend on what stands around it."""
+
+
+def rules(format: str, messages: list[Any]) -> Counter[str]:
+    """How often the messages break each rule."""
+    return Counter(violation.split()[1] for violation in VIOLATIONS[format](messages))
+
+
+def is_valid(format: str, messages: list[Any]) -> bool:
+    """Whether a list breaks no rule; a call at its end may wait for its result."""
+    return set(rules(format, messages)) <= {"pending-call"}
+
+
+def gained(format: str, before: list[Any], after: list[Any]) -> Counter[str]:
+    """How much more often each rule is broken than before."""
+    return _faults(format, after) - _faults(format, before)
+
+
+def _faults(format: str, messages: list[Any]) -> Counter[str]:
+    faults: Counter[str] = Counter()
+    for rule, count in rules(format, messages).items():
+        faults[_SAME_FAULT.get(rule, rule)] += count
+    return faults
