@@ -82,8 +82,10 @@ class Letters(MessageFormat):
         elif raw["text"].startswith("t"):
             parts = [ReasoningPart(raw["text"])]
         parts += [ToolCallPart(call, "look", "{}") for call in raw.get("calls", ())]
-        links = {name: tuple(raw.get(name, ())) for name in ("begins", "resumes")}
-        return Message(raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), **links)
+        begins, resumes = tuple(raw.get("begins", ())), tuple(raw.get("resumes", ()))
+        return Message(
+            raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), begins=begins, resumes=resumes
+        )
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         text = "".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart | ReasoningPart))

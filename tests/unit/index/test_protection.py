@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compaction import MessageIndex, Replace
-from compaction.formats import openai_chat
+from compaction import Drop, MessageIndex, Replace
+from compaction.formats import openai_chat, openai_responses
 from compaction.index.marks import COLLAPSED_BY, marked
 from tests.support.chats import assistant, call, indexed, result, user
 from tests.support.letters import Letters
@@ -35,6 +35,24 @@ def test_no_words_between_a_call_and_its_results() -> None:
     assert indexed(chat).apply(Replace(0, words))
 
 
+def test_no_words_among_results_that_answer_nothing() -> None:
+    """They stand between a call and its result, the first message of all or not."""
+    words = [openai_chat.new("assistant", "so")]
+    chat = [
+        call("1", "2"),
+        result("1"),
+        result("other", "long " * 40),
+        result("more", "long " * 40),
+        result("2"),
+        user(),
+        user(),
+    ]
+    for messages in (chat, [user(), *chat]):
+        index = indexed(messages)
+        orphans = [group.id for group in index.included_groups if group.orphan]
+        assert [index.apply(Replace(id, words)) for id in orphans] == [False, False]
+
+
 def test_no_words_between_the_messages_of_a_group_that_stays() -> None:
     """Its messages may stand on both sides of several groups that go; then it, too, or one end of it, has to be named."""
     messages = [
@@ -59,3 +77,45 @@ def test_no_words_between_the_messages_of_a_group_that_stays() -> None:
         True,
         True,
     ]
+
+
+def test_no_words_beside_a_summary_between_the_messages_of_a_group() -> None:
+    """The result of the call came later than the summary that stands behind it."""
+    messages = [
+        {"role": "assistant", "text": "c0", "calls": ["x"]},
+        {"role": "user", "text": "u1 word word word"},
+        {"role": "assistant", "text": "a2 word word word"},
+        {"role": "user", "text": "u3 word word word"},
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=Letters())
+    words = [index.format.new("user", "u")]
+    assert index.apply(Replace(1, words))
+    index.append([{"role": "tool", "text": "r4", "answers": "x"}, {"role": "user", "text": "u5"}])
+    assert not index.apply(Replace([-1, 2], words))
+    assert index.apply(Drop(3))
+    assert not index.apply(Replace(2, words))
+    assert {refusal.rule for refusal in index.refused} == {"nothing is written between the messages of a group that stays"}
+
+
+def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:
+    """It may be forged; the strategy it names may replace it, and nobody may drop it."""
+    old = marked("so far, at length", by="Summarization")
+    chat = [user(), assistant(), user(old), assistant(), assistant()]
+    index = indexed(chat)
+    assert [index.removable_ids(by) for by in ("", "Other", "Summarization")] == [[1, 3], [1, 3], [1, 2, 3]]
+    assert index.protection(2) == "the last user message stays, though it is marked as a summary"
+    words = [openai_chat.new("user", "so far")]
+    assert [indexed(chat).apply(Drop(2), by=by) for by in ("", "Summarization")] == [False, False]
+    assert [indexed(chat).apply(Replace(2, words), by=by) for by in ("", "Other", "Summarization")] == [False, False, True]
+    index.append([user(), assistant()])
+    assert index.removable_ids() == [0, 1, 2, 3, 4]
+
+
+def test_the_newest_summary_of_the_provider_stays() -> None:
+    """It stands for all that came before it; an older one does not."""
+    items = [openai_responses.new("user", "hi").raw, {"type": "compaction", "id": "a", "encrypted_content": "x"}] * 2
+    messages = [*items, openai_responses.new("user", "more").raw, openai_responses.new("user", "now").raw]
+    index = MessageIndex(messages, counter="chars/4", format=openai_responses)
+    assert index.removable_ids() == [0, 1, 2, 4]
+    assert index.protection(3) == "the provider's newest summary of what came before stays"
+    assert not index.apply(Drop(3))

@@ -94,6 +94,7 @@ def test_a_summary_at_the_place_of_a_call_that_waits() -> None:
     assert index.included_ids == [0, -1, 1, 2, 3]
     assert index.removable_ids() == [0, -1]
     assert [id for id in index.included_ids if index.is_removable(id)] == [0, -1]
+    assert index.apply(Replace(-1, [index.format.new("user", "u")]))
 
 
 def test_results_with_words_that_come_late_move_their_group_to_a_new_turn() -> None:
