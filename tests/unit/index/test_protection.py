@@ -109,6 +109,7 @@ def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:
     assert [indexed(chat).apply(Replace(2, words), by=by) for by in ("", "Other", "Summarization")] == [False, False, True]
     index.append([user(), assistant()])
     assert index.removable_ids() == [0, 1, 2, 3, 4]
+    assert indexed([user(), assistant(old), assistant()]).removable_ids() == [1]
 
 
 def test_the_newest_summary_of_the_provider_stays() -> None:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from compaction import GroupKind, MessageIndex, Replace
+from compaction.formats import bedrock
+from compaction.index.marks import marked
+from compaction.messages import Outline
 from tests.support.chats import call, indexed, result, thought, user
 from tests.support.letters import Letters
 
@@ -46,8 +49,9 @@ def test_a_result_of_calls_that_came_later_comes_twice() -> None:
 
 def test_an_id_that_three_calls_wait_with() -> None:
     """A result answers the latest call that still waits."""
-    index = indexed([call("x"), user(), call("x"), user(), call("x"), user(), result("x"), result("x"), result("x"), user()])
-    assert layout(index) == [[0, 8], [1], [2, 7], [3], [4, 6], [5], [9]]
+    calls = [call("x"), user(), call("x"), user(), call("x"), user()]
+    index = indexed([*calls, *[result("x")] * 4, user(), result("x")])
+    assert layout(index) == [[0, 8, 9], [1], [2, 7], [3], [4, 6], [5], [10], [11]]
 
 
 def test_a_call_after_a_call_that_was_thought_about() -> None:
@@ -105,9 +109,29 @@ def test_results_with_words_that_come_late_move_their_group_to_a_new_turn() -> N
     assert (index.included.turns, index.total.turns, index.group(1).turn) == (3, 3, 2)
 
 
-def test_an_answer_that_goes_on_after_a_call() -> None:
-    """It is one with the call; after a result it is one of its own."""
+class Glanced(Letters):
+    """The format where plain messages and calls are not read until somebody asks."""
+
+    def outline(self, raw: Any) -> Outline | None:
+        if raw.keys() - {"role", "text", "calls"}:
+            return None
+        return raw["role"], raw["text"], [(call, "look", "{}", None) for call in raw.get("calls", ())], None
+
+
+@pytest.mark.parametrize("format", [Letters(), Glanced()], ids=["read", "outlined"])
+def test_an_answer_that_goes_on(format: Letters) -> None:
+    """It is one with the call or the words before it; first of all, after the user or after a result it is one of its own."""
     more: Raw = {"role": "assistant", "text": "a", "continues": True}
     found: Raw = {"role": "tool", "text": "r", "answers": "k"}
-    messages = [*RESUMED[2:], more, found, more]
-    assert layout(MessageIndex(messages, counter="chars/4", format=Letters())) == [[0], [1, 2, 3], [4]]
+    said: Raw = {"role": "assistant", "text": "a"}
+    messages = [more, RESUMED[2], more, RESUMED[2], said, more, *RESUMED[2:], more, found, more]
+    index = MessageIndex(messages, counter="chars/4", format=format)
+    assert layout(index) == [[0], [1], [2], [3], [4, 5], [6], [7, 8, 9], [10]]
+
+
+def test_a_summary_of_two_messages_that_comes_first() -> None:
+    """Its second message is of its group there, too."""
+    after = bedrock.new("user", "and now?")
+    summary = bedrock.summary(marked("so far", by="Tests"), None, after)
+    messages = [*(message.raw for message in summary), after.raw]
+    assert layout(MessageIndex(messages, counter="chars/4", format=bedrock)) == [[0, 1], [2]]
