@@ -46,35 +46,6 @@ def rebuilt(messages: Sequence[Any]) -> Chat:
     return list(json.loads(json.dumps(list(messages))))
 
 
-def meddled(data: st.DataObject, messages: Chat) -> Chat:
-    """The list as a host may have it after it did something to it."""
-    for number in range(data.draw(st.integers(0, 2))):
-        if not messages:
-            break
-        at = data.draw(st.integers(0, 63)) % len(messages)
-        what = data.draw(st.sampled_from(["alter", "remove", "insert", "swap", "cut", "behead", "repeat"]))
-        word = {"role": "user", "content": f"new word {number} {data.draw(st.integers(0, 10**9))}"}
-        if (
-            what == "alter"
-            and messages[at].get("role") in ("user", "assistant")
-            and isinstance(messages[at].get("content"), str)
-        ):
-            messages[at] = {**messages[at], "content": word["content"]}
-        elif what == "remove":
-            del messages[at]
-        elif what == "insert":
-            messages.insert(at, word)
-        elif what == "swap":
-            messages[at], messages[-1] = messages[-1], messages[at]
-        elif what == "cut":
-            del messages[at:]
-        elif what == "behead":
-            del messages[:at]
-        else:
-            messages.insert(at, dict(messages[at]))
-    return messages
-
-
 batches = conversations(valid=False, pending=True, max_size=3)
 
 
@@ -88,7 +59,6 @@ class Index(RuleBasedStateMachine):
         self.journal: list[tuple[Edit, str]] = []
         self.pins: set[int] = set()
         self.asked = 0
-        self.views: list[Chat] = []
 
     @property
     def model(self) -> Model:
@@ -150,25 +120,6 @@ class Index(RuleBasedStateMachine):
         is_source = given[: len(self.source)] == self.source
         self.grow(given[len(self.source) if is_source else len(view) :])
 
-    @precondition(lambda self: self.source)
-    @rule(data=st.data(), messages=batches | st.just([]), again=st.booleans())
-    def sync_as_a_host(self, data: st.DataObject, messages: Chat, again: bool) -> None:
-        """The framework altered, removed, added, moved or took back messages of the source, the view or an earlier one."""
-        kept = data.draw(st.sampled_from([self.source, self.index.messages(), *self.views]))
-        changed = meddled(data, list(kept))
-        before = self.index.messages()
-        given = [*(rebuilt(changed) if again else changed), *messages]
-        self.index.sync(given)
-        shown = self.index.messages()
-        for raw in given:
-            if "new word" in str(raw) and not any(raw == other for other in self.source) and raw not in before:
-                assert raw in shown
-        if not again:
-            ids = {id(raw) for raw in shown}
-            assert [raw for raw in before if any(raw is other for other in given) and id(raw) not in ids] == []
-        self.adopt()
-        self.pins = {id for id in self.model.groups if self.index.group(id).pinned}
-
     # ---------------------------------------------------------------- editing
 
     def some_edit(self, data: st.DataObject, kinds: Sequence[type[Any]]) -> Any:
@@ -200,7 +151,6 @@ class Index(RuleBasedStateMachine):
         assert done == expected
         if done:
             self.journal.append((edit, by))
-            self.views = [*self.views[-2:], self.index.messages()]
         else:
             assert self.index.refused[-1].edit is edit
 
