@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..messages import MediaPart, Part, ToolResultPart
+from ..messages import MediaPart, Message, Part, ReasoningPart, ToolResultPart
 from .base import MessageFormat, Problem
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "same",
     "says_something",
     "string",
+    "thoughts_changed",
     "type_name",
     "without_role",
 ]
@@ -168,6 +169,24 @@ class WireFormat(MessageFormat):
         if fields is None:
             raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
         return fields
+
+
+def thoughts_changed(
+    before: Sequence[Message], after: Sequence[Message | None], of: Callable[[Any], bool] = lambda raw: True
+) -> bool:
+    """Return whether a rewrite changes or removes thoughts that the provider wants back as it sent them.
+
+    Args:
+        before: The messages of a group, as they are.
+        after: The rewritten messages, one for one; ``None`` for one that is removed.
+        of: Whether a thought, as the provider sent it, is one of these.
+    """
+
+    def bound(message: Message | None) -> list[Any]:
+        parts = () if message is None else message.parts
+        return [part.raw for part in parts if isinstance(part, ReasoningPart) and of(part.raw)]
+
+    return any(old is not new and bound(old) != bound(new) for old, new in zip(before, after, strict=True))
 
 
 def without_role(role: Any, position: int, roles: str) -> InvalidMessage:

@@ -7,6 +7,7 @@ known again is new.
 
 from __future__ import annotations
 
+import itertools
 import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -42,7 +43,7 @@ class Known:
         is_shown: Whether the view shows its group now.
         since: After how many edits it was shown first.
         until: After how many edits it was shown last.
-        digest: What it says, if that is known already.
+        digest: Its digest, if that is known already.
     """
 
     position: _Position
@@ -60,7 +61,7 @@ class Match:
     """A message of the list that is known.
 
     Args:
-        known: What it is.
+        known: The known message that it is.
         altered: Whether its content changed.
     """
 
@@ -69,7 +70,13 @@ class Match:
 
 
 def digest_of(raw: Any, format: MessageFormat, place: int = 0) -> Hashable:
-    """What two messages share that the format holds to be the same; ``place`` is for the error. O(content)."""
+    """Return a value that two messages share if the format takes them for the same; O(content).
+
+    Args:
+        raw: The message.
+        format: Its format.
+        place: Its place in the list, for the error.
+    """
     key = format.key(raw)
     if isinstance(key, dict) or key is raw:
         return fingerprint(raw, format, place)
@@ -84,18 +91,21 @@ def align(
     changed: Callable[[Known, int], bool] | None = None,
     digest: _Digest = digest_of,
 ) -> list[Match | None]:
-    """Return what each message of a list is; ``None`` for one that is new. O(messages), and O(contents) of what moved.
+    """Return the known message that each message of a list is; ``None`` for a new one.
+
+    Cost: O(messages) where the list has the same objects and only adds to their end; else O(contents of the conversation),
+    as every message is written out once to be compared.
 
     Args:
         known: Every known message, in order.
         given: The list.
         format: Says which messages are the same.
         changed: Says of a known message and the place of the same object whether its content changed; ``None`` if nobody looks.
-        digest: What two messages share that are the same.
+        digest: Returns a value that two messages share if they are the same.
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
-    if None in found:
+    if None in found and not _adds_to_the_end(found, known):
         digests = [
             None if each is not None else _digest_at(place, given[place], format, digest) for place, each in enumerate(found)
         ]
@@ -114,8 +124,15 @@ def align(
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
 
 
+def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
+    """Whether the list has known objects in their order up to the last known one, and then only others."""
+    there = [each for each in found if each is not None]
+    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
+    return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
+
+
 def _digest_of_known(known: Known, format: MessageFormat, digest: _Digest) -> Hashable:
-    """What a known message shares with the same one; with no other if it cannot be compared."""
+    """Return the digest of a known message; if it cannot be compared, a value that no other has."""
     if known.digest is not None:
         return known.digest
     try:
@@ -188,7 +205,7 @@ def _keep_in_order(found: list[Known | None]) -> None:
 def _of_one_view(
     found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
 ) -> Sequence[Known]:
-    """The known messages that a view showed together with those found and without those missing; every one if none did."""
+    """Return the known messages of a view that showed those found, and not those missing; all if there was no such view."""
     there = [each for each in found if each is not None]
     if not there:
         return known

@@ -42,7 +42,7 @@ class Intake:
         gap_seconds: Seconds between the last two times that messages came.
         seen_at: When messages last came; ``None`` without a clock.
         saved: What the index was saved as, until its messages come.
-        changes: What the host did to known messages in the last list.
+        changes: How the host changed known messages in the last list.
     """
 
     def __init__(
@@ -199,9 +199,9 @@ class Intake:
         self.changes = HostChanges()
         if self._detects and not fits(given, self.format) and (other := resolve(None, given)) != self.format:
             self._turn_to(other)
-        view = self.projection.raws() if self.editor.journal else None
+        edited = bool(self.editor.journal)
         try:
-            known = None if verify else continued(self.projection, view, given, self.format)
+            known = None if verify else continued(self.projection, given, self.format, edited=edited)
             if known is not None:
                 return self._go_on(given, known)
             plan = follow(self.projection, self.editor.journal, given, self.format, verify=verify)
@@ -265,13 +265,6 @@ class Intake:
         if self.marks is not None:
             edits = [applied.edit for applied in flat(journal)]
             self.marks = self.marks.knowing(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
-
-    def _regrow(self, fresh: Fresh, length: int, journal: Iterable[Applied]) -> bool:
-        """Take these messages and apply again what names none of them from ``length`` on; whether those reach further back."""
-        self._extend(fresh)
-        beyond = {id for id in self.projection.every_id() if self.projection.ordinals(id)[-1] >= length}
-        self._replay([each for each in journal if beyond.isdisjoint(named(each.edit))])
-        return any(id < length for id in beyond)
 
     # ---------------------------------------------------------------- storing
 
@@ -345,7 +338,9 @@ class Intake:
             self._replay(edits_after(saved.journal, altered), groups)
             self._restore_late(places.matched)
         elif matched < len(saved.fingerprints):
-            self._regrow(fresh, matched, saved.journal)
+            self._extend(fresh)
+            beyond = {id for id in self.projection.every_id() if self.projection.ordinals(id)[-1] >= matched}
+            self._replay([each for each in saved.journal if beyond.isdisjoint(named(each.edit))])
         else:
             self._extend(fresh[:matched])
             self._replay(saved.journal)

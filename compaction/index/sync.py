@@ -115,11 +115,14 @@ def edits_after(
     return [left for applied in journal if (left := after(applied)) is not None]
 
 
-def continued(projection: Projection, view: Sequence[Any] | None, given: Sequence[Any], format: MessageFormat) -> int | None:
-    """Return how many first messages are the whole source, or the whole last view; ``None`` if they are neither."""
-    for known in (projection.source, view):
-        if known is not None and len(known) <= len(given) and format.common_prefix(known, given) == len(known):
-            return len(known)
+def continued(projection: Projection, given: Sequence[Any], format: MessageFormat, *, edited: bool) -> int | None:
+    """Return how many first messages are the whole source, or, after edits, the whole last view; ``None`` if neither."""
+    known: Sequence[Any] = projection.source
+    if len(known) <= len(given) and format.common_prefix(known, given) == len(known):
+        return len(known)
+    known = projection.raws() if edited else ()
+    if known and len(known) <= len(given) and format.common_prefix(known, given) == len(known):
+        return len(known)
     return None
 
 

@@ -28,6 +28,7 @@ from ..wire import (
     same,
     says_something,
     string,
+    thoughts_changed,
     without_role,
 )
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
@@ -154,12 +155,7 @@ class Anthropic(WireFormat):
         return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        if not current:
-            return None
-        for old, new in zip(before, after, strict=True):
-            if old is not new and _thoughts(old) != _thoughts(new):
-                return _OPEN_LOOP
-        return None
+        return _OPEN_LOOP if current and thoughts_changed(before, after) else None
 
 
 anthropic = Anthropic()
@@ -175,11 +171,6 @@ def _may_break(before: Message, after: Message | None) -> bool:
         last = before.parts[-1] if before.parts else None
         return isinstance(last, TextPart) and last.text[-1:].isspace()
     return after.role == "assistant" and any(isinstance(part, ReasoningPart) for part in after.parts)
-
-
-def _thoughts(message: Message | None) -> list[Any]:
-    """Return the wire blocks of a message's thoughts."""
-    return [part.raw for part in message.parts if isinstance(part, ReasoningPart)] if message is not None else []
 
 
 def _part(block: Any) -> Part:

@@ -16,7 +16,18 @@ from typing import Any, Final
 from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..base import Problem, Repair, Side
-from ..wire import WireFormat, arguments_object, fields_of, items_of, json_text, result_elements, same, string, without_role
+from ..wire import (
+    WireFormat,
+    arguments_object,
+    fields_of,
+    items_of,
+    json_text,
+    result_elements,
+    same,
+    string,
+    thoughts_changed,
+    without_role,
+)
 from .fields import (
     KINDS,
     MEDIA_KINDS,
@@ -141,12 +152,7 @@ class Bedrock(WireFormat):
         return self.new("assistant", text), self.new("user", _GO_ON)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        if not current:
-            return None
-        for old, new in zip(before, after, strict=True):
-            if old is not new and _thoughts(old) != _thoughts(new):
-                return _SIGNED
-        return None
+        return _SIGNED if current and thoughts_changed(before, after) else None
 
 
 bedrock = Bedrock()
@@ -161,11 +167,6 @@ def _answers_alone(parts: Sequence[Part]) -> bool:
     """Whether there are results, and nothing beside them but cache points."""
     results = [part for part in parts if isinstance(part, ToolResultPart)]
     return bool(results) and all(isinstance(part, ToolResultPart) or is_cache_point(part.raw) for part in parts)
-
-
-def _thoughts(message: Message | None) -> list[Any]:
-    """Return the wire blocks of a message's thoughts."""
-    return [part.raw for part in message.parts if isinstance(part, ReasoningPart)] if message is not None else []
 
 
 def _part(block: Any, role: str) -> Part:

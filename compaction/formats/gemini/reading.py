@@ -24,6 +24,7 @@ from ..wire import (
     same,
     says_something,
     string,
+    thoughts_changed,
     without_role,
 )
 from .fields import (
@@ -126,21 +127,10 @@ class Gemini(WireFormat):
         return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        if not current:
-            return None
-        for old, new in zip(before, after, strict=True):
-            if old is not new and _signed_thoughts(old) != _signed_thoughts(new):
-                return _SIGNED
-        return None
+        return _SIGNED if current and thoughts_changed(before, after, of=is_signed) else None
 
 
 gemini = Gemini()
-
-
-def _signed_thoughts(message: Message | None) -> list[Any]:
-    """Return the wire parts of thoughts that carry a signature."""
-    parts = () if message is None else message.parts
-    return [part.raw for part in parts if isinstance(part, ReasoningPart) and is_signed(part.raw)]
 
 
 def _part(part: Any) -> Part:
