@@ -28,7 +28,6 @@ FLOORS = (
     ("stores", "summarizers"),
     ("strategies",),
     ("presets", "result", "run"),
-    ("turns", "session"),
     ("config", "integrations", "batch", "replay", "testing"),
     ("cli",),
 )
@@ -44,7 +43,6 @@ PUBLIC_MODULES = (
     "summarizers",
     "stores",
     "session",
-    "turns",
     "formats",
     "testing",
     "batch",

@@ -17,11 +17,11 @@ from ...formats import MessageFormat
 from ...index import MessageIndex
 from ...result import CompactionResult
 from ...session import CompactionSession
+from ...session.turns import TurnLock
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ...summarizers import OpenAISummarizer, Summarizer
 from ...tokens import TokenCounter
-from ...turns import TurnLock
 from .contract import ContextEngine
 from .lossless import lossless_compressor, stores_in, with_session_name
 from .pressure import ContextPressure, PressureNotice

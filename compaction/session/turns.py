@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from .errors import SyncDriverError
+from ..errors import SyncDriverError
 
 __all__ = ["TurnLock"]
 

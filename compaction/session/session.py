@@ -19,16 +19,16 @@ from typing import Any, Final, cast
 
 import attrs
 
-from .errors import StateError
-from .formats import MessageFormat, resolve
-from .index import FailurePauses, Marks, MessageIndex, Metrics, RunContext
-from .json_data import natural_number, shown
-from .messages import Message
-from .result import CompactionResult, Observer, Outcome
-from .run import run, run_sync
-from .stores import SessionStore
-from .strategies import Failed, Strategy, StrategyLike, as_strategy
-from .tokens import TokenCounter, Usage, UsageAnchor
+from ..errors import StateError
+from ..formats import MessageFormat, resolve
+from ..index import FailurePauses, Marks, MessageIndex, Metrics, RunContext
+from ..json_data import natural_number, shown
+from ..messages import Message
+from ..result import CompactionResult, Observer, Outcome
+from ..run import run, run_sync
+from ..stores import SessionStore
+from ..strategies import Failed, Strategy, StrategyLike, as_strategy
+from ..tokens import TokenCounter, Usage, UsageAnchor
 from .turns import TurnLock
 
 __all__ = ["CompactionSession", "SessionStatus"]
