@@ -34,13 +34,13 @@ __all__ = [
     "OnEvent",
     "Overflowed",
     "SaveFailed",
-    "SummaryFailed",
+    "StepFailed",
     "Veto",
 ]
 
 
 class Veto(Exception):
-    """Raised by an ``on_event`` function for a `Compacting` event: the edits are undone, and the turn sends the view as it was."""
+    """Raised by an ``on_event`` function for a `Compacting` event: the edits are undone, the turn sends the view as it was."""
 
 
 @attrs.frozen(kw_only=True)
@@ -94,8 +94,8 @@ class Compacted(Event):
 
 
 @attrs.frozen(kw_only=True)
-class SummaryFailed(Event):
-    """A part of the strategy failed, most often a summarizer.
+class StepFailed(Event):
+    """A step of the strategy failed, most often a summarizer.
 
     Args:
         failure: What failed, and what was done instead.

@@ -16,8 +16,7 @@ from ...errors import InputError
 from ...formats import MessageFormat
 from ...index import MessageIndex
 from ...result import CompactionResult
-from ...session import CompactionSession
-from ...session.turns import TurnLock
+from ...session import CompactionSession, TurnLock
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ...summarizers import OpenAISummarizer, Summarizer

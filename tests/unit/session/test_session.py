@@ -302,7 +302,7 @@ def test_killed_at_any_moment_a_process_resumes_with_the_same_view(tmp_path: Pat
             """
             import sys
             sys.path[:0] = sys.argv[2:]
-            from tests.unit.test_session import SessionStore, calls_of, chat, session
+            from tests.unit.session.test_session import SessionStore, calls_of, chat, session
             agent = session(store=SessionStore(sys.argv[1]))
             source = chat(400)
             for place in calls_of(source):
@@ -312,7 +312,7 @@ def test_killed_at_any_moment_a_process_resumes_with_the_same_view(tmp_path: Pat
         )
     )
     database = tmp_path / "sessions.db"
-    paths = [str(Path(__file__).parents[2])]
+    paths = [str(Path(__file__).parents[3])]
     for lines in (30, 60, 90):
         process = subprocess.Popen([sys.executable, str(script), str(database), *paths], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.unit.test_session import chat, session
 
 from compaction import last, presets, validate
 from compaction.session import CompactionSession
@@ -15,6 +14,7 @@ from compaction.strategies import Summarization
 from compaction.summarizers import OpenAISummarizer, SummaryBudget
 from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.fault_server import Answer, FaultServer, body, closes_early, echo, error_body, raw, reply, slow, status
+from tests.unit.session.test_session import chat, session
 
 GOOD = "## Goal\nFind boxes.\n\n## Progress\n### Done\n- Boxes 0 to 60 were found on their shelves."
 FAULTS: list[Any] = [

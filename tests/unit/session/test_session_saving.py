@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.test_session import chat, cut, session, summarizing
 
 from compaction.errors import StateError
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.stores import SessionStore
 from tests.support.scripted import Awaited, Scripted
+from tests.unit.session.test_session import chat, cut, session, summarizing
 
 
 class FailingStore(SessionStore):

@@ -10,13 +10,13 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from tests.unit.test_session import chat, cut, session, summarizing
 
 from compaction.errors import SyncDriverError
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.session.turns import TurnLock
 from tests.support.scripted import Awaited
+from tests.unit.session.test_session import chat, cut, session, summarizing
 
 BACKENDS = ["asyncio", "trio"]
 
