@@ -107,7 +107,7 @@ class SavedSession:
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
-        known = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+        known: Mapping[str, Any] = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
         version = known.get("version")
         if version != _VERSION:
             remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"

@@ -158,7 +158,7 @@ def _status(error: object) -> int:
 def _words(error: object) -> str:
     """Return what an error says: its message, and the body of the answer if it has one."""
     body = _member(error, "body")
-    said = str(error) if isinstance(error, BaseException | Mapping | str) else ""
+    said = str(cast(object, error)) if isinstance(error, BaseException | Mapping | str) else ""
     return said if body is None else f"{said[: _READ_CHARS // 2]} {str(cast(object, body))[:_READ_CHARS]}"
 
 

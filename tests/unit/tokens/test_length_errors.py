@@ -22,7 +22,7 @@ SAID = {
         (9_000, 8_192),
     ),
     "openai, with a reply": (
-        "This model's maximum context length is 4097 tokens. However, you requested 5000 (4500 in the messages, 500 in the completion)",
+        "maximum context length is 4097 tokens. However, you requested 5000 (4500 in the messages, 500 in the completion)",
         (4_500, 3_597),
     ),
     "openai responses": ("Your input exceeds the context window of this model.", (None, None)),
