@@ -123,7 +123,7 @@ $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 # LangChain asks for an older google-genai than the one whose types are to judge; it works with both.
 .venv-judges/.made: after = --no-deps --upgrade 'google-genai>=3'
 .venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
-.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,langchain,langgraph,openai-agents,pydantic-ai]' --group frameworks
+.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,langchain,langgraph,openai-agents,otel,pydantic-ai]' --group frameworks
 
 # Of Hermes Agent these two need a few packages; it comes last and without the sixty it pins.
 .venv-peers/.made: wanted = --editable '.[fast]' --group peers

@@ -16,6 +16,7 @@ __all__ = [
     "LANGCHAIN_CORE",
     "LANGGRAPH",
     "OPENAI_AGENTS",
+    "OPENTELEMETRY",
     "PYDANTIC_AI",
     "Requirement",
     "import_framework",
@@ -61,6 +62,7 @@ LANGCHAIN: Final = Requirement("langchain", extra="langchain", minimum="1.4")
 LANGCHAIN_CORE: Final = Requirement("langchain-core", extra="langgraph", minimum="1.7")
 LANGGRAPH: Final = Requirement("langgraph", extra="langgraph", minimum="1.2")
 OPENAI_AGENTS: Final = Requirement("openai-agents", extra="openai-agents", minimum="0.24")
+OPENTELEMETRY: Final = Requirement("opentelemetry-api", extra="otel", minimum="1.30")
 PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.60")
 
 
