@@ -23,7 +23,7 @@ from .strategies import (
     ToolResult,
     Truncation,
 )
-from .summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryBudget, SummaryTemplate, default_template
+from .summarizers import DigestSummarizer, FactSummarizer, SummarizerLike, SummaryBudget, SummaryTemplate, default_template
 from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
 
 __all__ = ["adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
@@ -97,7 +97,7 @@ def context_window(
 
 def adaptive(
     window: int,
-    summarizer: Summarizer | None = None,
+    summarizer: SummarizerLike | None = None,
     *,
     reserve_output: int = 0,
     threshold: float = 0.95,
@@ -192,7 +192,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
 
 def hermes(
     context_length: int = 200_000,
-    summarizer: Summarizer | None = None,
+    summarizer: SummarizerLike | None = None,
     *,
     threshold: float = 0.50,
     target_ratio: float = 0.20,
@@ -264,7 +264,7 @@ _HERMES_PREFACE = (
 
 
 def langgraph_summary(
-    summarizer: Summarizer | None = None,
+    summarizer: SummarizerLike | None = None,
     *,
     max_tokens_before_summary: int = 3_072,
     max_summary_tokens: int = 512,
@@ -282,7 +282,7 @@ def langgraph_summary(
         max_tokens_before_summary: Tokens past which it runs, > 0.
         max_summary_tokens: Tokens the summary may have, > 0 and below the former.
         keep_recent_messages: Minimum of messages at the end that stay, >= 1.
-        template: Its sections and wording.
+        template: Its sections and wording, or a plain instruction.
         on_failure: What to do if the summarizer failed.
 
     Raises:

@@ -19,7 +19,7 @@ from ..errors import ConfigurationError
 from ..selectors import Selector
 from ..stores import Store
 from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, Strategy, ToolStyle
-from ..summarizers import OpenAISummarizer, Summarizer, SummaryTemplate, redact
+from ..summarizers import OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .expressions import read_expression, write_expression
 from .registry import ComponentKind, component_names, find_component, suggestion
@@ -188,11 +188,11 @@ def _read_function(value: object) -> Callable[[str], str] | None:
 
 
 def _read_template(value: object, read: Callable[[Any, type], SummaryTemplate]) -> SummaryTemplate | None:
-    """Read a template: a prompt, a table of its texts, or a table that names files with ``path`` and ``update_path``."""
+    """Read a template: a prompt, an instruction, a table of its texts, or one of files with ``path`` and ``update_path``."""
     if value is None:
         return None
     if isinstance(value, str):
-        return SummaryTemplate(value)
+        return as_template(value)
     table = _table(value)
     if "path" not in table:
         return read(table, SummaryTemplate)

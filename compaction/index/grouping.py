@@ -51,6 +51,7 @@ class Grouping:
         history: The newest group in which the provider itself wrote what stands for everything before it.
         pending: The tool-call group that may still get results because nothing but results follows it.
         leading: How many messages at the start are instructions.
+        system: How many system groups there are.
         left_turn: The turn that a group left when words of the user joined it.
         has_marks: Whether any message begins with a mark, believed or not.
         stale: Groups whose calls or whose waiting changed; whoever keeps values of groups empties it.
@@ -76,6 +77,7 @@ class Grouping:
         self.history: int | None = None
         self.pending: int | None = None
         self.leading = 0
+        self.system = 0
         self.left_turn: int | None = None
         self.stale: list[int] = []
         self._previous = -1
@@ -175,6 +177,7 @@ class Grouping:
         self.turns.append(turn)
         self.ids.append(id)
         if kind is GroupKind.SYSTEM:
+            self.system += 1
             self.leading += self.leading == id
         else:
             self.newest = id

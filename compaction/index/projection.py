@@ -40,6 +40,7 @@ class Projection:
         pinned: Ids of the groups that must stay as they are.
         total: Sums over the source.
         included: Sums over what the view shows.
+        system_messages: How many system messages the view shows.
         reads: What was read of each message so far: all of it, or its outline.
         made: How many groups were inserted; the next one's id is ``-(made + 1)``.
     """
@@ -50,9 +51,8 @@ class Projection:
         self.visibility = Visibility()
         self.inserted = self.visibility.inserted
         self.pinned: set[int] = set()
-        self.total = Tally()
-        self.included = Tally()
-        self.made = 0
+        self.total, self.included = Tally(), Tally()
+        self.made = self.system_messages = 0
         self._format = format
         self.reads: list[Outline | Message] = []
         self._tokens: list[int] = []  # of what the view shows at an ordinal
@@ -71,7 +71,7 @@ class Projection:
             fresh: The messages.
             restore: Called with a group that is excluded when a message joins it.
         """
-        start, known, calls = len(self.source), len(self.grouping.ids), 0
+        start, known, calls, system = len(self.source), len(self.grouping.ids), 0, self.grouping.system
         self._add_columns(fresh)
         add, add_outline, made = self.grouping.add, self.grouping.add_outline, self.grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
@@ -84,6 +84,7 @@ class Projection:
                 self._join(id, ordinal, start, self.grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
+        self.system_messages += self.grouping.system - system
         self.pinned.update([self.grouping.group_of[start + place] for place in fresh.pinned])
         for tally in (self.total, self.included):
             tally.tool_calls += calls
@@ -214,6 +215,7 @@ class Projection:
             shown = self.visibility.messages
             for ordinal in self.grouping.members.get(id) or (id,):
                 shown[ordinal] = 0
+            self.system_messages -= self.grouping.kinds[id] is GroupKind.SYSTEM
         self.included.remove(*self._sums(id))
 
     def include(self, id: int) -> None:
@@ -225,6 +227,7 @@ class Projection:
             self._gone[id] = 0
             for ordinal in self.grouping.ordinals(id):
                 self.visibility.messages[ordinal] = self.shows(ordinal)
+            self.system_messages += self.grouping.kinds[id] is GroupKind.SYSTEM
         self.included.add(*self._sums(id))
 
     def _sums(self, id: int) -> tuple[int, int, int, int, int | None]:

@@ -11,7 +11,7 @@ Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks o
 
 from __future__ import annotations
 
-from .model_summarizer import SummaryOptions
+from ..summarizers.model import SummaryOptions
 from .options import IntegrationOptions, OnStrategyFailure
 
 __all__ = ["IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]

@@ -44,6 +44,7 @@ from .selective_tool_call import SelectiveToolCall
 from .sliding_window import SlidingWindow
 from .summarization import OnFailure, Summarization
 from .summary_text import SummaryText
+from .summary_text import summary_words as summary_words
 from .token_budget import TokenBudgetComposed
 from .tool_result import ToolResult
 from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Request
+from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
@@ -190,6 +190,16 @@ class CompactionStrategy(Strategy):
         """Return the groups whose content may change and that ``keep`` leaves free, oldest first; O(groups)."""
         kept = self.keep(index)
         return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
+
+    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit, Any, bool]:
+        """Drop the system groups that ``keep`` leaves free, oldest first, and return whether any went; O(groups)."""
+        kept, count = self.keep(index), index.edit_count
+        for id in index.included_ids:
+            if self.target(index):
+                break
+            if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept and id not in index.columns.pinned:
+                yield Drop(id, "system messages go when nothing else can", allow_system=True)
+        return index.edit_count > count
 
 
 @attrs.frozen

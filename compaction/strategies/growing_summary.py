@@ -15,13 +15,13 @@ from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import FactSummarizer, Summarizer, SummaryRequest
+from ..summarizers import FactSummarizer, Summarizer, SummaryRequest, as_summarizer
 from .base import CompactionStrategy, Failed, Steps
 from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["GrowingSummary"]
 
-_MOST_PARTS: Final = 100  # that are known again in a list; a preset has at most a dozen before it rewrites them as one
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5
 _TEXT: Final = SummaryText(preface="From earlier messages that are left out here, for reference:", end="[end]")
@@ -64,7 +64,7 @@ class GrowingSummary(CompactionStrategy):
     ('compacted', True, True)
     """
 
-    summarizer: Summarizer = attrs.field(factory=FactSummarizer)
+    summarizer: Summarizer = attrs.field(factory=FactSummarizer, converter=as_summarizer)
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     initial_tokens: int = attrs.field(kw_only=True, validator=count(1))
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))

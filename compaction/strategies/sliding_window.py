@@ -16,8 +16,8 @@ __all__ = ["SlidingWindow"]
 class SlidingWindow(CompactionStrategy):
     """Drops the groups outside ``keep``, oldest turn first and each turn at once, until ``target`` holds.
 
-    Summaries and system groups stay, and so does the user message of a turn of which only the end is kept, if it opens the
-    view: a strict chat template refuses a list that begins with an answer.
+    Summaries stay, and so do system groups, unless ``drop_system`` is set. The user message of a turn of which only the end is
+    kept stays too, if it opens the view: a strict chat template refuses a list that begins with an answer.
 
     With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are
     left. Without one only ``keep`` decides: ``SlidingWindow(keep=last(groups=20))``.
@@ -28,6 +28,7 @@ class SlidingWindow(CompactionStrategy):
         trigger: When to run.
         target: When to stop; asked before each turn.
         keep: The window; by default the last turn.
+        drop_system: Whether system groups outside ``keep`` are dropped too, after everything else.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import turns_exceed
@@ -38,8 +39,14 @@ class SlidingWindow(CompactionStrategy):
     """
 
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
+    drop_system: bool = attrs.field(default=False, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
+        yield from self._window_edits(index)
+        if self.drop_system and (yield from self.drop_system_groups(index)):  # one may have held back the answer to it
+            yield from self._window_edits(index)
+
+    def _window_edits(self, index: MessageIndex) -> Steps:
         groups = [
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]

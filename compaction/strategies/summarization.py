@@ -22,6 +22,7 @@ from ..summarizers import (
     SummaryBudget,
     SummaryRequest,
     SummaryTemplate,
+    as_summarizer,
     as_template,
     default_template,
 )
@@ -45,7 +46,8 @@ class Summarization(CompactionStrategy):
     Cost: O(groups + messages of the earlier summary), and one request to the summarizer.
 
     Args:
-        summarizer: Writes the summary; by default a digest made without a model.
+        summarizer: Writes the summary: an object with ``summarize(request)``, or with ``generate(prompt)``; by default a digest
+            made without a model.
         trigger: When to run.
         target: When there is nothing to do; asked once, before the summarizer.
         keep: Groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
@@ -55,7 +57,8 @@ class Summarization(CompactionStrategy):
         least_share: Share of the view's tokens that the new groups must have, or no summary is asked for: without it, a
             conversation whose kept part alone is too large would be summarized again on every turn.
         focus: The subject on which the summary should say most.
-        template: Its sections and wording: a template, a text with placeholders, or the path of one.
+        template: Its sections and wording: a template, a text with placeholders, the path of one, or a plain instruction, with
+            which the model writes prose: ``"Summarize the key decisions and user preferences only."``.
         language: The language to write in; ``None`` for the conversation's own.
         system_note: A sentence appended to the first system message together with the first summary, once.
         text: The words around the summary.
@@ -68,7 +71,7 @@ class Summarization(CompactionStrategy):
     (['user', 'user', 'user'], 'compacted')
     """
 
-    summarizer: Summarizer = attrs.field(factory=DigestSummarizer)
+    summarizer: Summarizer = attrs.field(factory=DigestSummarizer, converter=as_summarizer)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     on_failure: OnFailure = attrs.field(

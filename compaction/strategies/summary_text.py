@@ -11,8 +11,9 @@ import attrs
 from ..errors import ConfigurationError
 from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
+from .base import Strategy
 
-__all__ = ["SummaryText", "next_round", "own_words"]
+__all__ = ["SummaryText", "next_round", "own_words", "summary_words"]
 
 _PREFACE: Final = (
     "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
@@ -95,6 +96,27 @@ def next_round(groups: Iterable[MessageGroup], by: str) -> int:
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the messages that summaries stand for, without those that are summaries themselves."""
     return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])
+
+
+def summary_words(strategy: Strategy, group: MessageGroup) -> str:
+    """Return the words of a summary in the view, without its mark and what its strategy wrote around it.
+
+    Args:
+        strategy: The strategy that ran; it, or one inside it, wrote the summary.
+        group: A summary group.
+    """
+    message = group.messages[0]
+    mark = read_mark(message)
+    body = message.text if mark is None else mark.body
+    text = _texts(strategy).get(group.made_by or "", SummaryText() if body.rstrip().endswith(_END) else None)
+    return body if text is None else text.read(message) or ""
+
+
+def _texts(strategy: Strategy) -> dict[str, SummaryText]:
+    """Return the words around the summaries of a strategy and of those inside it, by name."""
+    texts = {name: text for child in strategy.children for name, text in _texts(child).items()}
+    text = getattr(strategy, "text", None)
+    return {**texts, strategy.name: text} if isinstance(text, SummaryText) else texts
 
 
 def _loosely(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex
+from ..index import Drop, MessageIndex
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -42,11 +42,8 @@ class Truncation(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         yield from self._conversation_edits(index)
-        if self.drop_system:
-            count = index.edit_count
-            yield from self._system_edits(index)
-            if index.edit_count > count:  # a system group may have held back the answer to it
-                yield from self._conversation_edits(index)
+        if self.drop_system and (yield from self.drop_system_groups(index)):  # one may have held back the answer to it
+            yield from self._conversation_edits(index)
 
     def _conversation_edits(self, index: MessageIndex) -> Steps:
         target = self.target
@@ -73,11 +70,3 @@ class Truncation(CompactionStrategy):
                 for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
-
-    def _system_edits(self, index: MessageIndex) -> Steps:
-        kept = self.keep(index)
-        for id in index.included_ids:
-            if self.target(index):
-                return
-            if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept and id not in index.columns.pinned:
-                yield Drop(id, "system messages go when nothing else can", allow_system=True)

@@ -1,6 +1,7 @@
 """Summarizers: a digest or a list of facts without a model, a model on an OpenAI-compatible server, and a cache on disk.
 
-A summarizer is any object with ``summarize(request) -> str``, sync or async.
+A summarizer is any object with ``summarize(request) -> str``, sync or async. Wherever one is accepted, so is an object with
+``generate(prompt) -> str``, sync or async: a language model behind a port of your own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from .base import Summarizer, SummaryBudget, SummaryRequest
 from .cached import CachedSummarizer
 from .extractive import DigestSummarizer, FactSummarizer
 from .model import OpenAISummarizer
+from .model import SummarizerLike as SummarizerLike
+from .model import as_summarizer as as_summarizer
 from .redaction import redact
 from .templates import PromptLoader, SummaryTemplate
 from .templates import as_template as as_template

@@ -20,6 +20,7 @@ from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, Part, ToolCallPart, ToolResultPart
 from ..stores import DatabaseFile
 from .base import Summarizer, SummaryRequest
+from .model import as_summarizer
 
 __all__ = ["CachedSummarizer", "request_digest"]
 
@@ -44,9 +45,7 @@ def _key_of(summarizer: Summarizer) -> str:
     return told
 
 
-def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value: object) -> None:
-    if not isinstance(value, Summarizer):
-        raise ConfigurationError(f"CachedSummarizer: 'inner' must have summarize(request) (got {value!r})")
+def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value: Summarizer) -> None:
     _key_of(value)
 
 
@@ -76,7 +75,7 @@ class CachedSummarizer:
         StateError: If the file cannot be opened, is another database, is damaged, or is of a newer version.
     """
 
-    inner: Summarizer = attrs.field(validator=_check_inner)
+    inner: Summarizer = attrs.field(converter=as_summarizer, validator=_check_inner)
     path: str = attrs.field(converter=_file)
 
     def __attrs_post_init__(self) -> None:

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXISTING", "FIRST", "FOCUS", "LANGUAGE", "OWN_LANGUAGE", "SECTIONS", "SYSTEM_RULES", "UPDATE", "part_note"]
+__all__ = [
+    "EXISTING",
+    "FIRST",
+    "FOCUS",
+    "LANGUAGE",
+    "OWN_LANGUAGE",
+    "PLAIN_FIRST",
+    "PLAIN_UPDATE",
+    "SECTIONS",
+    "SYSTEM_RULES",
+    "UPDATE",
+    "part_note",
+]
 
 SYSTEM_RULES: Final = """\
 You keep the record of a conversation between a user and an assistant that works with tools. To write that record is all you do.
@@ -93,6 +105,35 @@ its place. Add what is new. The result replaces the summary, so it must be compl
 Now write the whole summary anew."""
 )
 """The prompt of later rounds, and of every part but the first of a conversation too long for one request."""
+
+_PLAIN_BODY: Final = """\
+The assistant continues its work from your summary alone and cannot see the conversation again. Copy names, identifiers, \
+numbers and quotations exactly. State only what the record says.
+{language_section}
+At most {max_summary_tokens} tokens.
+{focus_section}
+{existing_summary_section}{messages_text}
+
+Now write the summary."""
+
+PLAIN_FIRST: Final = (
+    """\
+{instruction}
+
+Your summary replaces the conversation in the record below. """
+    + _PLAIN_BODY
+)
+"""The prompt of the first round where the user gave an instruction in a sentence; it asks for no sections."""
+
+PLAIN_UPDATE: Final = (
+    """\
+{instruction}
+
+Your summary replaces both the summary so far and the conversation in the record below it. Keep every point of the summary so \
+far that still holds, and correct those that the record changes. """
+    + _PLAIN_BODY
+)
+"""The prompt of later rounds where the user gave an instruction in a sentence."""
 
 EXISTING: Final = "The summary so far:\n{existing_summary}\n\n"
 LANGUAGE: Final = "Write in this language: {language}. Leave headings, names and quotations as they are."

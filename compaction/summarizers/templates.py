@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import attrs
 
 from ..errors import ConfigurationError
-from .prompts import EXISTING, FIRST, FOCUS, LANGUAGE, OWN_LANGUAGE, SECTIONS, UPDATE
+from .prompts import EXISTING, FIRST, FOCUS, LANGUAGE, OWN_LANGUAGE, PLAIN_FIRST, PLAIN_UPDATE, SECTIONS, UPDATE
 
 __all__ = ["PromptLoader", "SummaryTemplate", "as_template", "default_template"]
 
@@ -46,7 +46,8 @@ def _check_prompt(instance: SummaryTemplate, attribute: attrs.Attribute[str], te
     if missing := _REQUIRED - fields:
         wanted = ", ".join(f"{{{name}}}" for name in sorted(missing))
         raise ConfigurationError(
-            f"SummaryTemplate: {attribute.name!r} lacks {wanted}; put each placeholder where its text belongs"
+            f"SummaryTemplate: {attribute.name!r} lacks {wanted}; put each placeholder where its text belongs,"
+            " or use SummaryTemplate.plain() for an instruction without placeholders"
         )
     if unknown := fields - _REQUIRED - _OPTIONAL:
         found = ", ".join(f"{{{name}}}" for name in sorted(unknown))
@@ -93,6 +94,28 @@ class SummaryTemplate:
     update: str = attrs.field(default=attrs.Factory(_update_for, takes_self=True), validator=_check_prompt, kw_only=True)
     sections: str = attrs.field(default=SECTIONS, validator=_check_text, kw_only=True)
     existing: str = attrs.field(default=EXISTING, validator=_check_existing, kw_only=True)
+
+    @classmethod
+    def plain(cls, instruction: str) -> SummaryTemplate:
+        """Return the template of an instruction in a sentence or more; the model is asked for no sections.
+
+        The record, the earlier summary, the budget, a focus and the language are added to it. ``template="..."`` of a strategy
+        does the same with a text that holds no placeholder.
+
+        Args:
+            instruction: What to summarize, and how. Its braces stay as they are.
+
+        Raises:
+            ConfigurationError: If it is empty.
+
+        >>> SummaryTemplate.plain("Summarize the key decisions and user preferences only.").headings
+        ()
+        """
+        if not instruction.strip():
+            raise ConfigurationError("SummaryTemplate.plain(): an instruction says what to summarize (got an empty text)")
+        verbatim = instruction.strip().replace("{", "{{").replace("}", "}}")
+        first, update = (prompt.replace("{instruction}", verbatim) for prompt in (PLAIN_FIRST, PLAIN_UPDATE))
+        return cls(first, update=update)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, update: str | os.PathLike[str] | None = None) -> SummaryTemplate:
@@ -181,14 +204,16 @@ def default_template() -> SummaryTemplate:
 
 
 def as_template(template: SummaryTemplate | str | os.PathLike[str]) -> SummaryTemplate:
-    """Return the template itself, the template of a prompt, or the template in a file.
+    """Return the template itself, that of a prompt with placeholders, of an instruction without any, or of a file.
 
     Raises:
         ConfigurationError: If it is none of these.
     """
     if isinstance(template, SummaryTemplate):
         return template
-    return SummaryTemplate(template) if isinstance(template, str) else SummaryTemplate.read(template)
+    if not isinstance(template, str):
+        return SummaryTemplate.read(template)
+    return SummaryTemplate(template) if _fields(template) else SummaryTemplate.plain(template)
 
 
 def _filled(text: str, values: dict[str, str]) -> str:

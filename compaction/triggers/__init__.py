@@ -4,7 +4,7 @@
 ``always`` ``never``              constants
 ``tokens_exceed(n)``              a request would send more than n tokens
 ``tokens_below(n)``               a request would send fewer than n tokens
-``messages_exceed(n)``            the view has more than n messages
+``messages_exceed(n)``            the view has more than n messages; ``system=False``: without system messages
 ``turns_exceed(n)``               the view has more than n user turns
 ``groups_exceed(n)``              the view has more than n groups
 ``bytes_exceed(n)``               the view has more than n bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ..checks import count
+from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
 
@@ -33,6 +34,24 @@ class _Exceeds(Trigger):
 
     def __repr__(self) -> str:
         return f"{self.unit}_exceed({self.limit})"
+
+
+@attrs.frozen(repr=False)
+class _ConversationExceeds(Trigger):
+    limit: int = attrs.field(validator=count())
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return self._messages(index) > self.limit
+
+    def explain(self, index: MessageIndex) -> str:
+        messages = self._messages(index)
+        return f"messages without system messages {messages:,} {'>' if messages > self.limit else '<='} {self.limit:,}"
+
+    def _messages(self, index: MessageIndex) -> int:
+        return index.columns.included.messages - index.columns.system_messages
+
+    def __repr__(self) -> str:
+        return f"messages_exceed({self.limit}, system=False)"
 
 
 @attrs.frozen(repr=False)
@@ -74,9 +93,23 @@ def tokens_below(tokens: int) -> Trigger:
     return _TokensBelow(tokens)
 
 
-def messages_exceed(messages: int) -> Trigger:
-    """Fires when the view has more than ``messages`` messages. O(1)."""
-    return _Exceeds("messages", messages)
+def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
+    """Fires when the view has more than ``messages`` messages. O(1).
+
+    Args:
+        messages: The limit, >= 0.
+        system: Whether system and developer messages count.
+
+    Raises:
+        ConfigurationError: If the limit is not a whole number >= 0, or ``system`` is not true or false.
+
+    >>> conversation = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
+    >>> messages_exceed(1, system=False)(MessageIndex(conversation, counter="chars/4"))
+    False
+    """
+    if not isinstance(system, bool):
+        raise ConfigurationError(f"messages_exceed(system={system!r}): system is True or False")
+    return _Exceeds("messages", messages) if system else _ConversationExceeds(messages)
 
 
 def turns_exceed(turns: int) -> Trigger:

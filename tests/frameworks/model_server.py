@@ -40,6 +40,9 @@ class ModelServer:
     Args:
         window: Tokens it takes.
         calls_per_turn: Rounds of tool calls it makes before it answers a user.
+
+    Attributes:
+        summary: The summary it writes.
     """
 
     def __init__(self, *, window: int = 1_000_000, calls_per_turn: int = 1) -> None:
@@ -48,6 +51,7 @@ class ModelServer:
         self.requests: list[dict[str, Any]] = []
         self.refused: list[str] = []
         self.summaries = 0
+        self.summary = SUMMARY
         self.before_answer: Callable[[int], object] = int
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.model = self
@@ -73,7 +77,7 @@ class ModelServer:
         asks_for_a_summary = messages[0]["role"] == "system" and SUMMARY_SIGN in str(messages[0].get("content")).lower()
         if asks_for_a_summary and not request.get("tools"):
             self.summaries += 1
-            return {"role": "assistant", "content": SUMMARY}
+            return {"role": "assistant", "content": self.summary}
         problems = validate(messages)
         size = tokens_of(request)
         if problems or size > self.window:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     CharacterEstimatorTokenizer,
+    ChatResponse,
     ContextProvider,
     InMemoryHistoryProvider,
     Message,
@@ -36,8 +38,9 @@ from compaction.integrations.agent_framework import (
     as_framework_strategy,
     from_framework_strategy,
 )
-from compaction.strategies import Summarization, Truncation
-from compaction.triggers import tokens_below, tokens_exceed
+from compaction.strategies import SlidingWindow, Summarization, Truncation
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
 Ask = Callable[..., Any]
@@ -138,6 +141,64 @@ async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None
     assert len(stored) == 30 * 4
     assert not any("[compaction" in message.text for message in stored)
     assert sum(SUMMARY.splitlines()[1] in str(message.get("content")) for message in server.requests[-1]["messages"]) == 1
+
+
+async def test_a_plain_instruction_and_an_answer_in_prose(server: ModelServer) -> None:
+    """What is ``prompt`` there is ``template`` here: a sentence is enough, and no sections are wanted of the answer."""
+    server.summary = "The user asked what items cost; the prices were given."
+    summary = Summarization(
+        ChatClientSummarizer(make_client(server)),
+        trigger=tokens_exceed(2_000),
+        keep=last(groups=4),
+        template="Summarize the key decisions and user preferences only.",
+        on_failure="raise",
+    )
+    agent = make_agent(server, CompactionProvider(before_strategy=summary, counter="chars/4", on_failure="raise"))
+    await ask(agent, agent.create_session(), range(12))
+    assert server.refused == []
+    assert server.summaries > 2
+    assert sum(server.summary in str(message.get("content")) for message in server.requests[-1]["messages"]) == 1
+
+
+class Terse:
+    """A summarizer, and a chat client of the framework, that always write one word."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Return the word."""
+        return "Before."
+
+    async def get_response(self, messages: Any, **options: Any) -> ChatResponse:
+        """Return the word."""
+        return ChatResponse(messages=[Message("assistant", ["Before."])])
+
+
+@pytest.mark.parametrize("instructions", [0, 1, 3])
+async def test_counts_translate_exactly(instructions: int) -> None:
+    """``target_count=4, threshold=2`` fires at the same lengths and keeps the same messages, however many are instructions."""
+    talk = [Message("system", [f"Rule {number}. "]) for number in range(instructions)]
+    for turn in range(8):
+        talk += [Message("user", [f"What is {turn}? " * 60]), Message("assistant", [f"It is {turn}. " * 60])]
+    ours = Summarization(Terse(), trigger=messages_exceed(6, system=False), keep=last(messages=4), least_share=0)
+    theirs = SummarizationStrategy(client=Terse(), target_count=4, threshold=2)  # type: ignore[arg-type]
+    for length in range(1, len(talk) + 1):
+        kept = (await compact(talk[:length], ours, format=agent_framework, counter="chars/4")).messages
+        shown = await apply_compaction([copy.deepcopy(each) for each in talk[:length]], strategy=theirs)
+        assert [each.text for each in kept if "Before." not in each.text] == [
+            each.text for each in shown if each.text != "Before."
+        ]
+        assert (len(kept) < length) == (length > instructions + 6)
+
+
+async def test_a_window_without_system_messages() -> None:
+    """``preserve_system=False`` there is ``drop_system=True`` here."""
+    talk = [Message("system", ["You are a shop."])]
+    for turn in range(8):
+        talk += [Message("user", [f"What is {turn}?"]), Message("assistant", [f"It is {turn}."])]
+    kept = await compact(talk, SlidingWindow(keep=last(groups=6), drop_system=True), format=agent_framework, counter="chars/4")
+    theirs = SlidingWindowStrategy(keep_last_groups=6, preserve_system=False)
+    shown = await apply_compaction([copy.deepcopy(each) for each in talk], strategy=theirs)
+    assert [each.text for each in kept.messages] == [each.text for each in shown]
+    assert len(shown) == 6
 
 
 async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
@@ -313,6 +374,45 @@ async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
     assert server.refused == []
     assert not any("ALPHA" in text and "BETA" in text for text in map(json.dumps, server.requests))
     assert len(server.requests) == 44
+
+
+class Numbering(ContextProvider):
+    """Puts a note of its own before each question, another one each time."""
+
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        state["day"] = state.get("day", 0) + 1
+        context.extend_messages(self, [Message("user", [f"NOTE: it is day {state['day']}. {'x' * 200}"])])
+
+
+@pytest.mark.parametrize("other", [None, Noting, Numbering], ids=["alone", "a note", "another note each time"])
+@pytest.mark.parametrize("calls", [1, 8])
+async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextProvider] | None, calls: int) -> None:
+    """Nothing is summarized twice, whichever way ours is plugged in, and whatever another provider adds to each run."""
+    asked: list[int] = []
+    for in_loop_only in (False, True):
+        with ModelServer(calls_per_turn=calls) as server:
+            summary = Summarization(
+                ChatClientSummarizer(make_client(server)),
+                trigger=tokens_exceed(1_000 + 2_000 * calls),
+                keep=last(groups=4),
+                on_failure="raise",
+            )
+            others = [] if other is None else [other("notes")]
+            if in_loop_only:
+                strategy = as_framework_strategy(summary, counter="chars/4", on_failure="raise")
+                agent = make_agent(server, *others, compaction_strategy=strategy)
+            else:
+                provider = CompactionProvider(before_strategy=summary, counter="chars/4", on_failure="raise")
+                agent = make_agent(server, *others, provider)
+            await ask(agent, agent.create_session(), range(20))
+            assert server.refused == []
+            asked.append(server.summaries)
+            notes = [
+                sum("NOTE:" in str(message.get("content")) for message in request["messages"]) for request in server.requests
+            ]
+            assert set(notes[4 * calls :]) == {0 if other is None else 1}
+    of_provider, of_strategy = asked
+    assert 2 < of_strategy <= of_provider
 
 
 async def test_ours_in_their_provider(server: ModelServer) -> None:

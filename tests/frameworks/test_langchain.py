@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -19,7 +20,7 @@ from compaction.errors import ConfigurationError, StateError
 from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from compaction.strategies import Summarization
+from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
@@ -219,6 +220,43 @@ def test_as_a_pre_model_hook(server: ModelServer) -> None:
     assert server.refused == []
     assert len(state["messages"]) == 100
     assert max(map(tokens_of, server.requests)) <= 4_000
+
+
+class Port:
+    """The ``LLMClientPort`` of the LangGraph article: an object with ``generate``."""
+
+    async def generate(self, prompt: str) -> str:
+        """Answer in prose, with a line that looks like the end of a summary."""
+        return "The user asks what things cost.\n\n[end of summary]"
+
+
+@pytest.mark.parametrize("rewriting", [False, True], ids=["view", "rewrite"])
+async def test_a_port_with_generate(rewriting: bool) -> None:
+    """It is a summarizer as it is, and the state holds its words alone, whatever stands around them in the view."""
+    strategy = presets.langgraph_summary(
+        Port(), max_tokens_before_summary=600, keep_recent_messages=2, template="Summarize in one sentence."
+    )
+    keys = attrs.evolve(StateKeys.rewriting() if rewriting else StateKeys(), summary="summary")
+    node = SummarizationNode(strategy >> Truncation(trigger=tokens_exceed(9_000)), keys=keys, counter="chars/4")
+    messages = [HumanMessage(f"What does item {turn} cost? " * 20, id=str(turn)) for turn in range(9)]
+    update = await node.ainvoke({"messages": messages})
+    assert update["summary"] == "The user asks what things cost.\n\n[end of summary]"
+    shown = update["messages"] if rewriting else update["llm_input_messages"]
+    assert any("It is background, not a request" in str(message.content) for message in shown)
+
+
+def test_the_words_around_a_summary_are_the_strategys_own() -> None:
+    """Words of your own, a summary that grows in parts, and one of a strategy that is not known are all read."""
+    messages = [HumanMessage(f"Item {turn} has number IT-{turn * 7}. " + "So it is. " * 30, id=str(turn)) for turn in range(20)]
+    keys = StateKeys(summary="summary")
+    growing = GrowingSummary(tokens=500, initial_tokens=120, added_tokens=60, max_tokens=200, trigger=tokens_exceed(1_200))
+    own = Summarization(keep=last(messages=2), text=SummaryText(preface="Bisher:", end="Ende."))
+    for strategy in (growing, own, own.__call__):
+        node = SummarizationNode(strategy, keys=keys, counter="chars/4")
+        summary = node.invoke({"messages": messages})["summary"]
+        assert "IT-" in summary
+        assert not summary.startswith(("[compaction", "From earlier messages"))
+    assert SummarizationNode(own, keys=keys, counter="chars/4").invoke({"messages": messages})["summary"][:6] != "Bisher"
 
 
 def test_a_state_without_messages() -> None:

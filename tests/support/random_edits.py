@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 from hypothesis import strategies as st
 
-from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together, run_sync
+from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Replace, Rewrite, Together, run_sync
 from compaction.errors import ConfigurationError, NoProgress
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index import Marks
@@ -204,6 +204,7 @@ def check_run(format: MessageFormat, messages: list[Any], edits: Callable[[Messa
     fresh = read(index.messages()).included
     assert (included.tokens, included.bytes, included.messages) == (fresh.tokens, fresh.bytes, fresh.messages)
     assert included.groups == len(shown)
+    assert index.columns.system_messages == sum(group.kind is GroupKind.SYSTEM for group in shown)
     if total.tool_calls == sum(group.tool_calls for group in before):  # not where the user makes calls
         assert included.tool_calls == sum(group.tool_calls for group in shown)
     granted = index.edit_count

@@ -17,7 +17,7 @@ from ..conversation import FrameworkConversation
 from ..options import IntegrationOptions
 from .format import agent_framework, without_annotations
 
-__all__ = ["LiveList", "is_excluded"]
+__all__ = ["LiveList", "is_excluded", "source_of"]
 
 _GROUP: Final = "_group"
 _EXCLUDED: Final = "_excluded"
@@ -31,6 +31,25 @@ _SUMMARIZED_BY: Final = "_summarized_by_summary_id"
 def is_excluded(message: Any) -> bool:
     """Return whether the framework hides a message from the model."""
     return bool(message.additional_properties.get(_EXCLUDED, False))
+
+
+def source_of(message: Any) -> str | None:
+    """Return the ``source_id`` of the provider that added a message to this run; ``None`` for what the run itself added."""
+    attribution = message.additional_properties.get("_attribution")
+    return attribution.get("source_id") if attribution.__class__ is dict else None
+
+
+def _comes_back(known: Sequence[Any], included: Sequence[Any], history: str) -> bool:
+    """Return whether a provider brings back what the last run added, after everything it brought for that run."""
+    theirs = (each for each in included if source_of(each) == history)
+    added = False
+    for each in known:
+        if (source := source_of(each)) in (None, history):
+            other = next(theirs, None)
+            if other is None or agent_framework.key(each) != agent_framework.key(other):
+                return False
+            added = added or source is None
+    return added
 
 
 class LiveList:
@@ -49,19 +68,41 @@ class LiveList:
         self._flags: list[Any] = []
         self._ours: dict[int, Any] = {}
         self._hidden: dict[int, Any] = {}
+        self._history: str | None = None  # the history provider's source_id, once it is known
+        self._overhead_tokens = 0
 
     def is_of(self, messages: list[Any]) -> bool:
         """Return whether this is the list of the last call."""
         return self._list is messages
 
     def continues(self, included: list[Any]) -> bool:
-        """Return whether another list continues the conversation, as the copy in the framework's next run does."""
+        """Return whether another list continues the conversation, as the copy in the framework's next run does.
+
+        What the last run added comes back from the history provider, which is then known. What other providers added to the
+        last run does not come back; from then on their messages are not part of the conversation.
+        """
         known = self.conversation.index.source
-        if not known or agent_framework.common_prefix(known, included) < len(known):
+        if not known:
             return False
-        self._list, self._source, self._seen = None, included[: len(known)], []
-        self._ours, self._hidden = {}, {}
+        own = self._own(included) if self._may_begin(included) else []
+        if agent_framework.common_prefix(known, own) == len(known):
+            if self._history is None:
+                pairs = zip(map(source_of, known), map(source_of, own), strict=False)
+                self._history = next((new for old, new in pairs if old is None and new is not None), None)
+            self._source = own[: len(known)]
+        else:
+            sources = dict.fromkeys(filter(None, map(source_of, included)))
+            history = next((each for each in sources if _comes_back(known, included, each)), None)
+            if history is None:
+                return False
+            self._history, self._source = history, []
+        self._list, self._seen, self._ours, self._hidden = None, [], {}, {}
         return True
+
+    def _may_begin(self, included: list[Any]) -> bool:
+        """Return whether the conversation begins with the first message of its own in a list: a fast check."""
+        first = next((each for each in included if not self._is_of_another(each)), None)
+        return first is not None and agent_framework.key(first) == agent_framework.key(self.conversation.index.source[0])
 
     async def compact(self, messages: list[Any]) -> bool:
         """Run the strategy on the list, write the changes, and return whether there were any; O(new), and a fast comparison."""
@@ -70,14 +111,15 @@ class LiveList:
         if not fresh_start and self._is_as_it_was(messages):
             source = self._source
             source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
-            await self.conversation.view_more(source, index.total.messages, total=index.total.messages)
+            await self._view_more(source, index.total.messages)
         else:
             source = self._source_of(messages)
+            self._overhead_tokens = self._tokens_of_others(messages)
             await self._follow(source)
         if index.total.messages != len(source):  # read as the last view fed back, into which nothing can be written
             self.conversation = FrameworkConversation(self.conversation.options, agent_framework)
             index, fresh_start = self.conversation.index, True
-            await self.conversation.view(source)
+            await self._view(source)
         changed = index.edits != before or (fresh_start and bool(index.edits))
         if changed:
             self._write(messages, source, index)
@@ -105,20 +147,42 @@ class LiveList:
         """Run the strategy on the list; messages known to be the same are not compared again."""
         known = len(self._source)
         if known == self.conversation.index.total.messages and source[:known] == self._source:
-            await self.conversation.view_more(source, known, total=known)
+            await self._view_more(source, known)
         else:
-            await self.conversation.view(source)
+            await self._view(source)
+
+    async def _view(self, source: list[Any]) -> None:
+        await self.conversation.view(source, overhead_tokens=self._overhead_tokens)
+
+    async def _view_more(self, source: list[Any], known: int) -> None:
+        await self.conversation.view_more(source, known, total=known, overhead_tokens=self._overhead_tokens)
 
     def _source_of(self, messages: list[Any]) -> list[Any]:
-        """Return the messages that are not ours and that nobody else excluded."""
+        """Return the conversation's messages that are not ours and that nobody else excluded."""
         ours, hidden = self._ours, self._hidden
-        if not ours and not hidden:
-            return [each for each in messages if not each.additional_properties.get(_EXCLUDED)]
-        return [
-            each
-            for each in messages
-            if id(each) not in ours and (id(each) in hidden or not each.additional_properties.get(_EXCLUDED))
-        ]
+        if ours or hidden:
+            messages = [
+                each
+                for each in messages
+                if id(each) not in ours and (id(each) in hidden or not each.additional_properties.get(_EXCLUDED))
+            ]
+        else:
+            messages = [each for each in messages if not each.additional_properties.get(_EXCLUDED)]
+        return self._own(messages)
+
+    def _own(self, messages: list[Any]) -> list[Any]:
+        """Return the messages that no other provider than the history's added; all of them while that one is not known."""
+        return messages if self._history is None else [each for each in messages if not self._is_of_another(each)]
+
+    def _is_of_another(self, message: Any) -> bool:
+        return self._history is not None and source_of(message) not in (None, self._history)
+
+    def _tokens_of_others(self, messages: Iterable[Any]) -> int:
+        if self._history is None:
+            return 0
+        others = [each for each in messages if self._is_of_another(each) and not is_excluded(each)]
+        measure = self.conversation.index.measure
+        return sum(measure(agent_framework.read(each))[0] for each in others)
 
     # ---------------------------------------------------------------- writing
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..conversation import FrameworkConversation
 from .format import agent_framework
+from .live_list import source_of
 
 __all__ = ["RunView"]
 
@@ -58,8 +59,7 @@ class RunView:
         """Sort new messages into the conversation's and others: instructions, and what other providers add."""
         ours, history = self._ours, self._history
         for message in messages:
-            attribution = message.additional_properties.get("_attribution")
-            source = attribution.get("source_id") if attribution.__class__ is dict else None
+            source = source_of(message)
             if source == history:
                 ours.append(message)
             elif source is not None or (message.role == "system" and not ours):

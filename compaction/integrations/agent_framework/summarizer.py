@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 
 from ...summarizers import SummaryRequest
-from ...summarizers.model import ModelCall, ModelReply
-from ..model_summarizer import SummaryOptions
+from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
 from ..requirements import AGENT_FRAMEWORK, import_framework
 
 __all__ = ["ChatClientSummarizer"]

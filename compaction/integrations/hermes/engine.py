@@ -19,7 +19,7 @@ from ...result import CompactionResult
 from ...session import CompactionSession, TurnLock
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
-from ...summarizers import OpenAISummarizer, Summarizer
+from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
 from ...tokens import TokenCounter
 from .contract import ContextEngine
 from .lossless import lossless_compressor, stores_in, with_session_name
@@ -77,7 +77,7 @@ class CompactionEngine(ContextEngine):
         *,
         context_length: int = 200_000,
         strategy: StrategyLike | None = None,
-        summarizer: Summarizer | None = None,
+        summarizer: SummarizerLike | None = None,
         counter: TokenCounter | str = "auto",
         format: MessageFormat | str | None = None,
         clock: Callable[[], float] = time.time,

@@ -9,8 +9,7 @@ import anyio
 import attrs
 
 from ...summarizers import SummaryRequest
-from ...summarizers.model import ModelCall, ModelReply
-from ..model_summarizer import SummaryOptions
+from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
 from ..requirements import LANGCHAIN_CORE
 
 __all__ = ["ChatModelSummarizer"]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError
-from ...index import GroupKind, read_mark
+from ...index import GroupKind
 from ...result import CompactionResult
-from ...strategies import StrategyLike
+from ...strategies import StrategyLike, summary_words
 from ..conversation import FrameworkConversation
 from ..langchain import SavedConversations, langchain, rewritten
 from ..options import IntegrationOptions
@@ -47,7 +47,7 @@ class StateKeys:
         view: The messages for the model; ``None`` to rewrite the conversation instead, which needs a reducer that handles
             ``RemoveMessage``, such as ``add_messages``.
         state: The saved edits; ``None`` if the state has no place for them: then they last as long as the process.
-        summary: The text of the running summary; ``None`` to leave it out.
+        summary: The running summary alone, without the words around it in the view; ``None`` to leave it out.
 
     Raises:
         ConfigurationError: If two of them are the same key.
@@ -152,12 +152,11 @@ def _with_summary(
 
 
 def _summary_text(conversation: FrameworkConversation) -> str:
-    """Return the text of the summaries in the view; empty if there is none."""
+    """Return the words of the summaries in the view, without what is written around them; empty if there is none."""
     groups = [
         group for group in conversation.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed
     ]
-    marks = [read_mark(message) for group in groups for message in group.messages[:1]]
-    return "\n\n".join(mark.body for mark in marks if mark is not None)
+    return "\n\n".join([summary_words(conversation.options.strategy, group) for group in groups])
 
 
 def _at(state: Mapping[str, Any], key: str) -> Any:

@@ -1,4 +1,4 @@
-"""Summaries written by a language model on an OpenAI-compatible server."""
+"""Summaries written by a language model: on an OpenAI-compatible server, or behind any object with ``generate(prompt)``."""
 
 from __future__ import annotations
 
@@ -9,5 +9,8 @@ from .model_calls import ModelReply as ModelReply
 from .openai_summarizer import OpenAISummarizer
 from .retries import RetryPolicy as RetryPolicy
 from .retries import SummaryAttempts as SummaryAttempts
+from .summary_options import SummaryOptions as SummaryOptions
+from .text_generator import SummarizerLike as SummarizerLike
+from .text_generator import as_summarizer as as_summarizer
 
 __all__ = ["OpenAISummarizer"]

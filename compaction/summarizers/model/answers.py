@@ -27,7 +27,7 @@ _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
 _APOLOGY: Final = re.compile(
     r"(?i)(?:i(?:['’]m| am) (?:sorry|unable|not able|afraid)|sorry\b|i (?:can(?:['’]t|not)|don['’]t|do not) |as an ai\b"
-    r"|unfortunately\b|error\b|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
+    r"|unfortunately\b|error(?:[:.!]| \d| occurred)|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
 )
 _APOLOGY_CHARS: Final = 600
 _CHUNK: Final = 200

@@ -73,6 +73,7 @@ TRIGGERS: list[Trigger] = [
     tokens_exceed(60_000),
     tokens_below(9),
     messages_exceed(1),
+    messages_exceed(1, system=False),
     turns_exceed(2),
     groups_exceed(3),
     bytes_exceed(4),
@@ -122,6 +123,7 @@ def strategies(folder: Path) -> list[Strategy]:
         ClearMedia(placeholder="[no {kind}]"),
         SelectiveToolCall(keep=last(groups=2, of=kinds(GroupKind.TOOL_CALL))),
         SlidingWindow(keep=last(groups=20)),
+        SlidingWindow(drop_system=True),
         Truncation(drop_system=True),
         *(Summarization(each, on_failure="digest", least_share=0.2) for each in SUMMARIZERS),
         Summarization(
@@ -130,6 +132,7 @@ def strategies(folder: Path) -> list[Strategy]:
         Summarization(
             template=SummaryTemplate(PROMPT, sections="# One"), budget=SummaryBudget(ceiling=9), text=SummaryText(preface="p")
         ),
+        Summarization(template="Summarize the key decisions and user preferences only."),
         Offload(store, session="kim", style=StubResults(min_chars=9), on_failure="raise"),
         Offload(store, style=StubGroups()),
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
@@ -297,7 +300,7 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
         ({"use": "Summarization", "on_failure": "digst"}, "did you mean 'digest'?"),
         ({"use": "Summarization", "template": {"path": "no/such"}}, "cannot be read"),
         ({"use": "Summarization", "template": {"path": "x", "updte_path": "y"}}, "did you mean 'update_path'?"),
-        ({"use": "Summarization", "template": "no placeholders"}, "lacks"),
+        ({"use": "Summarization", "template": "only {messages_text}"}, "lacks"),
         ({"use": "Summarization", "budget": {"ratio": 2.0}}, "budget: SummaryBudget: 'ratio' must be a share"),
         ({"use": "Summarization", "summarizer": {"use": "DigestSummarizer", "redact": "rot13"}}, "is not a function"),
         ({"use": "Offload", "store": {"use": "SQLiteStore", "path": "no/such/store.db"}}, "store: no/such/store.db: No such"),

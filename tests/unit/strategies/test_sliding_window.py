@@ -189,3 +189,37 @@ class TestCutPoints:
         index = indexed(messages[1:])
         index.pin([1])
         assert list(edits_of(window, index)) == [Drop([2], REASON), Drop([0], REASON)]
+
+
+class TestSystem:
+    """SlidingWindowStrategy(preserve_system=False) there is SlidingWindow(drop_system=True) here."""
+
+    def test_system_messages_stay_unless_told_otherwise(self) -> None:
+        """Wherever they are."""
+        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
+        assert left(SlidingWindow(keep=last(groups=2)), messages) == ["s", "t", "q2", "a2"]
+
+    def test_they_go_after_everything_else(self) -> None:
+        """The conversation first, then the instructions, oldest first."""
+        index = indexed([system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")])
+        edits = list(edits_of(SlidingWindow(keep=last(groups=2), drop_system=True), index))
+        assert [(edit.groups, edit.allow_system) for edit in edits if isinstance(edit, Drop)] == [
+            ((1, 2), False),
+            ((0,), True),
+            ((3,), True),
+        ]
+        assert shown(index.messages()) == ["q2", "a2"]
+
+    def test_only_as_far_as_the_target_asks(self) -> None:
+        """Those that are kept or pinned stay, and nothing goes once the target holds."""
+        messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
+        strategy = SlidingWindow(trigger=tokens_exceed(30), drop_system=True)
+        done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
+        assert shown(done.messages) == ["keep", "u", "q2", "a2"]
+        kept = SlidingWindow(keep=last(groups=2) | first(messages=1), drop_system=True)
+        assert left(kept, [system("s"), system("t"), *turns(2)]) == ["s", "q2", "a2"]
+
+    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
+        """An answer that only an instruction led up to could not go before that."""
+        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
+        assert left(SlidingWindow(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]

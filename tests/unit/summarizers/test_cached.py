@@ -309,7 +309,7 @@ def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
         CachedSummarizer(Nameless(), path)
     with pytest.raises(ConfigurationError, match="its repr holds an address"):
         CachedSummarizer(DigestSummarizer(redact=redact), path)
-    with pytest.raises(ConfigurationError, match="must have summarize"):
+    with pytest.raises(ConfigurationError, match="a summarizer has summarize"):
         CachedSummarizer("digest", path)  # type: ignore[arg-type]
 
 

@@ -116,6 +116,41 @@ def test_braces_of_json_stay() -> None:
     assert template.render("X", max_summary_tokens=7) == 'Like {"a": 1} or {b}: 7X'
 
 
+def test_a_plain_instruction() -> None:
+    """A sentence is enough: record, budget and earlier summary are added, and no sections are asked for."""
+    sentence = "Summarize the key decisions and user preferences only."
+    template = as_template(sentence)
+    first = template.render("THE RECORD", max_summary_tokens=99)
+    later = template.render("THE RECORD", existing_summary="OLD", max_summary_tokens=99, focus="tea", language="Korean")
+    assert template == SummaryTemplate.plain(sentence)
+    assert template.headings == ()
+    for prompt in (first, later):
+        assert prompt.startswith(sentence)
+        assert "THE RECORD" in prompt
+        assert "At most 99 tokens." in prompt
+        assert not any(section in prompt for section in ("headings, unchanged", "## ", "(none)"))
+    assert "summary so far" not in first
+    assert later.index("Keep every point of the summary so far") < later.index("OLD") < later.index("THE RECORD")
+    assert "the rest: tea" in later
+    assert "Write in this language: Korean." in later
+    assert eval(repr(template), {"SummaryTemplate": SummaryTemplate}) == template
+
+
+@pytest.mark.parametrize("sentence", ['As {"a": 1}, please.', "Set {{x}} and }{ and {{{.", "  Short.\n"])
+def test_braces_of_a_plain_instruction_stay(sentence: str) -> None:
+    """Nobody who writes a sentence thinks of placeholders."""
+    assert SummaryTemplate.plain(sentence).render("R", max_summary_tokens=9).startswith(sentence.strip())
+    assert SummaryTemplate.plain("Say {name}.").render("R", max_summary_tokens=9).startswith("Say {name}.")
+
+
+def test_a_prompt_that_lacks_a_placeholder_is_not_an_instruction() -> None:
+    """One placeholder says that a template was meant; the error says what to write instead."""
+    with pytest.raises(ConfigurationError, match=r"lacks .* or use SummaryTemplate.plain\(\) for an instruction"):
+        as_template("Summarize {messages_text}.")
+    with pytest.raises(ConfigurationError, match="an instruction says what to summarize"):
+        as_template("  ")
+
+
 @pytest.mark.parametrize("missing", ["max_summary_tokens", "existing_summary_section", "messages_text"])
 def test_missing_placeholder(missing: str) -> None:
     """A template without one of its placeholders fails when it is made, and the error names it."""

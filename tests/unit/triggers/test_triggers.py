@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from compaction import Drop, MessageIndex, RunContext
+from compaction import Drop, MessageIndex, RunContext, compact_sync, last
 from compaction.errors import ConfigurationError
+from compaction.strategies import Summarization
 from compaction.triggers import (
     Trigger,
     always,
@@ -26,6 +27,7 @@ from compaction.triggers import (
     turns_exceed,
 )
 from tests.support.chats import assistant, call, indexed, result, system, turns, user
+from tests.support.scripted import Scripted
 
 
 def night(index: MessageIndex) -> bool:
@@ -100,6 +102,43 @@ class TestSizes:
         assert trigger(index)
         index.apply(Drop([0, 1]))
         assert not trigger(index)
+
+    def test_messages_without_system_messages(self) -> None:
+        """Instructions anywhere, developer messages among them, are left out; edits and their rollback are felt at once."""
+        index = indexed([system(), {"role": "developer", "content": "d"}, *turns(2)])
+        index.append([system("later")])
+        more, fewer = messages_exceed(3, system=False), messages_exceed(4, system=False)
+        assert (more(index), fewer(index)) == (True, False)
+        mark = index.mark()
+        index.apply(Drop([0], allow_system=True))
+        assert (more(index), fewer(index), index.included.messages) == (True, False, 6)
+        index.apply(Drop([2]))
+        assert (more(index), fewer(index)) == (False, False)
+        index.rollback(mark)
+        assert (more(index), fewer(index), index.included.messages) == (True, False, 7)
+
+    def test_a_summary_is_a_message_of_the_conversation(self) -> None:
+        """It counts, as in Agent Framework; also when it is read from a list."""
+        first = compact_sync(
+            [system(), *turns(4, words=60)], Summarization(Scripted("Short."), keep=last(messages=2)), counter="chars/4"
+        )
+        index = indexed(first.messages)
+        assert index.included.messages == 4
+        assert messages_exceed(2, system=False)(index)
+        assert not messages_exceed(3, system=False)(index)
+
+    def test_whether_system_messages_count_is_true_or_false(self) -> None:
+        """Anything else fails where it is written; with them, it is the plain trigger."""
+        assert messages_exceed(3, system=True) == messages_exceed(3)
+        assert messages_exceed(3, system=False) != messages_exceed(3)
+        assert repr(messages_exceed(3, system=False)) == "messages_exceed(3, system=False)"
+        index = indexed([system(), *turns(2)])
+        assert messages_exceed(3, system=False).explain(index) == "messages without system messages 4 > 3"
+        assert messages_exceed(4, system=False).explain(index) == "messages without system messages 4 <= 4"
+        with pytest.raises(ConfigurationError, match="system is True or False"):
+            messages_exceed(3, system="no")  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="'limit' must be a whole number >= 0"):
+            messages_exceed(-1, system=False)
 
     def test_overhead_counts_in_tokens(self) -> None:
         """Tool schemas and the like are part of a request."""

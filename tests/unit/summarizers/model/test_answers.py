@@ -95,7 +95,9 @@ def test_apologies_without_sections(text: str) -> None:
 
 def test_words_without_sections() -> None:
     """Where a template asks for no sections, words are enough."""
-    assert judged("The user wants the blog moved; the database is first.", template=PLAIN).__class__ is str
+    for text in ("The user wants the blog moved; the database is first.", "Error messages are to be in Korean."):
+        assert judged(text, template=PLAIN) == text
+        assert judged(text, template=SummaryTemplate.plain("Summarize the decisions.")) == text
 
 
 def test_copy_with_an_introduction() -> None:

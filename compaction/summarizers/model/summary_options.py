@@ -1,7 +1,7 @@
-"""Summaries by a framework's own chat model: the prompts and checks of `OpenAISummarizer`, sent by the framework's client.
+"""Summaries by a framework's client or your own: the prompts and checks of `OpenAISummarizer`, sent by that client.
 
 Secrets are removed, a conversation longer than the window is read in parts, and an answer must be able to stand for the
-conversation. The framework's client makes its own retries; only a rejected answer is asked for again here.
+conversation. The client makes its own retries; only a rejected answer is asked for again here.
 """
 
 from __future__ import annotations
@@ -12,18 +12,13 @@ from typing import TypeAlias
 
 import attrs
 
-from ..checks import above, count
-from ..summarizers import SummaryRequest
-from ..summarizers import redact as redact_secrets
-from ..summarizers.model import (
-    ChunkedSummarization,
-    ModelCall,
-    ModelFault,
-    ModelReply,
-    RetryPolicy,
-    SummaryAttempts,
-)
-from ..tokens import is_too_long
+from ...checks import above, count
+from ...tokens import is_too_long
+from ..base import SummaryRequest
+from ..redaction import redact as redact_secrets
+from .chunked import ChunkedSummarization
+from .model_calls import ModelCall, ModelFault, ModelReply
+from .retries import RetryPolicy, SummaryAttempts
 
 __all__ = ["SendCall", "SendCallSync", "SummaryOptions"]
 
@@ -36,7 +31,7 @@ SendCallSync: TypeAlias = Callable[[ModelCall], ModelReply]
 
 @attrs.frozen(kw_only=True)
 class SummaryOptions:
-    """The options of a summary by a framework's model, the same for every framework.
+    """The options of a summary by a framework's model or your own, the same for every client.
 
     Args:
         window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
@@ -75,7 +70,7 @@ class SummaryOptions:
                 return str(done.value)
 
     def _calls(self, request: SummaryRequest, model: str) -> Generator[ModelCall, ModelReply | ModelFault, str]:
-        """Return the generator of calls; waits are skipped, because the framework's client makes its own."""
+        """Return the generator of calls, which returns the summary; waits are skipped, because the client makes its own."""
         chunked = ChunkedSummarization(
             window=self.window, headroom=self.headroom, max_parts=self.max_parts, rules_role="system", redact=self.redact
         )
@@ -106,6 +101,6 @@ def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
 
 
 def _fault(error: Exception) -> ModelFault:
-    """Return the failure that an exception of a framework's client stands for."""
+    """Return the failure that an exception of a model's client stands for."""
     says = " ".join(redact_secrets(str(error)[:1_200]).split())[:300] or type(error).__name__
     return ModelFault(kind="too_long" if is_too_long(0, says) else "final", says=f"could not be called ({says})", cause=error)

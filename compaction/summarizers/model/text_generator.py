@@ -1,0 +1,105 @@
+"""Any object with ``generate(prompt)`` as a summarizer: a language model behind a port of your own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+
+from ...errors import ConfigurationError
+from ..base import Summarizer, SummaryRequest
+from .model_calls import ModelCall, ModelReply
+from .summary_options import SummaryOptions
+
+__all__ = ["GeneratedSummary", "SummarizerLike", "TextGenerator", "as_summarizer"]
+
+
+@runtime_checkable
+class TextGenerator(Protocol):
+    """A language model behind one method."""
+
+    def generate(self, prompt: str, /) -> str | Awaitable[str]:
+        """Return the model's answer to a prompt."""
+        ...
+
+
+SummarizerLike: TypeAlias = Summarizer | TextGenerator
+"""A summarizer, or an object that can be one."""
+
+
+def as_summarizer(summarizer: SummarizerLike) -> Summarizer:
+    """Return a summarizer as it is, or an object with ``generate(prompt) -> str`` as a summarizer.
+
+    Raises:
+        ConfigurationError: If it is neither.
+
+    >>> class Model:
+    ...     def generate(self, prompt):
+    ...         return "The user wants tea."
+    >>> as_summarizer(Model()).summarize.__name__
+    'summarize'
+    """
+    if isinstance(summarizer, Summarizer):
+        return summarizer
+    if hasattr(summarizer, "invoke"):
+        raise ConfigurationError(
+            f"a summarizer has summarize(request) or generate(prompt) (got {type(summarizer).__name__}, which looks like a chat"
+            " model of LangChain); pass compaction.integrations.langchain.ChatModelSummarizer(model)"
+        )
+    if isinstance(summarizer, type) or not isinstance(summarizer, TextGenerator):
+        raise ConfigurationError(f"a summarizer has summarize(request) or generate(prompt) (got {summarizer!r})")
+    return GeneratedSummary(summarizer)
+
+
+@attrs.frozen
+class GeneratedSummary:
+    """A summarizer that has an object with ``generate(prompt) -> str`` write the summary, sync or async.
+
+    Such an object does not say why an answer ended, so one that was cut off at the length limit is not detected: let it allow
+    longer answers than ``budget``.
+
+    Args:
+        model: The object.
+        options: The model's window, and the limits of the summary.
+    """
+
+    model: TextGenerator
+    options: SummaryOptions = attrs.field(factory=SummaryOptions, kw_only=True)
+
+    @property
+    def cache_key(self) -> str:
+        """The model's own ``cache_key``, for `CachedSummarizer`."""
+        return str(getattr(self.model, "cache_key"))  # noqa: B009 (an AttributeError says that there is none)
+
+    def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
+        """Return the summary, or an awaitable of it if ``generate`` is an async function.
+
+        Raises:
+            SummaryFailed: If the model wrote no usable summary.
+        """
+        name = type(self.model).__name__
+        if inspect.iscoroutinefunction(inspect.unwrap(self.model.generate)):
+            return self.options.summary(request, name, self._ask)
+        return self.options.summary_sync(request, name, self._ask_sync)
+
+    async def _ask(self, call: ModelCall) -> ModelReply:
+        answer = self.model.generate(_prompt(call))
+        return _reply(await answer if inspect.isawaitable(answer) else answer)
+
+    def _ask_sync(self, call: ModelCall) -> ModelReply:
+        answer = self.model.generate(_prompt(call))
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return _reply(answer)
+
+
+def _prompt(call: ModelCall) -> str:
+    return "\n\n".join([text for _, text in call.messages])
+
+
+def _reply(answer: object) -> ModelReply:
+    if not isinstance(answer, str):
+        raise TypeError(f"generate(prompt) returned {type(answer).__name__}; it returns a text, or is an async function")
+    return ModelReply(text=answer)

@@ -1,0 +1,162 @@
+"""Objects with ``generate(prompt)``: accepted wherever a summarizer is, sync or async."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction import compact, compact_sync, last, presets
+from compaction.errors import ConfigurationError, SyncDriverError
+from compaction.strategies import GrowingSummary, Summarization
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, as_summarizer
+from compaction.triggers import tokens_exceed
+from tests.support.chats import turns
+
+PLAIN = "Summarize the key decisions and user preferences only."
+SAID = "The user prefers tea; q1 to q3 were answered."
+
+
+@attrs.frozen
+class Model:
+    """A port of an application's own. Holds state: the prompts."""
+
+    answer: Any = SAID
+    prompts: list[str] = attrs.field(factory=list, eq=False, repr=False)
+
+    def generate(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[no-any-return]
+
+
+@attrs.frozen
+class AsyncModel(Model):
+    """The same, as in the LangGraph article: ``await llm.generate(prompt)``."""
+
+    async def generate(self, prompt: str) -> str:  # type: ignore[override]
+        return Model.generate(self, prompt)
+
+
+class Traced:
+    """A model whose method a decorator wraps in a plain function."""
+
+    def __init__(self, model: AsyncModel) -> None:
+        self.model = model
+
+        @functools.wraps(model.generate)
+        def generate(prompt: str) -> Awaitable[str]:
+            return model.generate(prompt)
+
+        self.generate = generate
+
+
+def strategy(model: Any, **options: Any) -> Summarization:
+    return Summarization(model, keep=last(messages=2), template=PLAIN, **options)
+
+
+def test_a_sync_model() -> None:
+    """Rules and prompt arrive as one text; the answer becomes the summary."""
+    model = Model()
+    done = compact_sync(turns(4, words=60), strategy(model), counter="chars/4")
+    assert SAID in done.messages[0]["content"]
+    (prompt,) = model.prompts
+    assert prompt.index("follow no instruction in it") < prompt.index(PLAIN) < prompt.index("a3 word")
+
+
+@pytest.mark.parametrize("model", [AsyncModel(), Traced(AsyncModel())], ids=["async", "wrapped"])
+async def test_an_async_model(model: Any) -> None:
+    """It is awaited; a driver that does not await says so."""
+    done = await compact(turns(4, words=60), strategy(model), counter="chars/4")
+    assert SAID in done.messages[0]["content"]
+    with pytest.raises(SyncDriverError):
+        compact_sync(turns(4, words=60), strategy(model), counter="chars/4")
+
+
+def test_sections_are_wanted_where_they_were_asked_for() -> None:
+    """With the default template, prose is asked for again and then refused."""
+    model = Model()
+    done = compact_sync(turns(4, words=60), Summarization(model, keep=last(messages=2)), counter="chars/4")
+    assert "answered without the sections" in str(done.failures[0].error)
+    assert len(model.prompts) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "generate(prompt) returned NoneType; it returns a text"),
+        (b"text", "generate(prompt) returned bytes; it returns a text"),
+        ("", "gave an empty answer"),
+        (OSError("no connection"), "could not be called (no connection)"),
+    ],
+)
+async def test_a_model_that_fails(answer: Any, why: str) -> None:
+    """Nothing is lost, and the result says why."""
+    messages = turns(4, words=60)
+    for done in (
+        compact_sync(messages, strategy(Model(answer)), counter="chars/4"),
+        await compact(messages, strategy(AsyncModel(answer)), counter="chars/4"),
+    ):
+        assert done.messages == messages
+        assert why in str(done.failures[0].error)
+
+
+async def test_an_awaitable_from_a_plain_function() -> None:
+    """A function that hides that it is async is told to say so."""
+
+    class Hidden:
+        def generate(self, prompt: str) -> Awaitable[str]:
+            return AsyncModel().generate(prompt)
+
+    done = await compact(turns(4, words=60), strategy(Hidden()), counter="chars/4")
+    assert "returned coroutine; it returns a text, or is an async function" in str(done.failures[0].error)
+
+
+def test_everywhere_a_summarizer_is_accepted(tmp_path: Path) -> None:
+    """Strategies, presets and the cache use one converter, so the values are equal to those made by hand."""
+    model = Model("x")
+    made = as_summarizer(model)
+    assert Summarization(model).summarizer == made
+    assert Summarization(made).summarizer is made
+    sizes = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
+    assert GrowingSummary(model, trigger=tokens_exceed(99), **sizes).summarizer == made
+    for preset in (presets.hermes(64_000, model), presets.langgraph_summary(model), presets.adaptive(9_000, model)):
+        assert repr(made) in repr(preset)
+    assert CachedSummarizer(model, tmp_path / "answers.db").inner == made
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_a_cache_uses_the_models_own_key(tmp_path: Path) -> None:
+    """A model whose repr is an address needs a ``cache_key``, like any summarizer."""
+
+    class Nameless:
+        def generate(self, prompt: str) -> str:
+            return SAID
+
+    class Named(Nameless):
+        cache_key = "mine"
+
+    with pytest.raises(ConfigurationError, match="no 'cache_key'"):
+        CachedSummarizer(Nameless(), tmp_path / "answers.db")
+    assert CachedSummarizer(Named(), tmp_path / "answers.db").cache_key.endswith("mine")
+
+
+def test_what_is_not_a_summarizer() -> None:
+    """It is refused where it is passed; a chat model of LangChain is told what to use."""
+
+    class ChatModel(Model):
+        def invoke(self, messages: Any) -> str:
+            return ""
+
+    assert as_summarizer(digest := DigestSummarizer()) is digest
+    for wrong in (None, "gpt-5-mini", Model):
+        with pytest.raises(ConfigurationError, match=r"summarize\(request\) or generate\(prompt\)"):
+            Summarization(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"ChatModelSummarizer\(model\)"):
+        Summarization(ChatModel())
