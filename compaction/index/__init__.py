@@ -26,6 +26,7 @@ from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import FailurePauses as FailurePauses
 from .space import space_report as space_report
+from .state import Saved as Saved
 from .sync import HostChanges as HostChanges
 
 __all__ = [
