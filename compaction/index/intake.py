@@ -218,7 +218,11 @@ class Intake:
         if self.saved is None:
             return accounts_for(self.projection, self.editor.journal, given, self.format, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
-        return self.saved.in_format(format).matching(given, format) == len(self.saved.fingerprints)
+        saved = self.saved.in_format(format)
+        if saved.matching(given, format) == len(saved.fingerprints):
+            return True
+        places = saved.places(given, format) if by_id else None
+        return places is not None and len(places.places) == len(saved.fingerprints)
 
     def _go_on(self, given: list[Any], known: int) -> bool:
         """Add what is new in a list; says whether the view only grew by that."""

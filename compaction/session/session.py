@@ -21,7 +21,7 @@ import attrs
 
 from ..errors import StateError
 from ..formats import MessageFormat, resolve
-from ..index import FailurePauses, Marks, MessageIndex, Metrics, RunContext
+from ..index import FailurePauses, Marks, MessageIndex, Metrics, RunContext, Saved
 from ..json_data import natural_number, shown
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome
@@ -130,6 +130,11 @@ class CompactionSession:
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
+
+    @property
+    def id(self) -> str:
+        """The session's name: in its store, in its signatures, and in the stores of its strategy."""
+        return self._id
 
     @property
     def index(self) -> MessageIndex:
@@ -346,9 +351,17 @@ class CompactionSession:
         self._anchor = None if anchor is None else UsageAnchor(cast("int", anchor))
         self._compactions = compactions
         self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
-        saved = cast("dict[str, Any]", index)
-        self._index = MessageIndex.from_dict(
-            saved, counter=self._index.counter, context=self._context(), pin=self._pin, format=self._named, marks=self._marks
+        self.begin_with(Saved.read(cast("dict[str, Any]", index), self._named))
+
+    def begin_with(self, saved: Saved) -> None:
+        """Take over messages and edits before the first turn, and nothing else; for a caller who holds ``lock``.
+
+        Raises:
+            StateError: If they do not fit together; the session is as it was.
+        """
+        context = self._context()
+        self._index = MessageIndex.from_saved(
+            saved, counter=self._index.counter, context=context, pin=self._pin, marks=self._marks
         )
         if self._index.marks is not None:
             self._marks = self._index.marks
