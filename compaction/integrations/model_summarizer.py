@@ -22,8 +22,8 @@ from ..summarizers.model import (
     ModelReply,
     RetryPolicy,
     SummaryAttempts,
-    is_too_long,
 )
+from ..tokens import is_too_long
 
 __all__ = ["SendCall", "SendCallSync", "SummaryOptions"]
 

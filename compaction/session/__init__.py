@@ -15,7 +15,8 @@ from .events import (
     StepFailed,
     Veto,
 )
-from .session import CompactionSession, SessionStatus
+from .session import CompactionSession
+from .status import SessionStatus
 from .turns import TurnLock
 
 __all__ = [

@@ -12,52 +12,31 @@ moment resumes with the same view. If saving fails, the session says so and save
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import attrs
 
-from ..errors import StateError
+from ..errors import BudgetUnsatisfiable
 from ..formats import MessageFormat, resolve
-from ..index import FailurePauses, Marks, MessageIndex, Metrics, RunContext, Saved
-from ..json_data import natural_number, shown
+from ..index import Marks, MessageIndex, RunContext, Saved, space_report
 from ..messages import Message
-from ..result import CompactionResult, Observer, Outcome
+from ..result import CompactionResult, Observer
 from ..run import run, run_sync
 from ..stores import SessionStore
-from ..strategies import Failed, Strategy, StrategyLike, as_strategy
-from ..tokens import TokenCounter, Usage, UsageAnchor
+from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
+from ..tokens import LengthError, TokenCounter, Usage
+from .events import LittleSaved, OnEvent, Overflowed
+from .loop_guard import LoopGuard
+from .overflow import within
+from .provider_reports import LearnedWindow, ProviderReports
+from .reporter import EventReporter
+from .saving import SavedSession, SessionSaver
+from .status import SessionStatus
 from .turns import TurnLock
 
-__all__ = ["CompactionSession", "SessionStatus"]
-
-_logger = logging.getLogger("compaction")
-_VERSION: Final = 1  # of what CompactionSession.to_dict returns
-
-
-@attrs.frozen(kw_only=True)
-class SessionStatus:
-    """The state of a session, for display.
-
-    Args:
-        tokens: Tokens the last view would send, anchored to reported usage if there is any.
-        window: The model's window, if known.
-        included: Sizes of the last view.
-        total: Sizes of the whole conversation.
-        compactions: The number of runs that changed the view.
-        outcome: How the last run ended; ``None`` before the first.
-        failures: The failures of the last run, in words, and why the session is not saved, if saving failed last time.
-    """
-
-    tokens: int
-    window: int | None
-    included: Metrics
-    total: Metrics
-    compactions: int
-    outcome: Outcome | None
-    failures: tuple[str, ...]
+__all__ = ["CompactionSession"]
 
 
 class CompactionSession:
@@ -84,6 +63,7 @@ class CompactionSession:
         verify: Whether to detect messages changed in place, which costs O(contents) a turn.
         key: A secret that signs summaries, or several, of which the first signs. A process that starts again without what was
             saved believes signed summaries of this session, wherever they stand; without a key, only those in the first list.
+        on_event: Receives what happens, see `compaction.session.events`.
 
     Attributes:
         lock: The lock that each turn holds.
@@ -108,6 +88,7 @@ class CompactionSession:
         id: str = "default",
         verify: bool = False,
         key: str | Iterable[str] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self._strategy: Strategy = as_strategy(strategy)
         self._base = RunContext(window=window, overhead_tokens=overhead_tokens, keys=key, origin=id)
@@ -115,15 +96,15 @@ class CompactionSession:
         self._pin = pin
         self._on_step = on_step
         self._hard = hard
-        self._store = store
         self._id = id
         self._verify = verify
         self.lock = TurnLock()
-        self._anchor: UsageAnchor | None = None
+        self._reporter = EventReporter(id, on_event)
+        self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
+        self._guard = LoopGuard()
+        self._reports = ProviderReports()
         self._compactions = 0
         self._last: CompactionResult | None = None
-        self._unsaved = False
-        self._save_failure: Failed | None = None
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -142,8 +123,14 @@ class CompactionSession:
         return self._index
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
-        overhead = self._base.overhead_tokens + overhead_tokens if self._anchor is None else self._anchor.offset
-        return attrs.evolve(self._base, overhead_tokens=overhead, now=None if self._clock is None else self._clock())
+        anchor = self._reports.anchor
+        overhead = self._base.overhead_tokens + overhead_tokens if anchor is None else anchor.offset
+        now = None if self._clock is None else self._clock()
+        return attrs.evolve(self._base, overhead_tokens=overhead, now=now, window=self._window)
+
+    @property
+    def _window(self) -> int | None:
+        return self._reports.window(self._base.window)
 
     # ---------------------------------------------------------------- turns
 
@@ -180,61 +167,116 @@ class CompactionSession:
         """
         async with self.lock.task:
             self.follow(messages)
-            return self._noted(await run(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
+            self._guard.clear()
+            return await self._run(self._strategy.forced(focus))
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that await nothing."""
         with self.lock.thread:
             self.follow(messages)
-            return self._noted(run_sync(self._index, self._strategy.forced(focus), on_step=self._on_step, hard=self._hard))
+            self._guard.clear()
+            return self._run_sync(self._strategy.forced(focus))
 
-    def _noted(self, result: CompactionResult) -> CompactionResult:
+    async def overflowed(self, error: BaseException) -> list[Any]:
+        """Return the messages to send once more after a provider refused the last view because it was too long.
+
+        The session learns the provider's count and window, runs the strategy whatever its trigger says, and, if that is not
+        enough, shortens and drops what may go::
+
+            try:
+                reply = client.create(messages=await session.view(messages))
+            except openai.BadRequestError as error:
+                reply = client.create(messages=await session.overflowed(error))
+
+        Args:
+            error: The error, as the client or a framework raised it; see `compaction.tokens.LengthError`.
+
+        Raises:
+            BaseException: The error itself, if it does not say that the request was too long.
+            BudgetUnsatisfiable: If nothing more may be removed; it says what takes up the space.
+        """
+        async with self.lock.task:
+            fits = self._learn(error)
+            return self._fitting(await self.compact_due(), fits)
+
+    def overflowed_sync(self, error: BaseException) -> list[Any]:
+        """`overflowed` for strategies that await nothing."""
+        with self.lock.thread:
+            fits = self._learn(error)
+            return self._fitting(self.compact_due_sync(), fits)
+
+    def _learn(self, error: BaseException) -> int:
+        """Take the provider's figures from its error, and return how many tokens, by our count, would fit in proportion."""
+        found = LengthError.read(error)
+        if found is None:
+            raise error
+        tokens, fits = self._reports.refused(found, self._index.tokens)
+        self._index.context = self._context()
+        self._guard.clear()
+        self._saver.unsaved = True
+        self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
+        return fits
+
+    def _fitting(self, result: CompactionResult, fits: int) -> list[Any]:
+        window = self._reports.learned.window or 0
+        if self._index.tokens > window and (not result.edits or self._index.included.tokens > fits):
+            raise BudgetUnsatisfiable(self._index.tokens, [f"a window of {window:,} tokens"], space_report(self._index))
+        return result.messages
+
+    async def _run(self, strategy: Strategy) -> CompactionResult:
+        mark = self._index.edit_count
+        return self._noted(await run(self._index, strategy, on_step=self._on_step, hard=self._hard), mark)
+
+    def _run_sync(self, strategy: Strategy) -> CompactionResult:
+        mark = self._index.edit_count
+        return self._noted(run_sync(self._index, strategy, on_step=self._on_step, hard=self._hard), mark)
+
+    def _noted(self, result: CompactionResult, mark: int) -> CompactionResult:
+        """Tell and save what a run did."""
+        result = self._reporter.settled(result, self._index, mark)
+        self._guard_loops(result)
+        self._reports.sent(result.messages, self._index.included.tokens)
         self._last = result
         self._compactions += bool(result.edits)
-        self._unsaved = self._unsaved or bool(result.edits or result.failures)
-        self._save()
-        return self._with_save_failure(result)
+        self._saver.unsaved |= bool(result.edits or result.failures)
+        self._saver.save()
+        return self._saver.reported(result)
 
-    def _save(self, anchor: int | None = None) -> None:
-        """Save what is not saved yet: all of it, or only a new anchor; a failure is kept and reported, not raised."""
-        if self._store is None or not (self._unsaved or anchor is not None):
-            return
-        whole, self._unsaved = self._unsaved, False
-        try:
-            if whole or anchor is None or not self._store.save_anchor(self._id, anchor):
-                self._store.save(self._id, self.to_dict())
-        except Exception as error:
-            failure = Failed(type(self._store).__name__, error, "the session is not saved; the next turn saves it again")
-            _logger.warning("%s failed (%r): %s", failure.strategy, failure.error, failure.policy)
-            self._unsaved, self._save_failure = True, failure
-        else:
-            self._save_failure = None
+    def _guard_loops(self, result: CompactionResult) -> None:
+        overhead = self._index.context.overhead_tokens
+        if result.edits and self._guard.note(result.before.tokens + overhead, result.after.tokens + overhead):
+            until = cast("int", self._guard.until_tokens)
+            self._reporter.tell(LittleSaved(session=self._id, saved_tokens=self._guard.saved_tokens, until_tokens=until))
 
-    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
-        if self._save_failure is None:
-            return result
-        outcome: Outcome = "over_target" if result.outcome == "over_target" else "degraded"
-        return attrs.evolve(result, failures=(*result.failures, self._save_failure), outcome=outcome)
+    def _due(self) -> Strategy:
+        """Return the strategy of this turn: within what the provider taught, and none while the loop guard pauses it."""
+        strategy, tokens, window = self._strategy, self._index.tokens, self._window
+        if self._guard.pauses(tokens) and (window is None or tokens <= window):
+            return Pipeline()
+        learned = self._reports.learned.window
+        return strategy if learned is None else within(strategy, learned)
 
-    def record_usage(self, usage: Any) -> None:
+    def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the tokens that a provider reported for the last view; later counts are anchored to them.
 
         With a store the report is saved; while a turn is under way, that turn saves it.
 
         Args:
-            usage: A provider's usage object or mapping, or a `Usage`; call this before the reply is passed to `view`.
+            usage: A provider's usage object or mapping, or a `Usage`.
+            view: The list that was sent; a report for an older view than the last is ignored. By default the last view.
 
         Raises:
             InputError: If it holds no usage.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
-        self._anchor = UsageAnchor.from_usage(reported, self._index.included.tokens, with_reply=False)
+        if not self._reports.record(reported, view):
+            return
         self._index.context = self._context()
         with self.lock.if_free() as free:
             if free:
-                self._save(self._anchor.offset)
+                self._saver.save(self._index.context.overhead_tokens)
             else:
-                self._unsaved = True
+                self._saver.unsaved = True
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for instance after a switch of models; earlier edits stay in force.
@@ -247,16 +289,17 @@ class CompactionSession:
             ConfigurationError: If the strategy is not callable, or the window is not above 0; nothing changes then.
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
-        self._strategy, self._base = lifted, base
+        self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
+        self._guard.clear()
         self._index.context = self._context()
 
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
-        last = None if self._last is None else self._with_save_failure(self._last)
-        failures = (self._save_failure,) if last is None else last.failures
+        last = None if self._last is None else self._saver.reported(self._last)
+        failures = (self._saver.failure,) if last is None else last.failures
         return SessionStatus(
             tokens=max(0, self._index.tokens),
-            window=self._base.window,
+            window=self._window,
             included=self._index.included,
             total=self._index.total,
             compactions=self._compactions,
@@ -281,6 +324,7 @@ class CompactionSession:
         if messages is not None:
             self._index.sync(messages, verify=self._verify)
             self._trust_no_later_marks()
+            self._reporter.followed(self._index)
 
     def follow_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> None:
         """Append the messages that came since; O(new)."""
@@ -300,23 +344,23 @@ class CompactionSession:
         Raises:
             Exception: Whatever the strategy raises; the session is as it was.
         """
-        return self._noted(await run(self._index, self._strategy, on_step=self._on_step, hard=self._hard))
+        return await self._run(self._due())
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that await nothing."""
-        return self._noted(run_sync(self._index, self._strategy, on_step=self._on_step, hard=self._hard))
+        return self._run_sync(self._due())
 
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data: edits and fingerprints, not the messages."""
-        return {
-            "version": _VERSION,
-            "index": self._index.to_dict(messages=False),
-            "anchor": None if self._anchor is None else self._anchor.offset,
-            "compactions": self._compactions,
-            "pauses": self._base.pauses.to_dict(),
-        }
+        return SavedSession(
+            index=self._index.to_dict(messages=False),
+            anchor=self._reports.anchor,
+            learned=self._reports.learned,
+            compactions=self._compactions,
+            pauses=self._base.pauses,
+        ).to_dict()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
@@ -335,33 +379,14 @@ class CompactionSession:
         return session
 
     def _resume(self, data: Mapping[str, Any]) -> None:
-        version = data.get("version") if isinstance(data, Mapping) else None
-        if version != _VERSION:
-            known = f"this release reads version {_VERSION}"
-            raise StateError(f"session version={shown(version)}: {known}; upgrade, or start a new session")
-        anchor: object = data.get("anchor")
-        index: object = data.get("index")
-        try:
-            compactions = natural_number(data.get("compactions", 0))
-            if type(anchor) not in (int, type(None)):
-                raise TypeError(f"anchor={shown(anchor)}")
-        except (TypeError, ValueError) as error:
-            remedy = "start a new session, the conversation itself is not affected"
-            raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error
-        self._anchor = None if anchor is None else UsageAnchor(cast("int", anchor))
-        self._compactions = compactions
-        self._base = attrs.evolve(self._base, pauses=FailurePauses.from_dict(data.get("pauses", {})))
-        self.begin_with(Saved.read(cast("dict[str, Any]", index), self._named))
+        saved = SavedSession.read(data)
+        self._reports.anchor, self._reports.learned, self._compactions = saved.anchor, saved.learned, saved.compactions
+        self._base = attrs.evolve(self._base, pauses=saved.pauses)
+        self.begin_with(Saved.read(saved.index, self._named))
 
     def begin_with(self, saved: Saved) -> None:
-        """Take over messages and edits before the first turn, and nothing else; for a caller who holds ``lock``.
-
-        Raises:
-            StateError: If they do not fit together; the session is as it was.
-        """
-        context = self._context()
-        self._index = MessageIndex.from_saved(
-            saved, counter=self._index.counter, context=context, pin=self._pin, marks=self._marks
-        )
+        """Take over messages and edits before the first turn; a `StateError` if they do not fit together."""
+        context, counter = self._context(), self._index.counter
+        self._index = MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
         if self._index.marks is not None:
             self._marks = self._index.marks

@@ -11,6 +11,7 @@ from .anchor import UsageAnchor
 from .base import TokenCounter
 from .chat import ChatCosts
 from .estimate import ByteClassEstimate, EstimateWarning
+from .length_errors import LengthError, is_too_long
 from .memo import Memoized
 from .meter import MessageMeter
 from .ratio import BytesPerToken, CharsPerToken
@@ -25,6 +26,7 @@ __all__ = [
     "CharsPerToken",
     "ChatCosts",
     "EstimateWarning",
+    "LengthError",
     "Memoized",
     "MessageMeter",
     "TiktokenCounter",
@@ -33,4 +35,5 @@ __all__ = [
     "Usage",
     "UsageAnchor",
     "counter",
+    "is_too_long",
 ]

@@ -7,7 +7,6 @@ from .model_calls import ModelCall as ModelCall
 from .model_calls import ModelFault as ModelFault
 from .model_calls import ModelReply as ModelReply
 from .openai_summarizer import OpenAISummarizer
-from .openai_wire import is_too_long as is_too_long
 from .retries import RetryPolicy as RetryPolicy
 from .retries import SummaryAttempts as SummaryAttempts
 

@@ -7,25 +7,18 @@ HTML, five names for the same limit. So no field is trusted to have its document
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, cast
 
 from ...errors import InputError
-from ...tokens import Usage
+from ...tokens import Usage, is_too_long
 from ..redaction import redact
 from .model_calls import ModelFault, ModelReply
 
-__all__ = ["is_too_long", "read_error", "read_reply", "read_usage"]
+__all__ = ["read_error", "read_reply", "read_usage"]
 
 _TRANSIENT: Final = frozenset({408, 409, 429})
-_MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})
-_TOO_LONG: Final = re.compile(
-    r"(?i)context[ _-]?(?:length|window|size)|maximum (?:context|prompt|input)|(?:prompt|input|request) is too (?:long|large)"
-    r"|too many (?:input |prompt )?tokens|exceeds? the (?:maximum|available|model|limit)|reduce the length|exceed_context"
-)
-_TOO_LARGE: Final = "request too large"
 _NEVER: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _SHOWN_CHARS: Final = 300
 
@@ -98,13 +91,6 @@ def _fault(status: int, body: object, says: str, error: Any = None) -> ModelFaul
         wait = None if error is None else _retry_after(error.response.headers)
         return ModelFault(kind="transient", says=says, wait_seconds=wait, cause=error)
     return ModelFault(kind="final", says=says, cause=error)
-
-
-def is_too_long(status: int, says: str) -> bool:
-    """Return whether a shorter request may succeed; a rate limit counts if the request alone exceeds it."""
-    if status == 429:
-        return _TOO_LARGE in says.lower()
-    return status == 413 or (status in _MAY_BE_TOO_LONG and _TOO_LONG.search(says) is not None)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

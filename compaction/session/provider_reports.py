@@ -1,0 +1,91 @@
+"""The figures of a provider about the requests of a session: reported usage, and the window as its length errors show it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..tokens import LengthError, Usage, UsageAnchor
+
+__all__ = ["LearnedWindow", "ProviderReports"]
+
+_WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window
+
+
+@attrs.frozen
+class LearnedWindow:
+    """The window of one model at one endpoint, as its errors and reports show it.
+
+    Args:
+        window: Tokens of the window, by the provider's count; ``None`` if it has refused no request.
+        accepted: Tokens of the largest request that it took; the window is never less.
+    """
+
+    window: int | None = None
+    accepted: int = 0
+
+    def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
+        """Return what is known after a request of so many tokens was refused."""
+        window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
+        return attrs.evolve(self, window=max(1, window, self.accepted))
+
+    def took(self, tokens: int) -> LearnedWindow:
+        """Return what is known after a request of so many tokens was accepted."""
+        if tokens <= self.accepted:
+            return self
+        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
+
+
+class ProviderReports:
+    """The provider's figures for one session. Holds state: the last view, and what follows from the figures.
+
+    Attributes:
+        anchor: Ties our counts to the last report; ``None`` before the first.
+        learned: The window.
+    """
+
+    def __init__(self) -> None:
+        self.anchor: UsageAnchor | None = None
+        self.learned = LearnedWindow()
+        self._view: Sequence[Any] = ()
+        self._tokens = 0
+
+    def sent(self, view: Sequence[Any], tokens: int) -> None:
+        """Note the view of a turn, and its tokens by our count, without the overhead."""
+        self._view, self._tokens = view, tokens
+
+    def window(self, configured: int | None) -> int | None:
+        """Return the window: as configured, or as the provider taught it, if that is less."""
+        return min((each for each in (configured, self.learned.window) if each is not None), default=None)
+
+    def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
+        """Take a report, and return whether it counts: one for an older view than the last does not."""
+        if view is not None and not _is_same_list(view, self._view):
+            return False
+        self.anchor = UsageAnchor.from_usage(usage, self._tokens, with_reply=False)
+        self.learned = self.learned.took(usage.prompt_tokens)
+        return True
+
+    def refused(self, error: LengthError, counted: int) -> tuple[int, int]:
+        """Take the figures of a length error.
+
+        Args:
+            error: The error.
+            counted: Tokens of the request by our count.
+
+        Returns:
+            The tokens of the refused request, by the provider's count if it gave one, and how many tokens of messages, by our
+            count, would fit if the counts are in proportion.
+        """
+        own = self._tokens or counted
+        tokens = error.tokens or max(counted, (error.window or 0) + 1)
+        self.learned = self.learned.taught(error, tokens)
+        self.anchor = UsageAnchor(tokens - own)
+        return tokens, own * (self.learned.window or tokens) // tokens
+
+
+def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
+    return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))

@@ -1,0 +1,133 @@
+"""Telling what happens in a session: who is told, in which order, and what is compared for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..index import MessageIndex
+from ..result import CompactionResult
+from ..strategies import Failed
+from .events import (
+    CacheBroken,
+    Compacted,
+    Compacting,
+    Event,
+    HostChanged,
+    NearLimit,
+    OnEvent,
+    SaveFailed,
+    StepFailed,
+    Veto,
+)
+
+__all__ = ["EventReporter"]
+
+_logger = logging.getLogger("compaction")
+_NEAR: Final = 0.9  # of the window
+
+
+class EventReporter:
+    """Tells a function what happens in a session; costs nothing without one. Holds state: the last view, and what is near.
+
+    Args:
+        session: The session's id.
+        on_event: Receives the events.
+    """
+
+    def __init__(self, session: str, on_event: OnEvent | None) -> None:
+        self._session = session
+        self._on_event = on_event
+        self._failures: list[Failed] = []
+        self._sent: tuple[Any, ...] = ()
+        self._is_near = False
+        self._undone = 0
+        self._why = ""
+
+    def tell(self, event: Event) -> None:
+        """Tell one event; an exception of the function becomes a failure of the next result, and stops nothing.
+
+        Raises:
+            Veto: If the event is `Compacting` and the function raises it.
+        """
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception as error:
+            if isinstance(error, Veto) and isinstance(event, Compacting):
+                raise
+            failure = Failed("on_event", error, f"{type(event).__name__} was told, and the turn went on")
+            _logger.warning("%s failed (%r): %s", failure.strategy, failure.error, failure.policy)
+            self._failures.append(failure)
+
+    def followed(self, index: MessageIndex) -> None:
+        """Tell what the host changed; call it after the index followed the host's list."""
+        undone = index.undone[self._undone :]
+        self._undone = len(index.undone)
+        if index.changes or undone:
+            self._why = "the host"
+            self.tell(HostChanged(session=self._session, changes=index.changes, undone=undone))
+
+    def settled(self, result: CompactionResult, index: MessageIndex, mark: int) -> CompactionResult:
+        """Tell what a run did, and return its result, undone if somebody vetoed it.
+
+        Args:
+            result: The result.
+            index: The conversation.
+            mark: The number of edits before the run.
+        """
+        if (veto := self._vetoed(result)) is not None:
+            index.rollback(mark)
+            notes, view = (*result.notes, f"vetoed: {veto}"), index.messages()
+            result = attrs.evolve(result, messages=view, after=result.before, edits=(), outcome="unchanged", notes=notes)
+        for failure in result.failures:
+            self.tell(StepFailed(session=self._session, failure=failure))
+        if result.edits:
+            self._why = "compaction"
+            self.tell(Compacted(session=self._session, result=result))
+        self._sent_now(result.messages, index)
+        if self._failures:
+            result = attrs.evolve(result, failures=(*result.failures, *self._failures))
+            self._failures.clear()
+        return result
+
+    def _vetoed(self, result: CompactionResult) -> Veto | None:
+        """Tell that the view is about to change, and return the veto, if there is one."""
+        if not result.edits or self._on_event is None:
+            return None
+        try:
+            self.tell(Compacting(session=self._session, edits=result.edits, before=result.before, after=result.after))
+        except Veto as veto:
+            return veto
+        return None
+
+    def save_failed(self, failure: Failed) -> None:
+        """Tell that the session was not saved."""
+        self.tell(SaveFailed(session=self._session, failure=failure))
+
+    def _sent_now(self, view: Sequence[Any], index: MessageIndex) -> None:
+        """Compare a view with the last one, and the request with the window; O(view), and nothing without a function."""
+        if self._on_event is None:
+            return
+        broken = self._broken_tokens(view, index)
+        if broken:
+            self.tell(CacheBroken(session=self._session, tokens=broken, why=self._why or "the host"))
+        self._sent, self._why = tuple(view), ""
+        window, tokens = index.context.window, index.tokens
+        is_near = window is not None and tokens >= _NEAR * window
+        if window is not None and is_near and not self._is_near:
+            self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
+        self._is_near = is_near
+
+    def _broken_tokens(self, view: Sequence[Any], index: MessageIndex) -> int:
+        """Return the tokens of messages sent last time that now stand behind a changed beginning."""
+        same = index.format.common_prefix(self._sent, view) if self._sent else 0
+        if same == len(self._sent):
+            return 0
+        before = {id(raw) for raw in self._sent[same:]}
+        again = [index.format.read(raw, place) for place, raw in enumerate(view) if place >= same and id(raw) in before]
+        return sum(index.measure(message)[0] for message in again)

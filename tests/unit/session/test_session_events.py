@@ -1,0 +1,289 @@
+"""Events, vetoes, the loop guard, length errors and reported usage of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import BudgetUnsatisfiable, last
+from compaction.index import Drop
+from compaction.session import (
+    CacheBroken,
+    Compacted,
+    Compacting,
+    CompactionSession,
+    Event,
+    HostChanged,
+    LittleSaved,
+    NearLimit,
+    Overflowed,
+    StepFailed,
+    Veto,
+)
+from compaction.strategies import Summarization, Truncation
+from compaction.triggers import always, never, tokens_below, tokens_exceed
+
+Chat = list[dict[str, Any]]
+
+
+class TooLong(Exception):
+    """A provider's answer 400."""
+
+    status_code = 400
+
+
+def too_long(tokens: int, window: int) -> TooLong:
+    """OpenAI's words."""
+    said = f"maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
+    return TooLong(f"This model's {said} Please reduce the length of the messages.")
+
+
+def talk(turns: int, words: int = 40) -> Chat:
+    """Questions and answers of about ``words`` tokens each, by chars/4."""
+    messages: Chat = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"{turn} " + "ask " * words})
+        messages.append({"role": "assistant", "content": f"{turn} " + "say " * words})
+    return messages
+
+
+def cutting(**options: Any) -> CompactionSession:
+    """A session that cuts from 1,000 to 500 tokens."""
+    return CompactionSession(
+        Truncation(trigger=tokens_exceed(1_000), target=tokens_below(500), keep=last(groups=1)),
+        counter="chars/4",
+        clock=None,
+        **options,
+    )
+
+
+def test_a_compaction_is_told_before_and_after() -> None:
+    """`Compacting` lists the edits; `Compacted` holds the result."""
+    told: list[Event] = []
+    session = cutting(on_event=told.append, id="a")
+    session.view_sync(talk(6))
+    session.view_sync(talk(14))
+    compacting, compacted = told
+    assert isinstance(compacting, Compacting)
+    assert isinstance(compacted, Compacted)
+    assert compacting.edits == compacted.result.edits
+    assert compacting.after.tokens < compacting.before.tokens
+    assert compacted.session == "a"
+
+
+def test_a_view_that_grows_breaks_no_cache() -> None:
+    """Nothing is told while the view only grows."""
+    told: list[Event] = []
+    session = cutting(on_event=told.append)
+    for turns in range(1, 8):
+        session.view_sync(talk(turns))
+    assert told == []
+
+
+def test_the_broken_tokens_are_those_sent_again() -> None:
+    """Messages that stay, but stand behind a changed beginning, are billed again."""
+    told: list[Event] = []
+    session = cutting(on_event=told.append)
+    before = session.view_sync(talk(10))
+    view = session.view_sync([*before, *talk(14)[20:]])
+    (broken,) = [event for event in told if isinstance(event, CacheBroken)]
+    again = [message for message in view if any(message is old for old in before)]
+    measure = session.index.measure
+    assert broken.why == "compaction"
+    assert broken.tokens == sum(measure(session.index.format.read(message))[0] for message in again) > 0
+
+
+def test_a_veto_keeps_the_view() -> None:
+    """`Veto` undoes the edits; the next turn asks again."""
+    allowed = False
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Compacting) and not allowed:
+            raise Veto("not now")
+
+    session = cutting(on_event=watch)
+    assert session.view_sync(talk(14)) == talk(14)
+    assert session.status().compactions == 0
+    assert session.index.edit_count == 0
+    allowed = True
+    assert len(session.view_sync(talk(14))) < 28
+
+
+def test_another_exception_stops_nothing() -> None:
+    """It is recorded in the failures of the result."""
+
+    def watch(event: Event) -> None:
+        raise RuntimeError(type(event).__name__)
+
+    session = cutting(on_event=watch)
+    assert len(session.view_sync(talk(14))) < 28
+    failures = session.status().failures
+    assert [failure.split("'")[1] for failure in failures] == ["Compacting", "Compacted"]
+
+
+def test_a_failed_summarizer_is_told() -> None:
+    """`StepFailed` says what failed and what was done instead."""
+
+    class Broken:
+        def summarize(self, request: object) -> str:
+            raise RuntimeError("no model")
+
+    told: list[Event] = []
+    strategy = Summarization(Broken(), trigger=tokens_exceed(500), keep=last(messages=2))
+    CompactionSession(strategy, counter="chars/4", on_event=told.append, clock=None).view_sync(talk(14))
+    (failed,) = told
+    assert isinstance(failed, StepFailed)
+    assert str(failed.failure.error) == "no model"
+
+
+def test_near_the_limit_is_told_once() -> None:
+    """From nine tenths of the window, until a request is below that again."""
+    told: list[Event] = []
+    session = CompactionSession(Truncation(trigger=never), counter="chars/4", window=1_000, on_event=told.append)
+    for turns in (9, 10, 11, 4, 11):
+        session.view_sync(talk(turns))
+    near = [event for event in told if isinstance(event, NearLimit)]
+    assert [(event.tokens >= 900, event.window) for event in near] == [(True, 1_000), (True, 1_000)]
+
+
+def test_a_host_that_changes_its_list_is_told() -> None:
+    """`HostChanged` says what it did."""
+    told: list[Event] = []
+    session = cutting(on_event=told.append)
+    session.view_sync(talk(3))
+    session.view_sync(talk(3)[:-2])
+    (changed, *_) = told
+    assert isinstance(changed, HostChanged)
+    assert changed.changes.rewound == (4, 5)
+
+
+class TestLoopGuard:
+    """Two runs in a row that save less than a twentieth each."""
+
+    def session(self, told: list[Event], **options: Any) -> CompactionSession:
+        """A session whose strategy drops one small group on every turn."""
+
+        def nibble(index: Any) -> Any:
+            free = index.removable_ids()
+            if free:
+                yield Drop([free[0]], "the oldest")
+
+        return CompactionSession(nibble, counter="chars/4", clock=None, on_event=told.append, **options)
+
+    def test_the_strategy_pauses(self) -> None:
+        """One event; then nothing happens until a tenth is new."""
+        told: list[Event] = []
+        session = self.session(told)
+        sizes = [len(session.view_sync(talk(40 + turn))) for turn in range(6)]
+        (little,) = [event for event in told if isinstance(event, LittleSaved)]
+        assert little.saved_tokens > 0
+        assert [sizes[turn + 1] - sizes[turn] for turn in range(5)] == [1, 2, 2, 2, 2]
+
+    def test_past_the_window_it_does_not(self) -> None:
+        """Every step is tried while the request does not fit."""
+        told: list[Event] = []
+        session = self.session(told, window=100)
+        sizes = [len(session.view_sync(talk(40 + turn))) for turn in range(5)]
+        assert [sizes[turn + 1] - sizes[turn] for turn in range(4)] == [1, 1, 1, 1]
+
+
+class TestOverflowed:
+    """A provider refuses a view because it is too long."""
+
+    def test_the_view_is_shortened_to_the_learned_window(self) -> None:
+        """The provider counts twice as many tokens as we do; its figures decide."""
+        told: list[Event] = []
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", on_event=told.append)
+        session.view_sync(talk(20))
+        counted = session.index.included.tokens
+        view = session.overflowed_sync(too_long(2 * counted, counted))
+        assert len(view) < 40
+        assert session.index.included.tokens * 2 <= counted
+        overflowed = told[0]
+        assert isinstance(overflowed, Overflowed)
+        assert (overflowed.tokens, overflowed.window) == (2 * counted, counted)
+        assert session.status().window == counted
+
+    def test_later_turns_stay_within_it(self) -> None:
+        """The learned window holds on every later turn, whatever the strategy's trigger says."""
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+        session.view_sync(talk(20))
+        tokens = session.index.tokens
+        session.overflowed_sync(too_long(tokens, tokens - 1))
+        for turns in range(21, 60):
+            session.view_sync(talk(turns))
+            assert session.index.tokens < tokens
+
+    def test_without_figures_a_quarter_goes(self) -> None:
+        """Some providers only say that it was too long."""
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+        session.view_sync(talk(20))
+        tokens = session.index.tokens
+        session.overflowed_sync(TooLong("Input is too long for requested model."))
+        assert session.index.tokens <= 0.75 * tokens
+
+    def test_another_error_is_raised_as_it_is(self) -> None:
+        """Only length errors are read."""
+        error = TooLong("Invalid value for messages[3].role")
+        session = cutting()
+        session.view_sync(talk(3))
+        with pytest.raises(TooLong) as raised:
+            session.overflowed_sync(error)
+        assert raised.value is error
+
+    def test_if_nothing_may_go_the_error_says_what_takes_up_the_space(self) -> None:
+        """The newest message alone is too large, and may not be shortened."""
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: True)
+        session.view_sync([{"role": "user", "content": "word " * 4_000}])
+        with pytest.raises(BudgetUnsatisfiable, match="group 0 \\(user\\)"):
+            session.overflowed_sync(too_long(5_000, 1_000))
+
+    @pytest.mark.parametrize("runs_async", [False, True])
+    def test_the_window_is_never_below_what_was_accepted(self, runs_async: bool) -> None:
+        """A provider that took 900 tokens has a window of at least 900, whatever an error claims."""
+        import anyio
+
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+        view = session.view_sync(talk(10))
+        session.record_usage({"prompt_tokens": 900, "completion_tokens": 1}, view=view)
+        session.view_sync(talk(20))
+        error = too_long(1_700, 300)
+        if runs_async:
+            anyio.run(session.overflowed, error)
+        else:
+            session.overflowed_sync(error)
+        assert session.status().window == 900
+
+    def test_it_is_saved_and_dropped_by_reconfigure(self) -> None:
+        """The learned window survives a restart; another model has another window."""
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+        session.view_sync(talk(20))
+        session.overflowed_sync(too_long(1_700, 1_000))
+        again = CompactionSession.from_dict(session.to_dict(), Truncation(trigger=never), counter="chars/4")
+        assert again.status().window == 1_000
+        again.reconfigure(Truncation(trigger=always))
+        assert again.status().window is None
+
+
+class TestReportedUsage:
+    """Usage is anchored to the view that was sent."""
+
+    def test_a_late_report_is_ignored(self) -> None:
+        """A report for an older view says nothing about the last one."""
+        session = cutting()
+        first = session.view_sync(talk(2))
+        second = session.view_sync(talk(3))
+        session.record_usage({"prompt_tokens": 5_000, "completion_tokens": 1}, view=first)
+        assert session.index.context.overhead_tokens == 0
+        session.record_usage({"prompt_tokens": 5_000, "completion_tokens": 1}, view=list(second))
+        assert session.index.tokens == 5_000
+
+    def test_messages_that_came_since_do_not_count_as_sent(self) -> None:
+        """The anchor is the difference to what was sent, though the index grew in the meantime."""
+        session = cutting()
+        view = session.view_sync(talk(2))
+        sent = session.index.included.tokens
+        session.follow_more([{"role": "user", "content": "more " * 50}])
+        session.record_usage({"prompt_tokens": sent + 100, "completion_tokens": 1}, view=view)
+        assert session.index.context.overhead_tokens == 100
