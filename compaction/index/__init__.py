@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .alignment import digest_of as digest_of
 from .context import RunContext
 from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
 from .edits import brief as brief

@@ -35,6 +35,9 @@ class SessionStore:
         path: The file; created if it does not exist, readable by its owner alone. A file of an earlier release is upgraded.
         timeout_seconds: How long to wait for another process that writes.
 
+    Attributes:
+        has_saved: Whether the last save succeeded; ``False`` before the first.
+
     Raises:
         StateError: If the file is not a session store, or of a newer release.
     """
@@ -44,6 +47,7 @@ class SessionStore:
             path=Path(path), tables=_TABLES, schema=_SCHEMA, oldest=_OLDEST, timeout_seconds=timeout_seconds
         )
         self._keys: Callable[[], tuple[str, Iterable[str]]] | None = None
+        self.has_saved = False
         self._file.make()
 
     def load(self, id: str) -> dict[str, Any] | None:
@@ -90,6 +94,7 @@ class SessionStore:
         Raises:
             StateError: If the file cannot be written, or the state is not JSON data.
         """
+        self.has_saved = False
         row = (id, json_of(state, f"session {id!r}"), state.get("anchor"))
         scope, keys = ("", ()) if self._keys is None else self._keys()
         with self._file.open() as database:
@@ -97,6 +102,7 @@ class SessionStore:
             database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
             rows = [(scope, key, id) for key in keys]
             database.executemany("INSERT INTO session_keys (scope, key, id) VALUES (?, ?, ?)", rows)
+        self.has_saved = True
 
     def save_anchor(self, id: str, anchor: int) -> bool:
         """Save the usage anchor of a saved session, and return whether there is such a session.
@@ -124,5 +130,5 @@ class SessionStore:
             keys: Returns the scope and the keys as they are when the session is saved.
         """
         keyed = copy.copy(self)
-        keyed._keys = keys
+        keyed._keys, keyed.has_saved = keys, False
         return keyed
