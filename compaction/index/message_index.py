@@ -359,8 +359,9 @@ class MessageIndex:
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list has all of the source, or what stands for it, and so continues this conversation; as `sync`, O(list).
 
-        Each message is there as it was, altered in place and shown, or replaced by a summary that is there. ``by_id`` says that
-        the host knows it to be the same conversation: then it may have removed or altered any message before a known one.
+        Each message is there as it was, replaced by a summary that is there, or shown and with fewer or more parts than before.
+        ``by_id`` says that the host knows it to be the same conversation: then any message before a known one may be altered or
+        gone.
         """
         return self._intake.accounts_for(as_list(messages), by_id=by_id)
 

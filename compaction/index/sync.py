@@ -13,6 +13,7 @@ from typing import Any, cast
 import attrs
 
 from ..formats import MessageFormat
+from ..messages import Message
 from .alignment import NEVER, Known, Match, align
 from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
@@ -153,11 +154,21 @@ def accounts_for(
     if plan.changes.rewound or by_id:
         return not plan.changes.rewound
     group_of, shown = projection.grouping.group_of, projection.is_included
-    if plan.changes.removed or plan.summaries or not all(shown(group_of[ordinal]) for ordinal in plan.altered):
+    if plan.changes.removed or plan.summaries:
         return False
+    now = {cast("int", ordinal): raw for raw, ordinal in plan.entries}
+    for ordinal in plan.altered:
+        if not shown(group_of[ordinal]) or not _is_stripped(projection.read(ordinal), format.read(now[ordinal])):
+            return False
     stood_for = {ordinal for id in plan.shown for ordinal in projection.stands_for(id)}
     only_in_source = {cast("int", plan.entries[place][1]) for place in plan.only_in_source}
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
+
+
+def _is_stripped(before: Message, now: Message) -> bool:
+    """Whether a message has only parts of another's, or the other way round: no other conversation says it like that."""
+    fewer, more = sorted([before.parts, now.parts], key=len)
+    return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
 
 def follow(

@@ -225,26 +225,19 @@ class SessionPool:
             name = request.name
             if name is None or name in self._directory:
                 name = f"{name or 'auto'}:{self._new_id()}"  # no quoted name has a colon
-        given, state = request.given, None if inheritance is None else inheritance.state
-
-        def keys() -> tuple[str, list[str]]:
-            return pooled.saved_keys()
-
-        store = None if self._store is None else self._store.keyed(keys)
-        options: dict[str, Any] = {**self._options, "store": store, "id": name}
-        strategy = self._strategy
-        made = (
-            CompactionSession(strategy, **options) if state is None else CompactionSession.from_dict(state, strategy, **options)
-        )
-        pooled = PooledSession(
-            session=made,
-            space=request.space,
-            id=request.id,
-            known=KnownConversation(source=given, count=len(given), format=self._format, lines=(request.keys.line(),)),
-            inheritance=inheritance,
-            store=store,
-        )
+        state = None if inheritance is None else inheritance.state
+        options: dict[str, Any] = {**self._options, "id": name}
+        made = CompactionSession(self._strategy, **options) if state is None else self._resumed(state, id=name)
+        given, line = request.given, request.keys.line()
+        known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
+        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, inheritance=inheritance)
+        if self._store is not None:
+            pooled.store = self._store.keyed(pooled.saved_keys)
+            made.save_to(pooled.store)
         return pooled
+
+    def _resumed(self, state: dict[str, Any], **options: Any) -> CompactionSession:
+        return CompactionSession.from_dict(state, self._strategy, **self._options, **options)
 
     def _saved(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
         """Return the name and the state of a saved session that the list continues, or what a fork of one takes over.
@@ -258,7 +251,7 @@ class SessionPool:
             keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
             for name in self._store.find(space, keys):
                 if name not in self._directory and (state := self._store.load(name)) is not None:
-                    CompactionSession.from_dict(state, self._strategy, **self._options)
+                    self._resumed(state)  # a state that is damaged is noticed now
                     return name, Inheritance(state=state)
             return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
         except StateError as error:
@@ -275,7 +268,7 @@ class SessionPool:
         for each in names:
             if each in self._directory or (state := self._store.load(each)) is None:
                 continue
-            index = CompactionSession.from_dict(state, self._strategy, **self._options).index
+            index = self._resumed(state).index
             if index.accounts_for(request.given, by_id=True):
                 return each, Inheritance(state=state)
             saved = index.snapshot

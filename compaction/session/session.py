@@ -384,6 +384,10 @@ class CompactionSession:
         self._base = attrs.evolve(self._base, pauses=saved.pauses)
         self.begin_with(Saved.read(saved.index, self._named))
 
+    def save_to(self, store: SessionStore) -> None:
+        """Save to this store from now on; nothing is loaded from it."""
+        self._saver.store = store
+
     def begin_with(self, saved: Saved) -> None:
         """Take over messages and edits before the first turn; a `StateError` if they do not fit together."""
         context, counter = self._context(), self._index.counter

@@ -51,13 +51,11 @@ class SessionStore:
         self._file.make()
 
     def load(self, id: str) -> dict[str, Any] | None:
-        """Return the state saved under this id, or ``None``; a `keyed` store is for saving and loads nothing.
+        """Return the state saved under this id, or ``None``.
 
         Raises:
             StateError: If it cannot be read.
         """
-        if self._keys is not None:
-            return None
         with self._file.open() as database:
             row = database.execute("SELECT state, anchor FROM sessions WHERE id = ?", (id,)).fetchone()
         if row is None:
