@@ -116,12 +116,21 @@ class SessionDirectory:
             for each in itertools.islice(reversed(self._ends.get(end_key(space, id, -1, last), {})), _MOST_ALIGNED):
                 if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
                     request.perhaps[each] = True
-            parents = [(each.shared(request.given), each) for each in self._forks.get(fork_key(space, count, last), ())]
-            shared, parent = max(parents, key=lambda pair: pair[0], default=(0, None))
-            if shared:
+            if (parent := self._parent(count, request)) is not None:
                 request.parent = parent
+                request.perhaps.setdefault(parent, False)
                 break
         return None
+
+    def _parent(self, count: int, request: ListRequest) -> PooledSession | None:
+        """Return a session that had these first messages of the list at the end of a turn."""
+        space, keys = request.space, request.keys
+        parents = self._forks.get(fork_key(space, count, *keys.last(count)), {})
+        if len(parents) >= _MOST_PARENTS:
+            parents = self._forks.get(fork_key(space, count, keys.whole(count)), {})
+        reaching = [(each.reach(request.given), each) for each in parents]
+        reach, parent = max(reaching, key=lambda pair: pair[0], default=(0, None))
+        return parent if reach >= count else None
 
     @staticmethod
     def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:

@@ -17,7 +17,7 @@ from .session import CompactionSession
 __all__ = ["Inheritance", "KnownConversation", "PooledSession", "end_key", "fork_key", "id_key", "whole_key"]
 
 _MOST_VIEWS: Final = 4
-_MOST_ENDS: Final = 256
+_MOST_ENDS: Final = 512
 
 
 @attrs.frozen(kw_only=True)
@@ -71,15 +71,12 @@ class KnownConversation:
             return True
         return not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
 
-    def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, bool]:
-        """Return how many first messages of the source a list has, and whether as they were and not by a view. C speed."""
-        best, as_they_were = 0, True
-        for line in self.lines:
-            if line.is_specific or by_id:
-                shared = line.shared(self.source, self.count, given, self.format)
-                if shared > best:
-                    best, as_they_were = shared, not line.base
-        return best, as_they_were
+    def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, KnownLine]:
+        """Return how many first messages of the source a list has, and by which line. C speed."""
+        lines = [line for line in self.lines if line.is_specific or by_id]
+        shared = [line.shared(self.source, self.count, given, self.format) for line in lines]
+        best = shared.index(max(shared))
+        return shared[best], lines[best]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -126,17 +123,18 @@ class PooledSession:
         known = self.known
         return known.shared(given, by_id=self.id is not None)[0] >= known.count
 
-    def shared(self, given: Sequence[Any]) -> int:
-        """Return how many first messages of the source a list has."""
-        return self.known.shared(given, by_id=self.id is not None)[0]
+    def reach(self, given: Sequence[Any]) -> int:
+        """Return how many first messages of a list are those of this session, or of a view that was sent."""
+        count, line = self.known.shared(given, by_id=self.id is not None)
+        return count - line.count + len(line.base) if count else 0
 
     def part(self, given: Sequence[Any]) -> Inheritance | None:
         """Return what a fork takes over: the messages it shares, and the edits decided when no other had been read."""
         known = self.known
-        count, as_they_were = known.shared(given, by_id=self.id is not None)
+        count, line = known.shared(given, by_id=self.id is not None)
         if known.saved is None or not count:
             return None
-        saved = known.saved.beginning(count, (given if as_they_were else known.source)[:count])
+        saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
         return Inheritance(saved=saved, parent=self.session.id) if saved.journal else None
 
     # ---------------------------------------------------------------- keys
@@ -160,8 +158,10 @@ class PooledSession:
 
     def add_ends(self) -> tuple[list[str], list[str]]:
         """Take note of where the lines end now, which is where lists may fork; return the new keys and the forgotten ones."""
-        now = dict.fromkeys([fork_key(self.space, line.length, line.last) for line in self.known.lines])
-        new = [key for key in now if key not in self.ends[-2 * _MOST_VIEWS :]]
+        lines = self.known.lines
+        now = [fork_key(self.space, line.length, *line.last) for line in lines]
+        now += [fork_key(self.space, line.length, line.whole) for line in lines]
+        new = [key for key in dict.fromkeys(now) if key not in self.ends[-4 * _MOST_VIEWS :]]
         self.ends += new
         if len(self.ends) <= _MOST_ENDS:
             return new, []
@@ -184,9 +184,9 @@ def whole_key(space: str, id: str | None, whole: str) -> str:
     return key_of("whole", space, id, whole)
 
 
-def fork_key(space: str, length: int, last: Sequence[str]) -> str:
-    """The key of a place from which a list may fork."""
-    return key_of("fork", space, length, *last)
+def fork_key(space: str, length: int, *digests: str) -> str:
+    """The key of a place from which a list may fork, by the digests of its newest messages or by that of all."""
+    return key_of("fork", space, length, *digests)
 
 
 def id_key(space: str, id: str) -> str:
