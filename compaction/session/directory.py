@@ -118,7 +118,8 @@ class SessionDirectory:
                     request.perhaps[each] = True
             if (parent := self._parent(count, request)) is not None:
                 request.parent = parent
-                request.perhaps.setdefault(parent, False)
+                if parent.id == id:
+                    request.perhaps.setdefault(parent, False)
                 break
         return None
 
