@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from compaction import last
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
-from compaction.strategies import Lossless, Offload, Strategy, StubResults, Summarization, ToolResult, Truncation
+from compaction.strategies import Offload, Strategy, StubResults, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -109,15 +110,18 @@ async def test_one_slow_summarizer_delays_no_other_session() -> None:
 
     strategy = Summarization(Slow(""), trigger=tokens_exceed(250), keep=last(groups=2))
     pool = SessionPool(strategy, **options())
-    chats = [[*copy.deepcopy(BEGINNING), {"role": "user", "content": f"secret {number} " * 80}] for number in range(101)]
-    async with anyio.create_task_group() as group:
-        group.start_soon(pool.view, chats[0])
-        await waiting.wait()
-        with anyio.fail_after(30):
+    chats = [copy.deepcopy(BEGINNING) for _ in range(101)]
+    for number, chat in enumerate(chats):
+        for _ in range(6):
+            chat += [{"role": "user", "content": f"secret {number} " * 15}, {"role": "assistant", "content": "ok " * 40}]
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(pool.view, chats[0])
+            await waiting.wait()
             for chat in chats[1:]:
                 view = await pool.view(chat)
                 assert len(view) < len(chat)
-        more.set()
+            more.set()
     assert len(pool) == 101
 
 
@@ -166,15 +170,14 @@ def test_no_message_is_hidden_or_shown_by_a_decision_about_another(
     make = STRATEGIES[strategy]
     pool = SessionPool(make(), limit=limit, **options())
     hosts = [Host(str(place), how, f"host-{place}" if has_ids else None, make()) for place, how in enumerate(hows)]
-    for _ in range(30):
+    for _ in range(24):
         host = draw.choice(hosts)
         if draw.random() < 0.15:
             host.rewind(draw)
         host.say([question(host.name, host.turns, draw)])
         passed = copy.deepcopy(host.kept)
         view = pool.view_sync(passed, host.id)
-        secrets = {word for word in json.dumps(view).split("secret ")[1:]}
-        assert all(word.startswith(f"{host.name} ") for word in secrets)
+        assert set(re.findall(r"secret (\d)", json.dumps(view))) <= {host.name}
         assert view[-1] == passed[-1]
         assert host.only_grew is False or limit < 100 or len(view) <= len(passed)
         if host.only_grew and limit == 100:
