@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .alignment import digest_of as digest_of
 from .context import RunContext
 from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
 from .edits import brief as brief
@@ -26,6 +27,7 @@ from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import FailurePauses as FailurePauses
 from .space import space_report as space_report
+from .state import Saved as Saved
 from .sync import HostChanges as HostChanges
 
 __all__ = [

@@ -217,7 +217,8 @@ class Editor:
                 if isinstance(done, str):
                     return done
                 parts.append(done)
-            whole = Applied(edit, by, self._projection.grouping.turn, parts=tuple(parts))
+            projection = self._projection
+            whole = Applied(edit, by, projection.grouping.turn, parts=tuple(parts), known=len(projection.source))
             parts.clear()
             return whole
         finally:
@@ -310,7 +311,7 @@ class Editor:
                 left_out.append(applied)
                 continue
             ids.update(zip(inserted(applied), inserted(again), strict=False))
-            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn)))
+            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), known=applied.known))
         return left_out, ids
 
     def _repeated(self, edit: Edit, by: str) -> Applied | None:

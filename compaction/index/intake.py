@@ -20,7 +20,7 @@ from .fingerprints import Fingerprints
 from .journal import Applied, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Projection
-from .sync import HostChanges, Plan, continued, edits_after, follow
+from .sync import HostChanges, Plan, accounts_for, continued, edits_after, follow, read_before
 
 __all__ = ["Intake"]
 
@@ -213,6 +213,17 @@ class Intake:
         self._follow(plan, given)
         return False
 
+    def accounts_for(self, given: list[Any], *, by_id: bool) -> bool:
+        """Whether a list accounts for the whole source, see `MessageIndex.accounts_for`."""
+        if self.saved is None:
+            return accounts_for(self.projection, self.editor.journal, given, self.format, by_id=by_id)
+        format = resolve(None, given) if self._detects else self.format
+        saved = self.saved.in_format(format)
+        if saved.matching(given, format) == len(saved.fingerprints):
+            return True
+        places = saved.places(given, format) if by_id else None
+        return places is not None and len(places.places) == len(saved.fingerprints)
+
     def _go_on(self, given: list[Any], known: int) -> bool:
         """Add what is new in a list; says whether the view only grew by that."""
         undone, journal = len(self.editor.undone), list(self.editor.journal)
@@ -235,6 +246,7 @@ class Intake:
         fresh = self._fresh([raw for raw, _ in plan.entries], reads)
         tail = self._measured(given[plan.matched :], plan.matched)
         kept = edits_after(journal, plan.altered_groups(old), plan.summaries, self.format)
+        kept = read_before(plan.unchanged, kept)
         self._start()
         self._extend(fresh + tail)
         self._replay(kept, plan.groups(old, self.projection))
@@ -272,31 +284,30 @@ class Intake:
         """Return the index as JSON-ready data, see `MessageIndex.to_dict`."""
         if messages and self.saved is not None:
             raise StateError("to_dict: this index was saved without its messages; sync it first, or pass messages=False")
-        source = self.projection.source
-        saved = self.saved or state.Saved(
+        saved = self.snapshot()
+        if not messages and self.saved is None:
+            fingerprints = self._fingerprints.of(self.projection.source, self.format)
+            saved = attrs.evolve(saved, messages=None, fingerprints=fingerprints)
+        return saved.to_dict(seen_at=self.seen_at)
+
+    def snapshot(self) -> state.Saved:
+        """Return what would be saved, messages and all; O(edits). The list of messages is this index's own."""
+        return self.saved or state.Saved(
             format=self.format,
-            messages=source if messages else None,
-            fingerprints=() if messages else self._fingerprints.of(source, self.format),
-            journal=self.editor.journal,
+            messages=self.projection.source,
+            fingerprints=(),
+            journal=tuple(self.editor.journal),
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
             believed_until=None if self.marks is None else self.marks.until,
             known=frozenset() if self.marks is None else self.marks.known,
         )
-        return saved.to_dict(seen_at=self.seen_at)
 
     @classmethod
-    def from_dict(
-        cls,
-        data: Mapping[str, Any],
-        counter: TokenCounter,
-        *,
-        pin: Callable[[Message], bool] | None,
-        format: MessageFormat | None,
-        marks: Marks | None = None,
+    def from_saved(
+        cls, saved: state.Saved, counter: TokenCounter, *, pin: Callable[[Message], bool] | None, marks: Marks | None = None
     ) -> Intake:
-        """Return what `to_dict` described, see `MessageIndex.from_dict`."""
-        saved = state.Saved.read(data, format)
+        """Return what was saved, see `MessageIndex.from_saved`."""
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)
         intake = cls(counter, saved.format, detects=saved.detects, pin=None, marks=marks)
         intake.seen_at = saved.seen_at
@@ -335,12 +346,12 @@ class Intake:
             self._extend(fresh)
             groups = places.groups(self.projection)
             altered = {id for id, group in groups.items() if places.changed_in(self.projection.ordinals(group))}
-            self._replay(edits_after(saved.journal, altered), groups)
+            self._replay(read_before(matched, edits_after(saved.journal, altered)), groups)
             self._restore_late(places.matched)
         elif matched < len(saved.fingerprints):
             self._extend(fresh)
             beyond = {id for id in self.projection.every_id() if self.projection.ordinals(id)[-1] >= matched}
-            self._replay([each for each in saved.journal if beyond.isdisjoint(named(each.edit))])
+            self._replay(read_before(matched, [each for each in saved.journal if beyond.isdisjoint(named(each.edit))]))
         else:
             self._extend(fresh[:matched])
             self._replay(saved.journal)

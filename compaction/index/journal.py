@@ -31,6 +31,8 @@ class Applied:
         made: The id of the group it inserted, for a `Replace`.
         before: What the view showed at each ordinal it rewrote.
         parts: The parts of a `Together`, in order.
+        known: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
+            saved state does not say.
     """
 
     edit: Edit
@@ -39,6 +41,7 @@ class Applied:
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     parts: tuple[Applied, ...] = ()
+    known: int | None = None
 
 
 def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
@@ -59,18 +62,18 @@ def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, me
 
     A `Together` comes here part by part, as each of its parts is judged after those before it were applied.
     """
-    turn = projection.grouping.turn
+    turn, known = projection.grouping.turn, len(projection.source)
     if isinstance(edit, Drop):
         for id in edit.groups:
             projection.exclude(id)
-        return Applied(edit, by, turn)
+        return Applied(edit, by, turn, known=known)
     if isinstance(edit, Replace):
-        return Applied(edit, by, turn, made=_replace(projection, edit, measure, by))
+        return Applied(edit, by, turn, made=_replace(projection, edit, measure, by), known=known)
     if isinstance(edit, Rewrite):
-        return Applied(edit, by, turn, before=_rewrite(projection, edit, measure))
+        return Applied(edit, by, turn, before=_rewrite(projection, edit, measure), known=known)
     for id in edit.groups:
         projection.include(id)
-    return Applied(edit, by, turn)
+    return Applied(edit, by, turn, known=known)
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:

@@ -6,11 +6,6 @@ conversation, and projects what is left as a list of the caller's own objects. T
     >>> index = MessageIndex([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], counter="chars/4")
     >>> index.included.groups, index.included.turns
     (2, 1)
-    >>> from compaction import Drop
-    >>> index.apply(Drop([1], reason="an example"))
-    False
-    >>> index.refused[0].rule
-    'the newest group stays'
 """
 
 from __future__ import annotations
@@ -34,6 +29,7 @@ from .marks import Marks
 from .metrics import Metrics
 from .projection import Projection
 from .rules import protection, removable, rewritable
+from .state import Saved
 from .steps import steps, units_of
 from .sync import HostChanges
 
@@ -360,6 +356,15 @@ class MessageIndex:
         only_grew = self._intake.sync(as_list(messages), verify=verify)
         self._grew(only_grew, len(self.columns.source) - known)
 
+    def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
+        """Whether a list has all of the source, or what stands for it, and so continues this conversation; as `sync`, O(list).
+
+        Each message is there as it was, replaced by a summary that is there, or shown and with fewer or more parts than before.
+        ``by_id`` says that the host knows it to be the same conversation: then any message before a known one may be altered or
+        gone.
+        """
+        return self._intake.accounts_for(as_list(messages), by_id=by_id)
+
     def _grew(self, only_grew: bool, count: int) -> None:
         """Take note that messages came; the view is built again unless it only grew by them."""
         if not count and only_grew:
@@ -395,6 +400,16 @@ class MessageIndex:
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
-        index = cls(counter=counter, context=context)
-        index._use(Intake.from_dict(data, index.counter, pin=pin, format=format, marks=marks))
+        return cls.from_saved(Saved.read(data, format), counter=counter, context=context, pin=pin, marks=marks)
+
+    @property
+    def snapshot(self) -> Saved:
+        """What would be saved, with the messages; O(edits)."""
+        return self._intake.snapshot()
+
+    @classmethod
+    def from_saved(cls, saved: Saved, *, counter: TokenCounter | str = "auto", **options: Any) -> MessageIndex:
+        """Return the index of a `snapshot`, or of a part of one; the other options and errors are those of `from_dict`."""
+        index = cls(counter=counter, context=options.pop("context", None))
+        index._use(Intake.from_saved(saved, index.counter, **options))
         return index

@@ -28,7 +28,7 @@ VERSION: Final = 1
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """One entry of the journal."""
-    entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
+    entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn, "known": applied.known}
     made = inserted(applied)
     return {**entry, "made": made} if made else entry
 
@@ -131,6 +131,21 @@ class Saved:
             return self
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
+    def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
+        """What a conversation may take over that shares the first messages with this one.
+
+        Args:
+            count: How many messages they share.
+            messages: Those messages.
+
+        Returns:
+            The messages, and the edits that were decided when nothing after them had been read.
+        """
+        journal = [each for each in self.journal if each.known is not None and each.known <= count]
+        until = None if self.believed_until is None else min(self.believed_until, count)
+        taken = attrs.evolve(self, messages=messages, fingerprints=(), journal=tuple(journal), pinned=())
+        return attrs.evolve(taken, seen_at=None, believed_until=until)
+
     def places(self, given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
         """Where the saved messages stand in a list that has them all up to the last one that is known again; else ``None``.
 
@@ -197,7 +212,9 @@ def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
         own = next(made, None) if isinstance(edit, Replace) else None
         return Applied(edit, by, turn, made=own, parts=tuple([applied(part) for part in parts]))
 
-    return applied(_read_edit(entry["edit"], format))
+    known = entry.get("known")
+    read = applied(_read_edit(entry["edit"], format))
+    return attrs.evolve(read, known=None if known is None else natural_number(known))
 
 
 def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:

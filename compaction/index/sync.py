@@ -13,12 +13,13 @@ from typing import Any, cast
 import attrs
 
 from ..formats import MessageFormat
+from ..messages import Message
 from .alignment import NEVER, Known, Match, align
 from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["HostChanges", "Plan", "continued", "edits_after", "follow"]
+__all__ = ["HostChanges", "Plan", "accounts_for", "continued", "edits_after", "follow", "read_before"]
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +53,7 @@ class Plan:
         summaries: Messages of summaries that the host changed, by the summary's id.
         matched: How many messages of the list these are; the rest is new.
         changes: What the host did.
+        shown: The summaries that the list has.
     """
 
     entries: list[tuple[Any, int | None]]
@@ -60,6 +62,15 @@ class Plan:
     summaries: dict[int, list[Any]]
     matched: int
     changes: HostChanges
+    shown: frozenset[int] = frozenset()
+
+    @property
+    def unchanged(self) -> int:
+        """How many first messages of the source are where they were, as they were."""
+        for place, (_, ordinal) in enumerate(self.entries):
+            if ordinal != place or ordinal in self.altered:
+                return place
+        return len(self.entries)
 
     @property
     def only_in_source(self) -> list[int]:
@@ -105,12 +116,14 @@ def edits_after(
             return None if edit.group in altered else applied
         written = summaries.get(applied.made) if summaries and applied.made is not None else None
         if isinstance(edit, Replace) and written and format:
-            return attrs.evolve(applied, edit=attrs.evolve(edit, messages=[format.read(raw) for raw in written]))
+            edit = attrs.evolve(edit, messages=[format.read(raw) for raw in written])
+            return attrs.evolve(applied, edit=edit, known=None)
         if not isinstance(edit, Together):
             return applied
         parts = [left for part in applied.parts if (left := after(part)) is not None]
         whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
-        return attrs.evolve(applied, edit=whole, parts=tuple(parts)) if parts else None
+        known = applied.known if len(parts) == len(applied.parts) else None
+        return attrs.evolve(applied, edit=whole, parts=tuple(parts), known=known) if parts else None
 
     return [left for applied in journal if (left := after(applied)) is not None]
 
@@ -124,6 +137,38 @@ def continued(projection: Projection, given: Sequence[Any], format: MessageForma
     if known and len(known) <= len(given) and format.common_prefix(known, given) == len(known):
         return len(known)
     return None
+
+
+def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
+    """Return the edits, without the figure of what was known where that is more than the messages that stayed unchanged."""
+    return [each if (each.known or 0) <= count else attrs.evolve(each, known=None) for each in journal]
+
+
+def accounts_for(
+    projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat, *, by_id: bool
+) -> bool:
+    """Whether a list accounts for the whole source; see `MessageIndex.accounts_for`. Cost: as for `follow`."""
+    if continued(projection, given, format, edited=by_id and bool(journal)) is not None:
+        return True
+    plan = follow(projection, journal, given, format, verify=False)
+    if plan.changes.rewound or by_id:
+        return not plan.changes.rewound
+    group_of, shown = projection.grouping.group_of, projection.is_included
+    if plan.changes.removed or plan.summaries:
+        return False
+    now = {cast("int", ordinal): raw for raw, ordinal in plan.entries}
+    for ordinal in plan.altered:
+        if not shown(group_of[ordinal]) or not _is_stripped(projection.read(ordinal), format.read(now[ordinal])):
+            return False
+    stood_for = {ordinal for id in plan.shown for ordinal in projection.stands_for(id)}
+    only_in_source = {cast("int", plan.entries[place][1]) for place in plan.only_in_source}
+    return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
+
+
+def _is_stripped(before: Message, now: Message) -> bool:
+    """Whether a message has only parts of another's, or the other way round: no other conversation says it like that."""
+    fewer, more = sorted([before.parts, now.parts], key=len)
+    return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
 
 def follow(
@@ -269,6 +314,7 @@ class _Planner:
         for id, parts in summaries.items():
             if any(part.altered for part in parts):
                 plan.summaries[id] = [part.known.raw for part in parts]
+        plan.shown = frozenset(summaries)
         added = sum(ordinal is None for _, ordinal in plan.entries)
         plan.changes = HostChanges(
             altered=tuple(sorted(plan.altered)),

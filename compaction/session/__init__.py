@@ -15,6 +15,7 @@ from .events import (
     StepFailed,
     Veto,
 )
+from .pool import SessionPool
 from .session import CompactionSession
 from .status import SessionStatus
 from .turns import TurnLock
@@ -32,6 +33,7 @@ __all__ = [
     "OnEvent",
     "Overflowed",
     "SaveFailed",
+    "SessionPool",
     "SessionStatus",
     "StepFailed",
     "TurnLock",

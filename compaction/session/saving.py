@@ -33,6 +33,7 @@ class SessionSaver:
         on_failure: Called with each failure.
 
     Attributes:
+        store: Where it is saved.
         unsaved: Whether the session changed since it was saved.
         failure: Why the last save failed, if it did.
     """
@@ -40,7 +41,7 @@ class SessionSaver:
     def __init__(
         self, store: SessionStore | None, id: str, state: Callable[[], dict[str, Any]], on_failure: Callable[[Failed], object]
     ) -> None:
-        self._store = store
+        self.store = store
         self._id = id
         self._state = state
         self._on_failure = on_failure
@@ -49,14 +50,14 @@ class SessionSaver:
 
     def save(self, anchor: int | None = None) -> None:
         """Save what is not saved yet: all of it, or only a new usage anchor."""
-        if self._store is None or not (self.unsaved or anchor is not None):
+        if self.store is None or not (self.unsaved or anchor is not None):
             return
         whole, self.unsaved = self.unsaved, False
         try:
-            if whole or anchor is None or not self._store.save_anchor(self._id, anchor):
-                self._store.save(self._id, self._state())
+            if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
+                self.store.save(self._id, self._state())
         except Exception as error:
-            self.failure = Failed(type(self._store).__name__, error, "the session is not saved; the next turn saves it again")
+            self.failure = Failed(type(self.store).__name__, error, "the session is not saved; the next turn saves it again")
             _logger.warning("%s failed (%r): %s", self.failure.strategy, error, self.failure.policy)
             self.unsaved = True
             self._on_failure(self.failure)

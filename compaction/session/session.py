@@ -20,7 +20,7 @@ import attrs
 
 from ..errors import BudgetUnsatisfiable
 from ..formats import MessageFormat, resolve
-from ..index import Marks, MessageIndex, RunContext, space_report
+from ..index import Marks, MessageIndex, RunContext, Saved, space_report
 from ..messages import Message
 from ..result import CompactionResult, Observer
 from ..run import run, run_sync
@@ -111,6 +111,11 @@ class CompactionSession:
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
+
+    @property
+    def id(self) -> str:
+        """The session's name: in its store, in its signatures, and in the stores of its strategy."""
+        return self._id
 
     @property
     def index(self) -> MessageIndex:
@@ -377,13 +382,15 @@ class CompactionSession:
         saved = SavedSession.read(data)
         self._reports.anchor, self._reports.learned, self._compactions = saved.anchor, saved.learned, saved.compactions
         self._base = attrs.evolve(self._base, pauses=saved.pauses)
-        self._index = MessageIndex.from_dict(
-            saved.index,
-            counter=self._index.counter,
-            context=self._context(),
-            pin=self._pin,
-            format=self._named,
-            marks=self._marks,
-        )
+        self.begin_with(Saved.read(saved.index, self._named))
+
+    def save_to(self, store: SessionStore) -> None:
+        """Save to this store from now on; nothing is loaded from it."""
+        self._saver.store = store
+
+    def begin_with(self, saved: Saved) -> None:
+        """Take over messages and edits before the first turn; a `StateError` if they do not fit together."""
+        context, counter = self._context(), self._index.counter
+        self._index = MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
         if self._index.marks is not None:
             self._marks = self._index.marks

@@ -26,6 +26,7 @@ class DatabaseFile:
         path: The file.
         tables: Statements that create the tables if they do not exist.
         schema: The version of the tables, >= 1.
+        oldest: The oldest version that ``tables`` turns into this one by adding what it lacks; ``None`` for this one alone.
         application: The application id that distinguishes the file from other databases; 0: the tables are added to any
             database without an application id.
         timeout_seconds: How long to wait for another process that writes, above 0.
@@ -34,6 +35,7 @@ class DatabaseFile:
     path: Path
     tables: tuple[str, ...]
     schema: int
+    oldest: int | None = None
     application: int = 0
     timeout_seconds: float = 5.0
 
@@ -79,7 +81,7 @@ class DatabaseFile:
             if version > self.schema:
                 known = f"schema {version} is newer than {self.schema}, the newest that this release reads"
                 raise StateError(f"{self.path}: {known}; upgrade, or name another file")
-            if 0 < version < self.schema:
+            if 0 < version < (self.schema if self.oldest is None else self.oldest):
                 known = f"schema {version} is older than {self.schema}, and this release does not read it"
                 raise StateError(f"{self.path}: {known}; name another file")
             for table in self.tables:

@@ -49,7 +49,7 @@ class Offload(CompactionStrategy):
 
     Args:
         store: The store.
-        session: The name of the conversation in the store; give each conversation its own.
+        session: The name of the conversation in the store; by default the id of its session, ``"default"`` without one.
         salt: The salt of the ids, the same for all that reads and writes this session; by default the session's name.
         style: What is moved, and what stays in its place: `StubResults` or `StubGroups`.
         trigger: When to run.
@@ -59,7 +59,7 @@ class Offload(CompactionStrategy):
     """
 
     store: Store
-    session: str = attrs.field(default="default", kw_only=True)
+    session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
     style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
@@ -75,7 +75,7 @@ class Offload(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         if index.context.pauses.is_paused(self, index.context.now):
             return
-        steps = self.style(index, self.candidates(index), _salt(self))
+        steps = self.style(index, self.candidates(index), _salt(self, index))
         while not self.target(index):
             try:
                 records, edits = next(steps)
@@ -84,10 +84,10 @@ class Offload(CompactionStrategy):
             except StateError as error:  # a message cannot be written as JSON: it stays, the others may go
                 yield _failed(self.name, error, self.on_failure)
                 free = [group for group in self.candidates(index) if is_writable(index, group)]
-                steps = self.style(index, free, _salt(self))
+                steps = self.style(index, free, _salt(self, index))
                 continue
             try:
-                yield StoreRequest(store=self.store, session=self.session, records=tuple(records))
+                yield StoreRequest(store=self.store, session=_session(self, index), records=tuple(records))
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
@@ -109,14 +109,14 @@ class Lossless(Strategy):
     Args:
         strategy: The strategy that compacts.
         store: The store for the originals.
-        session: The name of the conversation in the store; give each conversation its own.
+        session: As for `Offload`.
         salt: As for `Offload`.
         on_failure: What to do if the store fails.
     """
 
     strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store
-    session: str = attrs.field(default="default", kw_only=True)
+    session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
 
@@ -163,13 +163,13 @@ class Lossless(Strategy):
         of a message that cannot be written as JSON is refused alone.
         """
         try:
-            records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self), by=by)
+            records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self, index), by=by)
         except StateError as error:
             records = None
             yield _failed(by, error, self.on_failure)
         if records is not None:
             try:
-                yield StoreRequest(store=self.store, session=self.session, records=records)
+                yield StoreRequest(store=self.store, session=_session(self, index), records=records)
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
@@ -187,8 +187,12 @@ class Lossless(Strategy):
 _DOWN: Final = "the store"
 
 
-def _salt(strategy: Offload | Lossless) -> str:
-    return strategy.session if strategy.salt is None else strategy.salt
+def _session(strategy: Offload | Lossless, index: MessageIndex) -> str:
+    return (index.context.origin or "default") if strategy.session is None else strategy.session
+
+
+def _salt(strategy: Offload | Lossless, index: MessageIndex) -> str:
+    return _session(strategy, index) if strategy.salt is None else strategy.salt
 
 
 def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:

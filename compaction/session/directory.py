@@ -1,0 +1,196 @@
+"""What a pool holds: its sessions, the keys under which each is found, and which one goes first.
+
+Nothing here waits: a session is judged by what the pool knows of it, whatever its turn is doing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from typing import Any, Final
+from urllib.parse import quote
+
+import attrs
+
+from ..errors import ConfigurationError
+from .list_keys import ListKeys
+from .pooled import PooledSession, end_key, fork_key, id_key, whole_key
+
+__all__ = ["ListRequest", "SessionDirectory"]
+
+_MOST_COMPARED: Final = 8  # sessions that one key leads to, compared one by one
+_MOST_PARENTS: Final = 4  # sessions that are remembered for a place where lists fork
+_MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which is O(contents)
+
+
+@attrs.define(eq=False, kw_only=True)
+class ListRequest:
+    """A list that looks for its session. Holds state: what was found out about it.
+
+    Args:
+        given: The list.
+        keys: Its digests.
+        space: Its scope and format.
+        scopes: The names of its scope.
+        id: The host's id.
+        overhead_tokens: As for `CompactionSession.follow`.
+
+    Attributes:
+        refused: Sessions that it does not continue.
+        perhaps: Sessions that it may continue, each with whether the list has their newest messages.
+        parent: The session with which it shares most.
+    """
+
+    given: list[Any]
+    keys: ListKeys
+    space: str
+    scopes: tuple[str, ...]
+    id: str | None
+    overhead_tokens: int
+    refused: set[PooledSession] = attrs.field(factory=set)
+    perhaps: dict[PooledSession, bool] = attrs.field(factory=dict)
+    parent: PooledSession | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the first session of the host's id."""
+        return None if self.id is None else "/".join([quote(each, safe="") for each in (*self.scopes, self.id) if each])
+
+
+class SessionDirectory:
+    """The sessions of a pool. Holds state; whoever uses it holds the pool's lock.
+
+    Args:
+        limit: The number of sessions, >= 1.
+        max_bytes: Bytes of all their messages, >= 1.
+
+    Attributes:
+        bytes: Bytes of all their messages.
+
+    Raises:
+        ConfigurationError: If a bound is below 1.
+    """
+
+    def __init__(self, *, limit: int, max_bytes: int) -> None:
+        for name, bound in (("limit", limit), ("max_bytes", max_bytes)):
+            if bound < 1:
+                raise ConfigurationError(f"{name}={bound!r}: a pool holds at least one session; use 1 or more")
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self.bytes = 0
+        self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
+        self._names: dict[str, PooledSession] = {}
+        self._ends: dict[str, dict[PooledSession, None]] = {}
+        self._forks: dict[str, dict[PooledSession, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def add(self, session: PooledSession) -> bool:
+        """Add a session, unless there is one of that name; says whether it was added."""
+        if session.session.id in self._names:
+            return False
+        self._names[session.session.id] = session
+        self.register(session)
+        return True
+
+    def find(self, request: ListRequest) -> PooledSession | None:
+        """Return a session that the list continues for certain; else note those it may continue, and its parent in a fork."""
+        space, id, keys = request.space, request.id, request.keys
+        request.perhaps, request.parent = {}, None
+        if id is not None:
+            of_id = self._ends.get(id_key(space, id), {})
+            if (found := self._continued(of_id, request)) is not None:
+                return found
+            request.perhaps.update(dict.fromkeys(itertools.islice(reversed(of_id), 1), False))
+        for count in range(len(request.given), 0, -1):
+            last = keys.last(count)
+            ending = self._ends.get(end_key(space, id, count, last), {})
+            if len(ending) > _MOST_COMPARED:
+                ending = self._ends.get(whole_key(space, id, keys.whole(count)), {})
+            if (found := self._continued(ending, request)) is not None:
+                return found
+            for each in itertools.islice(reversed(self._ends.get(end_key(space, id, -1, last), {})), _MOST_ALIGNED):
+                if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
+                    request.perhaps[each] = True
+            if (parent := self._parent(count, request)) is not None:
+                request.parent = parent
+                if parent.id == id:
+                    request.perhaps.setdefault(parent, False)
+                break
+        return None
+
+    def _parent(self, count: int, request: ListRequest) -> PooledSession | None:
+        """Return a session that had these first messages of the list at the end of a turn."""
+        space, keys = request.space, request.keys
+        parents = self._forks.get(fork_key(space, count, *keys.last(count)), {})
+        if len(parents) >= _MOST_PARENTS:
+            parents = self._forks.get(fork_key(space, count, keys.whole(count)), {})
+        reaching = [(each.reach(request.given), each) for each in parents]
+        reach, parent = max(reaching, key=lambda pair: pair[0], default=(0, None))
+        return parent if reach >= count else None
+
+    @staticmethod
+    def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:
+        some = itertools.islice(reversed(sessions), _MOST_COMPARED)
+        return next((each for each in some if each not in request.refused and each.continues(request.given)), None)
+
+    def register(self, session: PooledSession) -> None:
+        """Take note of where a session is found now, as the one used last."""
+        keys = session.keys_now()
+        for key in set(session.keys).difference(keys):
+            _remove(self._ends, key, session)
+        for key in keys:
+            self._ends.setdefault(key, {})[session] = None
+        session.keys = keys
+        new, forgotten = session.add_ends()
+        for key in new:
+            parents = self._forks.setdefault(key, {})
+            parents[session] = None
+            if len(parents) > _MOST_PARENTS:
+                del parents[next(iter(parents))]
+        for key in forgotten:
+            _remove(self._forks, key, session)
+        size = session.session.index.total.bytes
+        self.bytes += size - self._sessions.get(session, 0)
+        self._sessions[session] = size
+        self._sessions.move_to_end(session)
+
+    def evict(self) -> list[tuple[PooledSession, str]]:
+        """Give up sessions past the bounds, least recently used first, but none in a turn."""
+        evicted: list[tuple[PooledSession, str]] = []
+        for session in list(self._sessions) if self._over() else ():
+            if (why := self._over()) is None:
+                break
+            with session.session.lock.if_free() as free:
+                if free:
+                    self.remove(session)
+                    evicted.append((session, why))
+        return evicted
+
+    def _over(self) -> str | None:
+        if len(self._sessions) > self._limit:
+            return "count"
+        return "bytes" if self.bytes > self._max_bytes else None
+
+    def remove(self, session: PooledSession) -> None:
+        """Give up a session."""
+        session.is_gone = True
+        for key in session.keys:
+            _remove(self._ends, key, session)
+        for key in session.ends:
+            _remove(self._forks, key, session)
+        self.bytes -= self._sessions.pop(session, 0)
+        if self._names.get(session.session.id) is session:
+            del self._names[session.session.id]
+
+
+def _remove(index: dict[str, dict[PooledSession, None]], key: str, session: PooledSession) -> None:
+    sessions = index.get(key)
+    if sessions is not None:
+        sessions.pop(session, None)
+        if not sessions:
+            del index[key]

@@ -1,0 +1,90 @@
+"""What a fork may read back: the stored content that the stubs and summaries it takes over stand for.
+
+A store keeps the records of each session apart, so the fork gets copies of the records that its edits name, and of no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from ..errors import ConfigurationError
+from ..index import Edit, Replace, Rewrite, Saved, Together
+from ..messages import Message
+from ..stores import NotStored, Store, StoredRecord
+from ..strategies import Lossless, Offload, Strategy
+
+__all__ = ["copies", "refuse_named_stores"]
+
+
+def refuse_named_stores(strategy: Strategy) -> None:
+    """Raise a `ConfigurationError` if the strategy stores all conversations under one name."""
+    for each in _storing(strategy):
+        if each.session is not None:
+            raise ConfigurationError(
+                f"{type(each).__name__}(session={each.session!r}): a pool has many conversations, and each stores under the id "
+                "of its session; leave session= out"
+            )
+
+
+def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:
+    """Copy the records that a fork's edits name, in each store of a strategy; yields what each `Store.put` returned.
+
+    Args:
+        strategy: The strategy.
+        saved: What the fork takes over.
+        parent: The name of the session that stored the records.
+        child: The name of the fork.
+
+    Raises:
+        Exception: Whatever a store raises.
+    """
+    messages = [message for applied in saved.journal for message in _written(applied.edit)]
+    for each in _storing(strategy):
+        records: dict[str, StoredRecord] = {}
+        for message in messages:
+            wire = saved.format.to_wire(message.raw)
+            ids = [
+                StoredRecord.of_message(wire, role=message.role, text="", salt=each.salt or name).id for name in (parent, child)
+            ]
+            for record in _with_children(each.store, parent, ids[0]):
+                records[record.id] = record
+                if record.id == ids[0]:
+                    records[ids[1]] = attrs.evolve(record, id=ids[1])
+        if records:
+            yield each.store.put(child, sorted(records.values(), key=lambda record: record.position))
+
+
+def _storing(strategy: Strategy) -> Iterator[Offload | Lossless]:
+    if isinstance(strategy, Offload | Lossless):
+        yield strategy
+    for child in strategy.children:
+        yield from _storing(child)
+
+
+def _written(edit: Edit) -> Iterator[Message]:
+    """Yield the messages that an edit wrote."""
+    if isinstance(edit, Together):
+        for part in edit.edits:
+            yield from _written(part)
+    elif isinstance(edit, Replace | Rewrite):
+        yield from (message for message in edit.messages if message is not None)
+
+
+def _with_children(store: Store, session: str, id: str) -> Iterator[StoredRecord]:
+    """Yield a record and all that it stands for; nothing if it is not stored."""
+    seen: set[str] = set()
+    waiting = [id]
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        try:
+            [record] = store.get(session, [one])
+        except NotStored:
+            continue
+        yield record
+        waiting += record.children

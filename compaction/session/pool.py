@@ -1,0 +1,346 @@
+"""Pools: the sessions of many conversations, each found by its list of messages, for hosts that give no id, or not always.
+
+pool = SessionPool(presets.context_window(32_000), store=SessionStore("sessions.db"))
+reply = client.create(messages=await pool.view(messages))
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+import logging
+import secrets
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from typing import Any, Final
+
+from ..errors import InputError, StateError, SyncDriverError
+from ..formats import as_list, resolve
+from ..stores import SessionStore
+from ..strategies import Failed, StrategyLike, as_strategy
+from .directory import ListRequest, SessionDirectory
+from .events import Evicted, OnEvent
+from .grants import copies, refuse_named_stores
+from .list_keys import ListKeys, key_of
+from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
+from .reporter import EventReporter
+from .session import CompactionSession
+
+__all__ = ["SessionPool"]
+
+_logger = logging.getLogger("compaction")
+_MOST_TRIES: Final = 8
+
+
+class SessionPool:
+    """The sessions of many conversations. Holds state: up to ``limit`` of them, found by the messages of a list.
+
+    A list continues a session only if it accounts for all of its source: each message is there, altered in place, or replaced
+    by a summary that is there; or the list begins with a whole view that was sent. Otherwise it forks: a new session shares the
+    beginning, and takes over the edits that were decided when nothing after that had been read, and nothing else.
+
+    Cost of a turn, besides the session's own: digests of the new messages and a comparison at C speed; O(contents) once for a
+    new conversation or a fork. One lock is held while a session is looked up, and another for each session during its turn: a
+    slow summarizer delays no other session.
+
+    >>> from compaction.strategies import SlidingWindow
+    >>> from compaction import last
+    >>> pool = SessionPool(SlidingWindow(keep=last(turns=2)), counter="chars/4")
+    >>> chat = [{"role": "user", "content": "Which tea?"}]
+    >>> pool.view_sync(chat) == chat
+    True
+    >>> more = [*chat, {"role": "assistant", "content": "Green tea."}, {"role": "user", "content": "And how much?"}]
+    >>> other = [*chat, {"role": "assistant", "content": "Black tea."}, {"role": "user", "content": "Why?"}]
+    >>> with pool.turn_sync(more) as first, pool.turn_sync(other) as second:
+    ...     first is second
+    False
+    >>> len(pool)
+    2
+
+    Args:
+        strategy: The strategy of every session. What it stores, it stores under the id of the session.
+        store: Where sessions are saved, if anywhere; evicted ones, and those of an earlier process, come back from there.
+        scope: The name of what shares nothing with other scopes, such as a tenant or a family of models.
+        limit: The number of sessions in memory, >= 1.
+        max_bytes: Bytes of all their messages, >= 1. Past either bound the least recently used session goes, unless its turn is
+            under way.
+        on_event: Receives the events of all sessions, and `Evicted`.
+        new_id: Returns a name that no session has, for those without a host's id; random by default.
+        options: As for `CompactionSession`.
+
+    Raises:
+        ConfigurationError: If an option is out of range, or the strategy names a session of its own for its store.
+    """
+
+    def __init__(
+        self,
+        strategy: StrategyLike,
+        *,
+        store: SessionStore | None = None,
+        scope: str = "",
+        limit: int = 1_000,
+        max_bytes: int = 256_000_000,
+        on_event: OnEvent | None = None,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        **options: Any,
+    ) -> None:
+        self._strategy = as_strategy(strategy)
+        refuse_named_stores(self._strategy)
+        self._store = store
+        self._scope = scope
+        self._on_event = on_event
+        self._new_id = new_id
+        self._options = {**options, "on_event": on_event}
+        CompactionSession(self._strategy, **self._options)  # an option that is wrong is wrong now
+        self._named = options.get("format") is not None
+        self._format = resolve(options.get("format"))
+        self._lock = threading.Lock()  # held only while the directory is read or changed
+        self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
+
+    def __len__(self) -> int:
+        """Return the number of sessions in memory."""
+        return len(self._directory)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the messages of the sessions in memory."""
+        return self._directory.bytes
+
+    # ---------------------------------------------------------------- turns
+
+    @contextlib.asynccontextmanager
+    async def turn(
+        self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
+    ) -> AsyncGenerator[CompactionSession]:
+        """Hold the session of a list for one turn; it has followed the list, and nothing is compacted yet.
+
+        ::
+
+            async with pool.turn(messages) as session:
+                result = await session.compact_due()
+
+        Args:
+            messages: The whole conversation, or a view that was sent with what came since.
+            id: The host's name for the conversation, if it has one. Its lists may then lack earlier messages.
+            scope: A scope within the pool's.
+            overhead_tokens: As for `CompactionSession.follow`.
+
+        Raises:
+            InputError: If ``messages`` is not a list, or one of them cannot be read.
+            SyncDriverError: If the turn would wait for itself, see `TurnLock`.
+        """
+        request = self._request(messages, id, scope, overhead_tokens)
+        for place in itertools.count(1):
+            found = self._find(request, is_last=place >= _MOST_TRIES)
+            if found is None:
+                continue
+            async with found.session.lock.task:
+                if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
+                    continue
+                with self._took_over(found):
+                    for answer in self._granted(found):
+                        if inspect.isawaitable(answer):
+                            await answer
+                with self._followed(found, request):
+                    yield found.session
+                return
+
+    @contextlib.contextmanager
+    def turn_sync(
+        self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
+    ) -> Generator[CompactionSession]:
+        """`turn` for strategies that await nothing; it blocks its thread while another turn of the session is under way."""
+        request = self._request(messages, id, scope, overhead_tokens)
+        for place in itertools.count(1):
+            found = self._find(request, is_last=place >= _MOST_TRIES)
+            if found is None:
+                continue
+            with found.session.lock.thread:
+                if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
+                    continue
+                with self._took_over(found):
+                    for answer in self._granted(found):
+                        if inspect.isawaitable(answer):
+                            if inspect.iscoroutine(answer):
+                                answer.close()
+                            raise SyncDriverError("the store is awaited; use turn or view, and await them")
+                with self._followed(found, request):
+                    yield found.session
+                return
+
+    async def view(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
+        """Return the messages to send for a list; see `turn` and `CompactionSession.view`."""
+        async with self.turn(messages, id, scope) as session:
+            return (await session.compact_due()).messages
+
+    def view_sync(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
+        """`view` for strategies that await nothing."""
+        with self.turn_sync(messages, id, scope) as session:
+            return session.compact_due_sync().messages
+
+    def _request(self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int) -> ListRequest:
+        given = as_list(messages)
+        scopes = (self._scope, scope)
+        space = key_of(*scopes, self._format.name if self._named else "")
+        keys = ListKeys(given, self._format)
+        return ListRequest(given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens)
+
+    # ---------------------------------------------------------------- finding
+
+    def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
+        """Return a session that the list seems to continue, or a new one; ``None`` to try again. Waits for no session."""
+        if not is_last:
+            with self._lock:
+                found = self._directory.find(request)
+            found = found or next((each for each in request.perhaps if self._accounts(each, request)), None)
+            if found is not None:
+                return found
+        request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
+        made = self._made(request)
+        with self._lock:
+            if not is_last and (found := self._directory.find(request)) is not None:
+                return found
+            return made if self._directory.add(made) else None
+
+    @staticmethod
+    def _accounts(session: PooledSession, request: ListRequest) -> bool:
+        """Whether a list accounts for a session's source though it has changed. A busy one is not asked.
+
+        Of a host's id, a busy session whose newest messages are in the list counts: the turn then waits for it.
+        """
+        if session in request.refused or not session.has_begun:
+            return False
+        with session.session.lock.if_free() as free:
+            if not free:
+                return request.id is not None and request.perhaps[session]
+            return _aligned(session, request)
+
+    def _made(self, request: ListRequest) -> PooledSession:
+        """Return a new session for a list: one that was saved, a fork, or an empty one."""
+        name, inheritance = self._saved(request)
+        if inheritance is None and request.parent is not None:
+            inheritance = request.parent.part(request.given)
+        if name is None:
+            name = request.name
+            if name is None or name in self._directory:
+                name = f"{name or 'auto'}:{self._new_id()}"  # no quoted name has a colon
+        state = None if inheritance is None else inheritance.state
+        options: dict[str, Any] = {**self._options, "id": name}
+        made = CompactionSession(self._strategy, **options) if state is None else self._resumed(state, id=name)
+        given, line = request.given, request.keys.line()
+        known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
+        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, inheritance=inheritance)
+        if self._store is not None:
+            pooled.store = self._store.keyed(pooled.saved_keys)
+            made.save_to(pooled.store)
+        return pooled
+
+    def _resumed(self, state: dict[str, Any], **options: Any) -> CompactionSession:
+        return CompactionSession.from_dict(state, self._strategy, **self._options, **options)
+
+    def _saved(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
+        """Return the name and the state of a saved session that the list continues, or what a fork of one takes over.
+
+        If the store fails, the conversation is new, under a name of its own so that nothing is overwritten.
+        """
+        if self._store is None:
+            return None, None
+        space, id, count = request.space, request.id, len(request.given)
+        try:
+            keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
+            for name in self._store.find(space, keys):
+                if name not in self._directory and (state := self._store.load(name)) is not None:
+                    self._resumed(state)  # a state that is damaged is noticed now
+                    return name, Inheritance(state=state)
+            return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
+        except StateError as error:
+            name = f"{request.name or 'auto'}:{self._new_id()}"
+            failure = Failed(type(self._store).__name__, error, "the conversation is taken as new")
+            _logger.warning("%s failed (%r): %s", failure.strategy, error, failure.policy)
+            EventReporter(name, self._on_event).save_failed(failure)
+            return name, None
+
+    def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
+        assert self._store is not None
+        name = f"{request.name}:{self._new_id()}" if names else None
+        best: Inheritance | None = None
+        for each in names:
+            if each in self._directory or (state := self._store.load(each)) is None:
+                continue
+            index = self._resumed(state).index
+            if index.accounts_for(request.given, by_id=True):
+                return each, Inheritance(state=state)
+            saved = index.snapshot
+            count = saved.matching(request.given, saved.format)
+            part = saved.beginning(count, request.given[:count])
+            if part.journal and (best is None or best.saved is None or len(part.journal) > len(best.saved.journal)):
+                best = Inheritance(saved=part, parent=each)
+        return name, best
+
+    # ---------------------------------------------------------------- a turn, under the lock of its session
+
+    @staticmethod
+    def _is_continued(found: PooledSession, request: ListRequest, *, is_last: bool) -> bool:
+        """Judge again: another turn may have extended the session, or the pool given it up."""
+        if is_last:
+            return True
+        if found.has_begun:
+            found.note()
+        if not found.is_gone and (found.continues(request.given) or (found.has_begun and _aligned(found, request))):
+            return True
+        request.refused.add(found)
+        return False
+
+    def _granted(self, found: PooledSession) -> Generator[Any]:
+        """Let a fork read what the edits that it takes over have stored."""
+        taken = found.inheritance
+        if taken is not None and taken.saved is not None and taken.parent is not None:
+            yield from copies(self._strategy, taken.saved, taken.parent, found.session.id)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _took_over(found: PooledSession) -> Generator[None]:
+        """Take over what a new session inherits once the block has run; nothing if that fails."""
+        try:
+            yield
+            if found.inheritance is not None and found.inheritance.saved is not None:
+                found.session.begin_with(found.inheritance.saved)
+        except Exception as error:
+            _logger.warning("a fork takes over nothing (%r)", error)
+        found.inheritance = None
+
+    @contextlib.contextmanager
+    def _followed(self, found: PooledSession, request: ListRequest) -> Generator[None]:
+        """Follow the list, run the block, and take note of what it did."""
+        try:
+            found.session.follow(request.given, overhead_tokens=request.overhead_tokens)
+        except BaseException:
+            if not found.has_begun:
+                with self._lock:
+                    self._directory.remove(found)
+            raise
+        self._settle(found)
+        try:
+            yield
+        finally:
+            self._settle(found)
+
+    def _settle(self, found: PooledSession) -> None:
+        """Register a session as it is now, and evict others past the bounds."""
+        found.note()
+        with self._lock:
+            if not found.is_gone:
+                self._directory.register(found)
+            evicted = self._directory.evict()
+        for each, why in evicted:
+            saved = each.store is not None and each.store.has_saved
+            EventReporter(each.session.id, self._on_event).tell(Evicted(session=each.session.id, why=why, is_saved=saved))
+
+
+def _aligned(session: PooledSession, request: ListRequest) -> bool:
+    """Whether a list accounts for a source with changes of the host; for a caller who holds the session's lock."""
+    try:
+        return session.session.index.accounts_for(request.given, by_id=request.id is not None)
+    except InputError:
+        return False

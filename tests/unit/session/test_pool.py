@@ -1,0 +1,576 @@
+"""A pool: each list finds its session by its messages, forks when it is not the same conversation, and waits for no other."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction import last
+from compaction.errors import ConfigurationError, InputError, StateError
+from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPool
+from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
+from compaction.strategies import Lossless, Offload, StubResults, Summarization, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.scripted import Awaited, Scripted
+
+Chat = list[dict[str, Any]]
+
+SYSTEM = {"role": "system", "content": "You keep a store."}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def names() -> Any:
+    """Names for sessions, one after the other."""
+    numbers = itertools.count()
+    return lambda: f"session-{next(numbers)}"
+
+
+def cut() -> Truncation:
+    return Truncation(trigger=tokens_exceed(300), target=tokens_below(160), keep=last(groups=2))
+
+
+def summarizing(scripted: Scripted) -> Summarization:
+    return Summarization(scripted, trigger=tokens_exceed(300), target=tokens_below(200), keep=last(messages=3))
+
+
+def quoting() -> Scripted:
+    """A summarizer that says what it was shown."""
+    return Scripted(lambda request: " ".join(message.text[:20] for group in request.groups for message in group.messages)[:300])
+
+
+def pool_of(strategy: Any = None, **options: Any) -> SessionPool:
+    return SessionPool(
+        cut() if strategy is None else strategy,
+        **{"counter": "chars/4", "clock": lambda: 0.0, "new_id": names(), **options},
+    )
+
+
+def single(strategy: Any = None) -> CompactionSession:
+    return CompactionSession(cut() if strategy is None else strategy, counter="chars/4", clock=lambda: 0.0)
+
+
+def rebuilt(chat: Chat) -> Chat:
+    return copy.deepcopy(chat)
+
+
+def grown(name: str, turns: int, start: Chat | None = None) -> Chat:
+    chat = list(start or [SYSTEM])
+    for number in range(turns):
+        chat += [user(f"{name} asks {number}: " + "why? " * 10), answer(f"{name} hears {number}: " + "so. " * 12)]
+    return chat
+
+
+def calls_of(chat: Chat) -> Iterator[Chat]:
+    """The lists of a loop: up to each message of the user, as objects of their own."""
+    for place, message in enumerate(chat):
+        if message["role"] == "user":
+            yield rebuilt(chat[: place + 1])
+
+
+def session_of(pool: SessionPool, messages: Chat, **about: Any) -> CompactionSession:
+    with pool.turn_sync(messages, **about) as session:
+        session.compact_due_sync()
+        return session
+
+
+# ---------------------------------------------------------------- one conversation
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
+    """A conversation that only grows is one session, whose views are those of a `CompactionSession`."""
+    pool, alone = pool_of(), single()
+    for messages in calls_of(grown("Ann", 30)):
+        assert pool.view_sync(messages, id) == alone.view_sync(messages)
+    assert len(pool) == 1
+    assert alone.status().compactions > 1
+
+
+async def test_an_awaited_loop_gets_the_views_of_a_session() -> None:
+    """The same with a summarizer that is awaited, on any event loop."""
+    pool, alone = pool_of(summarizing(Awaited("Round."))), single(summarizing(Awaited("Round.")))
+    for messages in calls_of(grown("Ann", 20)):
+        assert await pool.view(messages) == await alone.view(messages)
+    assert len(pool) == 1
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+@pytest.mark.parametrize("strategy", ["cut", "summaries"])
+def test_views_that_are_fed_back_continue_the_session(strategy: str, id: str | None) -> None:
+    """A host may pass the last view, or the view at the start of a run with what came since, as the Agents SDK does."""
+    make = {"cut": cut, "summaries": lambda: summarizing(quoting())}[strategy]
+    pool, alone = pool_of(make()), single(make())
+    source: Chat = [SYSTEM]
+    kept: Chat = [SYSTEM]
+    for run in range(8):
+        for step in range(4):
+            new = [user(f"run {run} step {step} " + "why? " * 10)]
+            source += new
+            kept += new
+            view = pool.view_sync(rebuilt(kept), id)
+            assert view == alone.view_sync(rebuilt(source))
+            said = [answer(f"answer {run} {step} " + "so. " * 10)]
+            source += said
+            kept += said
+        kept = [*view, *said]
+    assert len(pool) == 1
+    assert alone.status().compactions > 2
+
+
+def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
+    """Conversations that end in the same words are found by their lengths, and by all of their messages if need be."""
+    pool = pool_of()
+    chats = {name: [SYSTEM, user(f"I am {name}."), *[user("ok"), answer("ok")] * 3, user("ok")] for name in map(str, range(30))}
+    sessions = {name: session_of(pool, rebuilt(chat)) for name, chat in chats.items()}
+    assert len(pool) == 30
+    for _ in range(3):
+        for name, chat in chats.items():
+            chat += [answer("ok"), user("ok")]
+            assert session_of(pool, rebuilt(chat)) is sessions[name]
+    assert len(pool) == 30
+
+
+def test_a_message_that_the_host_alters_keeps_its_session() -> None:
+    """If it lost or gained parts; without an id, other words or a hidden message may be those of another conversation."""
+    chat = grown("Ann", 12)
+    text, more = {"type": "text", "text": "Shall I?"}, {"type": "text", "text": "[approval requested]"}
+    chat[-3]["content"] = [text, more]
+    late, early, words = rebuilt(chat), rebuilt(chat), rebuilt(chat)
+    late[-3]["content"] = [text]
+    early[1]["content"] = "Another secret."
+    words[-3]["content"] = "Shall we?"
+    for id in (None, "kim"):
+        for altered, continues in ((late, True), (early, id is not None), (words, id is not None)):
+            pool = pool_of(summarizing(quoting()))
+            for messages in calls_of(chat):
+                session = session_of(pool, messages, id=id)
+            session = session_of(pool, rebuilt(chat), id=id)
+            forked = session_of(pool, [*rebuilt(altered), user("on")], id=id)
+            assert (forked is session) is continues
+            if forked is not session:
+                assert altered is not early or "Ann asks 0" not in str(forked.index.messages())
+
+
+# ---------------------------------------------------------------- forks
+
+
+def test_sub_agents_fork_from_a_shared_beginning() -> None:
+    """Each gets a session; what was decided on the beginning alone is not paid again."""
+    scripted = quoting()
+    pool = pool_of(summarizing(scripted))
+    start = grown("Main", 9)
+    for messages in calls_of(start):
+        pool.view_sync(messages)
+    paid = len(scripted.requests)
+    assert paid > 0
+    tasks = [[*rebuilt(start), user(f"sub-agent {number}")] for number in range(5)]
+    views = [pool.view_sync(task) for task in tasks]
+    assert len(scripted.requests) == paid
+    assert len(pool) == 5
+    for number, view in enumerate(views):
+        assert view[-1]["content"] == f"sub-agent {number}"
+        assert len(view) < len(tasks[number])
+        others = {f"sub-agent {other}" for other in range(5)} - {f"sub-agent {number}"}
+        assert not any(other in str(view) for other in others)
+    for task in tasks:
+        task += [answer("done"), user("more")]
+        pool.view_sync(rebuilt(task))
+    assert len(pool) == 5
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_an_abandoned_branch_does_not_live_on(id: str | None) -> None:
+    """Edit and resend: what was said in the branch that was left is in no summary of the new one."""
+    pool = pool_of(summarizing(quoting()))
+    start = grown("Main", 2)
+    branch = grown("Dead", 12, start)
+    for messages in calls_of(branch):
+        pool.view_sync(messages, id)
+    assert any("Dead" in str(message) for message in pool.view_sync(rebuilt(branch), id)[:2])
+    fresh = grown("Live", 12, start)
+    for messages in calls_of(fresh[len(start) :]):
+        assert "Dead" not in str(pool.view_sync([*rebuilt(start), *messages], id))
+    assert len(pool) == 2
+
+
+def test_regenerating_the_newest_answer_continues_the_session() -> None:
+    """The same list again is the same session, and what another answer leads to as well."""
+    pool = pool_of()
+    chat = grown("Ann", 5)[:-1]
+    session = session_of(pool, rebuilt(chat))
+    assert session_of(pool, rebuilt(chat)) is session
+    assert session_of(pool, [*rebuilt(chat), answer("Another."), user("on")]) is session
+
+
+def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
+    """The older branch is still found by what it says."""
+    scripted = quoting()
+    pool = pool_of(summarizing(scripted))
+    start = grown("Main", 2)
+    one, other = grown("One", 12, start), grown("Other", 12, start)
+    for messages in itertools.chain(calls_of(one), calls_of(other)):
+        pool.view_sync(messages, "kim")
+    paid = len(scripted.requests)
+    sessions = {session_of(pool, rebuilt(chat[:-1]), id="kim").id for chat in (one, other, one, other)}
+    assert len(sessions) == 2
+    assert len(scripted.requests) == paid
+    assert "kim" in sessions
+
+
+def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
+    """Without an id, the same list is another conversation."""
+    chat = grown("Ann", 3)
+    left = [chat[0], *chat[3:], user("on")]
+    for id, count in (("kim", 1), (None, 2)):
+        pool = pool_of()
+        pool.view_sync(rebuilt(chat), id)
+        pool.view_sync(rebuilt(left), id)
+        assert len(pool) == count
+
+
+def test_nothing_but_edits_is_taken_over() -> None:
+    """Neither the anchor nor what was reported of the parent."""
+    pool = pool_of()
+    start = grown("Main", 8)
+    for messages in calls_of(start):
+        session = session_of(pool, messages)
+    session.record_usage({"prompt_tokens": 90_000, "completion_tokens": 1})
+    assert session.status().tokens >= 90_000
+    session_of(pool, [*rebuilt(start), user("on")])
+    fork = session_of(pool, [*rebuilt(start), user("off")])
+    assert fork is not session
+    assert fork.index.edits
+    assert fork.status().tokens < 1_000
+
+
+# ---------------------------------------------------------------- scopes and stores of content
+
+
+def test_scopes_share_nothing() -> None:
+    """The same list in two scopes, or in two ids, is two sessions."""
+    pool = pool_of()
+    chat = grown("Ann", 12)
+    first = session_of(pool, rebuilt(chat), scope="one")
+    second = session_of(pool, rebuilt(chat), scope="two")
+    assert first is not second
+    assert session_of(pool, rebuilt(chat), scope="one", id="kim") not in (first, second)
+    assert session_of(pool, rebuilt(chat), scope="one") is first
+
+
+def reading(name: str, turns: int, start: Chat | None = None) -> Chat:
+    chat = list(start or [SYSTEM])
+    for number in range(turns):
+        id = f"call_{name}_{number}"
+        call = {"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        chat += [
+            user(f"{name} {number}"),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": id, "content": f"secret of {name} {number}. " * 40},
+            answer("Read."),
+        ]
+    return chat
+
+
+def stubs_in(view: Chat) -> list[str]:
+    return [part.split('"')[0] for message in view for part in str(message.get("content")).split('compaction_expand(id="')[1:]]
+
+
+def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> None:
+    """Each session stores under its own name; a fork gets copies of the records that its edits name."""
+    store = SQLiteStore(tmp_path / "records.db")
+    offload = Offload(store, trigger=tokens_exceed(400), style=StubResults(min_chars=300), keep=last(groups=2))
+    pool = pool_of(offload)
+    start = reading("Main", 4)
+    pool.view_sync(rebuilt(start))
+    one = [*start, *reading("One", 4)[1:], user("on")]
+    first = session_of(pool, rebuilt(one))
+    other = [*start, user("off")]
+    second = session_of(pool, rebuilt(other))
+    assert first is not second
+    shared = stubs_in(second.index.messages())
+    assert shared
+
+    def opens(id: str, session: CompactionSession) -> bool:
+        return "error" not in json.loads(handle_tool_call("compaction_expand", {"id": id}, store=store, session=session.id))
+
+    assert all(opens(id, second) for id in shared)
+    own = set(stubs_in(first.index.messages())) - set(shared)
+    assert own
+    assert not any(opens(id, second) for id in own)
+    assert "secret of One" not in handle_tool_call("compaction_grep", {"query": "secret"}, store=store, session=second.id)
+
+
+def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
+    """The fork decides for itself then."""
+    store = SQLiteStore(tmp_path / "records.db")
+    strategy = Offload(store, trigger=tokens_exceed(400), style=StubResults(min_chars=300), keep=last(groups=2))
+    pool = pool_of(strategy >> Lossless(cut(), store))
+    start = reading("Main", 4)
+    pool.view_sync(rebuilt(start))
+    pool.view_sync([*rebuilt(start), user("on")])
+    (tmp_path / "records.db").write_bytes(b"broken" * 1_000)
+    view = pool.view_sync([*rebuilt(start), user("off")])
+    assert stubs_in(view) == []
+
+
+def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
+    """All conversations would store under that name."""
+    store = SQLiteStore(tmp_path / "records.db")
+    with pytest.raises(ConfigurationError, match="leave session= out"):
+        pool_of(cut() >> Lossless(Offload(store, session="kim"), store))
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def test_the_least_recently_used_session_goes_first() -> None:
+    """By count; it is told, and the conversation is a new one when it comes back."""
+    events: list[Any] = []
+    pool = pool_of(limit=2, on_event=events.append)
+    chats = {name: grown(name, 2) for name in "abc"}
+    for name in "abac":
+        pool.view_sync(rebuilt(chats[name]), name)
+    assert len(pool) == 2
+    assert [event for event in events if isinstance(event, Evicted)] == [Evicted(session="b", why="count", is_saved=False)]
+    assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
+
+
+def test_bytes_are_bounded_too() -> None:
+    """The sum of all messages; the session whose turn it is stays whatever its size."""
+    events: list[Any] = []
+    pool = pool_of(max_bytes=3_000, on_event=events.append)
+    for name in "abcdefgh":
+        pool.view_sync(grown(name, 6), name)
+    assert pool.bytes <= 3_000
+    assert 1 <= len(pool) < 8
+    assert {event.why for event in events if isinstance(event, Evicted)} == {"bytes"}
+    with pool.turn_sync(grown("huge", 100), "huge") as session:
+        assert session.index.total.bytes > 3_000
+        assert len(pool) == 1
+
+
+def test_a_session_whose_turn_is_under_way_is_not_evicted() -> None:
+    """Others go in its place, or more are held for a while."""
+    pool = pool_of(limit=1)
+    with pool.turn_sync(grown("a", 1), "a") as session:
+        with pool.turn_sync(grown("b", 1), "b"):
+            assert len(pool) == 2
+        pool.view_sync(grown("c", 1), "c")
+        assert session_of(pool, grown("d", 1), id="d") is not session
+    assert session_of(pool, [*grown("a", 1), user("on")], id="a") is session
+
+
+@pytest.mark.parametrize("bounds", [{"limit": 0}, {"max_bytes": 0}, {"window": -1}])
+def test_wrong_options_are_refused_at_construction(bounds: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        pool_of(**bounds)
+
+
+# ---------------------------------------------------------------- saved sessions
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
+    """Saved sessions are found by their id, or by their messages; no summary is paid twice."""
+    scripted, calm = quoting(), quoting()
+    alone = pool_of(summarizing(calm))
+    names_of = names()
+    for messages in calls_of(grown("Ann", 30)):
+        store = SessionStore(tmp_path / "sessions.db")
+        pool = pool_of(summarizing(scripted), store=store, new_id=names_of)
+        assert json.dumps(pool.view_sync(messages, id)) == json.dumps(alone.view_sync(rebuilt(messages), id))
+    assert len(scripted.requests) == len(calm.requests) > 2
+
+
+def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
+    """With its decisions, from the store; the event says that it can."""
+    events: list[Any] = []
+    scripted = quoting()
+    pool = pool_of(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"), limit=1, on_event=events.append)
+    chat = grown("Ann", 12)
+    for messages in calls_of(chat):
+        view = pool.view_sync(messages)
+    pool.view_sync(grown("Bob", 1))
+    [evicted] = [event for event in events if isinstance(event, Evicted)]
+    assert evicted.is_saved
+    paid = len(scripted.requests)
+    assert pool.view_sync(rebuilt(messages)) == view
+    assert len(scripted.requests) == paid
+
+
+def test_a_view_that_is_fed_back_after_a_restart_keeps_its_session(tmp_path: Path) -> None:
+    """It begins with the whole of a sent view, so its name, under which content is stored, stays."""
+    store = SessionStore(tmp_path / "sessions.db")
+    pool = pool_of(summarizing(quoting()), store=store)
+    for messages in calls_of(grown("Ann", 12)):
+        session = session_of(pool, messages)
+    view = session.index.messages()
+    again = session_of(pool_of(summarizing(quoting()), store=store), [*rebuilt(view), answer("so"), user("on")])
+    assert again.id == session.id
+
+
+def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None:
+    """The fork of a saved session has the edits that were decided before, and none that had read what is gone."""
+    scripted = quoting()
+    store = SessionStore(tmp_path / "sessions.db")
+    pool = pool_of(summarizing(scripted), store=store)
+    start = grown("Main", 12)
+    branch = grown("Dead", 12, start)
+    for messages in calls_of(branch):
+        pool.view_sync(messages, "kim")
+    paid = len(scripted.requests)
+    again = pool_of(summarizing(scripted), store=store, new_id=lambda: "again")
+    with again.turn_sync([*rebuilt(start), user("Live")], "kim") as fork:
+        assert fork.id == "kim:again"
+        assert fork.index.edits
+        assert "Dead" not in str(fork.index.messages())
+    assert len(scripted.requests) == paid
+
+
+class Broken(SessionStore):
+    """A store that is locked at times. Holds state: whether it is."""
+
+    is_locked = False
+
+    def find(self, scope: str, keys: Any) -> list[str]:
+        self._check()
+        return super().find(scope, keys)
+
+    def load(self, id: str) -> dict[str, Any] | None:
+        self._check()
+        return super().load(id)
+
+    def save(self, id: str, state: Mapping[str, Any]) -> None:
+        self._check()
+        super().save(id, state)
+
+    def _check(self) -> None:
+        if type(self).is_locked:
+            raise StateError("the database is locked")
+
+
+def test_a_locked_store_stops_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The view is what it would have been; what failed is told, and what was saved before is not overwritten."""
+    events: list[Any] = []
+    store = Broken(tmp_path / "sessions.db")
+    chat = grown("Ann", 12)
+    first = pool_of(store=store)
+    for messages in calls_of(chat):
+        first.view_sync(messages, "kim")
+    saved = SessionStore(tmp_path / "sessions.db").load("kim")
+    monkeypatch.setattr(Broken, "is_locked", True)
+    pool, alone = pool_of(store=store, on_event=events.append), single()
+    for messages in calls_of(chat):
+        assert pool.view_sync(messages, "kim") == alone.view_sync(messages)
+    assert [type(event) for event in events].count(SaveFailed) >= 2
+    assert session_of(pool, rebuilt(messages), id="kim").status().failures
+    assert SessionStore(tmp_path / "sessions.db").load("kim") == saved
+    monkeypatch.setattr(Broken, "is_locked", False)
+    session = session_of(pool, [*rebuilt(messages), answer("so"), user("on")], id="kim")
+    assert session.status().failures == ()
+
+
+# ---------------------------------------------------------------- bad input and races
+
+
+def test_a_list_that_cannot_be_read_leaves_nothing_behind() -> None:
+    pool = pool_of()
+    with pytest.raises(InputError):
+        pool.view_sync([user("hi"), 7])
+    with pytest.raises(InputError):
+        pool.view_sync("no list")
+    assert len(pool) == 0
+
+
+async def test_a_slow_summarizer_delays_no_other_session() -> None:
+    """Nor a fork of the session that waits for it: that is judged by what the pool knows."""
+    start, more = anyio.Event(), anyio.Event()
+
+    class Slow(Scripted):
+        async def summarize(self, request: Any) -> str:  # type: ignore[override]
+            if "slow" in str(request.groups):
+                start.set()
+                await more.wait()
+            return "Round."
+
+    pool = pool_of(summarizing(Slow("")))
+    slow = grown("slow", 12)[:-1]
+    async with anyio.create_task_group() as group:
+        group.start_soon(pool.view, slow)
+        await start.wait()
+        with anyio.fail_after(5):
+            for number in range(20):
+                await pool.view(grown(f"quick {number}", 12))
+            fork = [*rebuilt(slow[:3]), user("another way")]
+            assert await pool.view(fork) == fork
+        more.set()
+    assert len(pool) == 22
+
+
+async def test_tasks_that_pass_the_same_list_share_a_session() -> None:
+    """They wait for one another, and the summary is paid once."""
+    awaited = Awaited("Round.", seconds=0.01)
+    pool = pool_of(summarizing(awaited))
+    chat = grown("Ann", 12)
+    views: list[Chat] = []
+
+    async def view() -> None:
+        views.append(await pool.view(rebuilt(chat)))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(6):
+            group.start_soon(view)
+    assert len(pool) == 1
+    assert len(awaited.requests) == 1
+    assert all(each == views[0] for each in views)
+
+
+async def test_a_cancelled_turn_leaves_a_session_that_goes_on() -> None:
+    """Cancelled in mid-summary, the next turn asks again."""
+    awaited = Awaited("Round.", seconds=10)
+    pool = pool_of(summarizing(awaited))
+    chat = grown("Ann", 12)
+    with anyio.move_on_after(0.05):
+        await pool.view(rebuilt(chat))
+    assert awaited.requests == []
+    awaited.seconds = 0
+    assert len(await pool.view(rebuilt(chat))) < len(chat)
+    assert len(pool) == 1
+
+
+def test_threads_each_get_their_views() -> None:
+    """Eight threads, conversations with equal beginnings, each with the views of a session of its own."""
+    pool = pool_of(limit=50)
+    start = grown("Main", 6)
+    wrong: list[str] = []
+
+    def loop(name: str) -> None:
+        for messages in calls_of(grown(name, 12, start)[len(start) :]):
+            view = pool.view_sync([*rebuilt(start), *messages])
+            secrets = {f"{other} " for other in "abcdefgh"} - {f"{name} "}
+            wrong.extend(secret for secret in secrets if any(str(each["content"]).startswith(secret) for each in view))
+            if view[-1] != messages[-1]:
+                wrong.append(name)
+
+    threads = [threading.Thread(target=loop, args=(name,)) for name in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(pool) == 8
