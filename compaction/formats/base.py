@@ -100,6 +100,10 @@ class MessageFormat(abc.ABC):
         """Return what a glance at a plain message shows; ``None`` if it must be read."""
         return None
 
+    def reported_usage(self, raw: Any) -> Any:
+        """Return the usage that a reply carries, as its provider reported it for the request; ``None`` if it carries none."""
+        return None
+
     @abc.abstractmethod
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         """Return a copy of ``message`` made of ``parts``; unknown fields and untouched parts stay as they were on the wire."""

@@ -1,197 +1,265 @@
-"""A conversation inside a framework: a session that follows the framework's list, and what happens when compacting fails.
+"""Conversations inside a framework: found by a pool, followed on each request, and what happens when compacting fails.
 
-Every integration passes the list its framework holds and sends what comes back. They differ in the format, in where the state
-is kept, and in whether the framework awaits.
+Every integration passes the list its framework holds and sends what comes back::
+
+    turn = await conversations.turn(messages, id=session_id)
+    try:
+        reply = await model(turn.view)
+    except Exception as error:
+        again = await turn.overflowed(error)          # None unless the provider found it too long
+        if again is None:
+            raise
+        reply = await model(again)
+    turn.record_usage(reply.usage)
+
+Integrations differ in the format, in where the state is kept, and in whether the framework awaits.
 """
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 
-from ..errors import ConfigurationError, StateError, SyncDriverError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError, SyncDriverError
 from ..formats import MessageFormat
-from ..index import MessageIndex
+from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
+from ..session import CompactionSession
+from ..stores import SessionStore
 from ..strategies import Failed
+from ..tokens import LengthError
 from .options import IntegrationOptions
 
-__all__ = ["FrameworkConversation", "RecentConversations"]
+__all__ = ["FrameworkConversations", "FrameworkTurn"]
+
+_NOTHING: Final = Metrics(tokens=0, bytes=0, messages=0, groups=0, turns=0, tool_calls=0)
 
 
-class FrameworkConversation:
-    """One conversation of a framework. Holds state: its session, the last result, and whether there is something to save.
+@attrs.define(eq=False)
+class FrameworkTurn:
+    """One request of a framework. Holds state: the view, which `overflowed` replaces.
+
+    Args:
+        view: The messages to send.
+        result: The result of the run.
+        session: The session; ``None`` if the list could not be followed, and is sent as it is.
+        options: The integration's options.
+    """
+
+    view: list[Any]
+    result: CompactionResult
+    session: CompactionSession | None
+    options: IntegrationOptions
+
+    @property
+    def index(self) -> MessageIndex | None:
+        """The session's index: groups, edits, originals; ``None`` without a session."""
+        return None if self.session is None else self.session.index
+
+    def record_usage(self, usage: object) -> None:
+        """Record the usage that the provider reported for the view; what cannot be read as usage is ignored."""
+        if usage is None or self.session is None:
+            return
+        with contextlib.suppress(InputError):
+            self.session.record_usage(usage, view=self.view)
+
+    async def overflowed(self, error: BaseException) -> list[Any] | None:
+        """Return the list to send once more, or ``None`` if the error does not say that the request was too long.
+
+        Raises:
+            BudgetUnsatisfiable: If nothing more may be removed, raised from the provider's error.
+        """
+        if self.session is None or LengthError.read(error) is None:
+            return None
+        try:
+            self.view = await self.session.overflowed(error)
+        except BudgetUnsatisfiable as failed:
+            raise failed from error
+        return self.view
+
+    def overflowed_sync(self, error: BaseException) -> list[Any] | None:
+        """`overflowed` for strategies that await nothing."""
+        if self.session is None or LengthError.read(error) is None:
+            return None
+        try:
+            self.view = self.session.overflowed_sync(error)
+        except BudgetUnsatisfiable as failed:
+            raise failed from error
+        return self.view
+
+    def state(self, saved: object = None) -> dict[str, Any] | None:
+        """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is still right.
+
+        Args:
+            saved: The data that the framework has; it is compared by its ``"revision"``.
+        """
+        if self.session is None:
+            return None
+        revision = self.session.revision
+        if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:
+            return None
+        return {**self.session.to_dict(), "id": self.session.id, "revision": revision, "last": self.report()}
+
+    def report(self) -> dict[str, Any]:
+        """Return a report of the run as JSON-ready data."""
+        result = self.result
+        return {
+            "outcome": result.outcome,
+            "tokens_before": result.before.tokens,
+            "tokens_after": result.after.tokens,
+            "edits": len(result.edits),
+            "failures": [f"{each.strategy}: {each.error!r}; {each.policy}" for each in result.failures],
+        }
+
+
+@attrs.frozen
+class _Request:
+    """The arguments of a turn."""
+
+    messages: list[Any]
+    id: str | None
+    saved: object
+    overhead_tokens: int
+    focus: str | None
+    window: int | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of the pool's turn."""
+        return {"id": self.id, "saved": _mapping(self.saved), "overhead_tokens": self.overhead_tokens}
+
+
+class FrameworkConversations:
+    """The conversations of one integration. Holds state: a pool of sessions.
 
     Args:
         options: The integration's options.
         format: The framework's message format.
-        saved: What `to_dict` returned earlier, if anything.
-
-    Raises:
-        StateError: If ``saved`` is of another version or corrupt and ``options.on_failure`` is ``"raise"``; otherwise a new
-            session starts, and the first result reports the failure.
+        store: Where to save the sessions, if anywhere.
     """
 
-    def __init__(self, options: IntegrationOptions, format: MessageFormat, saved: object = None) -> None:
+    def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
         self.options = options
-        self.last: CompactionResult | None = None
-        self.unsaved = False
-        self._refused_state: StateError | None = None
-        try:
-            self._session = options.session(format, cast("Mapping[str, Any] | None", saved or None))
-        except StateError as error:
-            if options.on_failure == "raise":
-                raise
-            self._refused_state = error
-            self._session = options.session(format)
+        self._format = format
+        self._pool = options.pool(format, store=store)
 
-    @property
-    def index(self) -> MessageIndex:
-        """The session's index: groups, edits, originals."""
-        return self._session.index
-
-    async def view(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
-        """Return the messages to send for this conversation now.
+    async def turn(
+        self,
+        messages: Iterable[Any],
+        *,
+        id: str | None = None,
+        saved: object = None,
+        model: str | None = None,
+        overhead_tokens: int = 0,
+        focus: str | None = None,
+    ) -> FrameworkTurn:
+        """Follow a framework's list, compact it if that is due, and return what to send.
 
         Args:
-            messages: The whole conversation as the framework has it, or the last view with what came since.
+            messages: The whole conversation as the framework has it, or an earlier view with what came since.
+            id: The framework's name for the conversation, if it has one.
+            saved: What `FrameworkTurn.state` returned for it earlier, if the framework has it.
+            model: The model's name, for ``window="auto"``.
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
+            focus: Compact now, whatever the trigger says, and let a summary say most about this; ``""`` for no subject.
 
         Raises:
             ConfigurationError: If an option is wrong, whatever ``on_failure`` says.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
-        given = list(messages)
-        async with self._session.lock.task:
-            try:
-                self._session.follow(given, overhead_tokens=overhead_tokens)
-            except Exception as error:
-                return self._failed(given, error)
-            return await self._compacted()
+        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model))
+        return await self._turn(request)
 
-    async def view_more(self, messages: list[Any], since: int, *, total: int, overhead_tokens: int = 0) -> list[Any]:
-        """`view` for a caller that knows which messages are new; O(new) besides a copy of the view.
-
-        Args:
-            messages: The whole conversation.
-            since: The place of the first new message.
-            total: The number of messages in the index after the last call; if it differs now, the whole list is compared.
-            overhead_tokens: As for `view`.
-
-        Raises:
-            Exception: As for `view`.
-        """
-        async with self._session.lock.task:
-            try:
-                if self.index.total.messages == total:
-                    self._session.follow_more(messages[since:], overhead_tokens=overhead_tokens)
-                else:
-                    self._session.follow(messages, overhead_tokens=overhead_tokens)
-            except Exception as error:
-                return self._failed(list(messages), error)
-            return await self._compacted()
-
-    async def _compacted(self) -> list[Any]:
+    async def _turn(self, request: _Request, *ignored: Failed) -> FrameworkTurn:
+        followed: CompactionSession | None = None
         try:
-            result = await self._session.compact_due()
+            async with self._pool.turn(request.messages, **request.options) as session:
+                followed = session
+                self._prepare(session, request.window)
+                focus = request.focus
+                result = await (session.compact_due() if focus is None else session.compact_now(focus))
         except Exception as error:
-            return self._failed(self.index.messages(), error)
-        return self._noted(result)
+            if failure := self._ignored(error, request):
+                return await self._turn(attrs.evolve(request, saved=None), failure)
+            result = self._failed(request.messages, followed, error)
+        return self._noted(result, followed, *ignored)
 
-    def view_sync(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> list[Any]:
-        """`view` for strategies that await nothing."""
-        given = list(messages)
-        with self._session.lock.thread:
-            try:
-                self._session.follow(given, overhead_tokens=overhead_tokens)
-            except Exception as error:
-                return self._failed(given, error)
-            try:
-                result = self._session.compact_due_sync()
-            except Exception as error:
-                return self._failed(self.index.messages(), error)
-            return self._noted(result)
+    def turn_sync(
+        self,
+        messages: Iterable[Any],
+        *,
+        id: str | None = None,
+        saved: object = None,
+        model: str | None = None,
+        overhead_tokens: int = 0,
+        focus: str | None = None,
+    ) -> FrameworkTurn:
+        """`turn` for strategies that await nothing."""
+        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model))
+        return self._turn_sync(request)
 
-    def _noted(self, result: CompactionResult) -> list[Any]:
-        if self._refused_state is not None:
-            result = attrs.evolve(result, failures=(*result.failures, self._ignored_state(self._refused_state)))
-            self._refused_state = None
-        self.last = result
-        self.unsaved = self.unsaved or bool(result.edits or result.failures)
-        if self.options.on_result is not None:
-            self.options.on_result(result)
-        return result.messages
+    def _turn_sync(self, request: _Request, *ignored: Failed) -> FrameworkTurn:
+        followed: CompactionSession | None = None
+        try:
+            with self._pool.turn_sync(request.messages, **request.options) as session:
+                followed = session
+                self._prepare(session, request.window)
+                focus = request.focus
+                result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
+        except Exception as error:
+            if failure := self._ignored(error, request):
+                return self._turn_sync(attrs.evolve(request, saved=None), failure)
+            result = self._failed(request.messages, followed, error)
+        return self._noted(result, followed, *ignored)
 
-    def _ignored_state(self, error: StateError) -> Failed:
+    def _ignored(self, error: Exception, request: _Request) -> Failed | None:
+        """Return the report that a saved state is ignored, if that is what to do."""
+        if not request.saved or not isinstance(error, StateError) or self.options.on_failure == "raise":
+            return None
         return Failed(self.options.strategy.name, error, "the saved state was ignored; the conversation is compacted again")
 
-    def _failed(self, messages: list[Any], error: Exception) -> list[Any]:
-        """Return these messages unchanged, and record a result with the error."""
+    def _prepare(self, session: CompactionSession, window: int | None) -> None:
+        """Set the model's window, and record the usage that the reply to the last view carries, if it does."""
+        session.use_window(window)
+        reply = next(filter(None, map(self._format.reported_usage, session.new_messages)), None)
+        if reply is not None:
+            with contextlib.suppress(InputError):
+                session.record_usage(reply)
+
+    def _failed(self, given: list[Any], session: CompactionSession | None, error: Exception) -> CompactionResult:
+        """Return a result with the last good view and the error."""
         if self.options.on_failure == "raise" or isinstance(error, ConfigurationError | SyncDriverError):
             raise error
-        sizes = self.index.included
-        return self._noted(
-            CompactionResult(
-                messages=messages,
-                before=sizes,
-                after=sizes,
-                edits=(),
-                refused=(),
-                failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
-                outcome="degraded",
-            )
+        sizes = _NOTHING if session is None else session.index.included
+        return CompactionResult(
+            messages=given if session is None else session.index.messages(),
+            before=sizes,
+            after=sizes,
+            edits=(),
+            refused=(),
+            failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
+            outcome="degraded",
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data: edits and fingerprints, without messages, and a report of the last run; O(messages)."""
-        self.unsaved = False
-        return {**self._session.to_dict(), "last": self.report()}
-
-    def report(self) -> dict[str, Any] | None:
-        """Return a report of the last run as JSON-ready data; ``None`` before the first."""
-        last = self.last
-        if last is None:
-            return None
-        return {
-            "outcome": last.outcome,
-            "tokens_before": last.before.tokens,
-            "tokens_after": last.after.tokens,
-            "edits": len(last.edits),
-            "failures": [f"{each.strategy}: {each.error!r}; {each.policy}" for each in last.failures],
-        }
+    def _noted(self, result: CompactionResult, session: CompactionSession | None, *ignored: Failed) -> FrameworkTurn:
+        if ignored:
+            result = attrs.evolve(result, failures=(*result.failures, *ignored))
+        if self.options.on_result is not None:
+            self.options.on_result(result)
+        return FrameworkTurn(result.messages, result, session, self.options)
 
 
-class RecentConversations:
-    """Finds the conversation of a list, for frameworks that pass no id. Holds state: the conversations used last.
+def _mapping(saved: object) -> Mapping[str, Any] | None:
+    """Return what a framework saved.
 
-    Args:
-        options: The integration's options.
-        format: The framework's message format.
-        remembered: The number of conversations kept, >= 1.
+    Raises:
+        StateError: If it is not a mapping.
     """
-
-    def __init__(self, options: IntegrationOptions, format: MessageFormat, *, remembered: int = 32) -> None:
-        self.options = options
-        self._format = format
-        self._remembered = remembered
-        self._lock = threading.Lock()
-        self._known: list[FrameworkConversation] = []
-
-    def of(self, messages: list[Any]) -> FrameworkConversation:
-        """Return the newest conversation that this list continues, or a new one; O(conversations), and O(messages) for one."""
-        with self._lock:
-            found = next((each for each in reversed(self._known) if self._continues(messages, each.index)), None)
-            if found is None:
-                found = FrameworkConversation(self.options, self._format)
-            else:
-                self._known.remove(found)
-            self._known.append(found)
-            del self._known[: -self._remembered]
-            return found
-
-    def _continues(self, messages: list[Any], index: MessageIndex) -> bool:
-        source = index.source
-        return bool(source) and self._format.common_prefix(source, messages) == len(source)
+    if not saved:
+        return None
+    if not isinstance(saved, Mapping):
+        raise StateError(f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it")
+    return cast("Mapping[str, Any]", saved)

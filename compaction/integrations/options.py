@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -12,7 +12,8 @@ from ..checks import count
 from ..formats import MessageFormat
 from ..messages import Message
 from ..result import CompactionResult, Observer
-from ..session import CompactionSession
+from ..session import OnEvent, SessionPool
+from ..stores import SessionStore
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 
@@ -38,6 +39,7 @@ class IntegrationOptions:
             it; ``"raise"``: the run fails.
         on_result: Called with the result of each run of the strategy, whether anything changed or not.
         on_step: Called with each step that fired.
+        on_event: Receives what happens in the sessions, see `compaction.session`.
 
     >>> from compaction import presets
     >>> IntegrationOptions(strategy=presets.context_window(32_000)).on_failure
@@ -53,29 +55,35 @@ class IntegrationOptions:
     on_failure: OnStrategyFailure = attrs.field(default="uncompacted", validator=attrs.validators.in_(("uncompacted", "raise")))
     on_result: Callable[[CompactionResult], object] | None = None
     on_step: Observer | None = None
+    on_event: OnEvent | None = None
 
-    def session(self, format: MessageFormat, saved: Mapping[str, Any] | None = None) -> CompactionSession:
-        """Return a session with these options.
+    def window_of(self, model: str | None) -> int | None:
+        """Return the tokens a request may have.
+
+        Args:
+            model: The model's name as the framework gives it; ``None`` while it is not known.
+        """
+        return self.window
+
+    def pool(self, format: MessageFormat, *, store: SessionStore | None = None) -> SessionPool:
+        """Return a pool of sessions with these options.
 
         Args:
             format: The framework's message format.
-            saved: What the session's ``to_dict`` returned earlier, if anything.
-
-        Raises:
-            StateError: If ``saved`` is of another version or corrupt.
+            store: Where to save the sessions, if anywhere.
         """
-        options: dict[str, Any] = {
-            "counter": self.counter,
-            "format": format,
-            "window": self.window,
-            "overhead_tokens": self.overhead_tokens,
-            "pin": self.pin,
-            "clock": self.clock,
-            "on_step": self.on_step,
-        }
-        if saved is None:
-            return CompactionSession(self.strategy, **options)
-        return CompactionSession.from_dict(saved, self.strategy, **options)
+        return SessionPool(
+            self.strategy,
+            store=store,
+            counter=self.counter,
+            format=format,
+            window=self.window,
+            overhead_tokens=self.overhead_tokens,
+            pin=self.pin,
+            clock=self.clock,
+            on_step=self.on_step,
+            on_event=self.on_event,
+        )
 
     def with_strategy(self, strategy: StrategyLike) -> IntegrationOptions:
         """Return the same options with another strategy."""

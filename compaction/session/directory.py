@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,6 +35,7 @@ class ListRequest:
         scopes: The names of its scope.
         id: The host's id.
         overhead_tokens: As for `CompactionSession.follow`.
+        saved: The state that the host has, if any.
 
     Attributes:
         refused: Sessions that it does not continue.
@@ -47,6 +49,7 @@ class ListRequest:
     scopes: tuple[str, ...]
     id: str | None
     overhead_tokens: int
+    saved: Mapping[str, Any] | None = None
     refused: set[PooledSession] = attrs.field(factory=set)
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict)
     parent: PooledSession | None = None

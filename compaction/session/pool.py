@@ -12,7 +12,7 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from typing import Any, Final
 
 from ..errors import InputError, StateError, SyncDriverError
@@ -111,7 +111,12 @@ class SessionPool:
 
     @contextlib.asynccontextmanager
     async def turn(
-        self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
+        self,
+        messages: Iterable[Any],
+        id: str | None = None,
+        scope: str = "",
+        overhead_tokens: int = 0,
+        saved: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[CompactionSession]:
         """Hold the session of a list for one turn; it has followed the list, and nothing is compacted yet.
 
@@ -125,12 +130,15 @@ class SessionPool:
             id: The host's name for the conversation, if it has one. Its lists may then lack earlier messages.
             scope: A scope within the pool's.
             overhead_tokens: As for `CompactionSession.follow`.
+            saved: What ``to_dict`` of its session returned earlier, if the host has it, with the session's ``"id"``; it is used
+                if the list continues no session here.
 
         Raises:
             InputError: If ``messages`` is not a list, or one of them cannot be read.
+            StateError: If ``saved`` is corrupt or from a newer version, and it is needed.
             SyncDriverError: If the turn would wait for itself, see `TurnLock`.
         """
-        request = self._request(messages, id, scope, overhead_tokens)
+        request = self._request(messages, id, scope, overhead_tokens, saved)
         for place in itertools.count(1):
             found = self._find(request, is_last=place >= _MOST_TRIES)
             if found is None:
@@ -148,10 +156,15 @@ class SessionPool:
 
     @contextlib.contextmanager
     def turn_sync(
-        self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
+        self,
+        messages: Iterable[Any],
+        id: str | None = None,
+        scope: str = "",
+        overhead_tokens: int = 0,
+        saved: Mapping[str, Any] | None = None,
     ) -> Generator[CompactionSession]:
         """`turn` for strategies that await nothing; it blocks its thread while another turn of the session is under way."""
-        request = self._request(messages, id, scope, overhead_tokens)
+        request = self._request(messages, id, scope, overhead_tokens, saved)
         for place in itertools.count(1):
             found = self._find(request, is_last=place >= _MOST_TRIES)
             if found is None:
@@ -179,12 +192,16 @@ class SessionPool:
         with self.turn_sync(messages, id, scope) as session:
             return session.compact_due_sync().messages
 
-    def _request(self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int) -> ListRequest:
+    def _request(
+        self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
+    ) -> ListRequest:
         given = as_list(messages)
         scopes = (self._scope, scope)
         space = key_of(*scopes, self._format.name if self._named else "")
         keys = ListKeys(given, self._format)
-        return ListRequest(given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens)
+        return ListRequest(
+            given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved
+        )
 
     # ---------------------------------------------------------------- finding
 
@@ -219,6 +236,8 @@ class SessionPool:
     def _made(self, request: ListRequest) -> PooledSession:
         """Return a new session for a list: one that was saved, a fork, or an empty one."""
         name, inheritance = self._saved(request)
+        if inheritance is None and request.saved is not None:
+            name, inheritance = self._given(request.saved, request)
         if inheritance is None and request.parent is not None:
             inheritance = request.parent.part(request.given)
         if name is None:
@@ -260,6 +279,17 @@ class SessionPool:
             _logger.warning("%s failed (%r): %s", failure.strategy, error, failure.policy)
             EventReporter(name, self._on_event).save_failed(failure)
             return name, None
+
+    def _given(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
+        """Return the name and what a list takes over from the state that its host has: all of it, or what a fork may."""
+        index, name = self._resumed(dict(state)).index, state.get("id")
+        if index.accounts_for(request.given, by_id=True):
+            is_free = isinstance(name, str) and name not in self._directory
+            return name if is_free else None, Inheritance(state=dict(state))
+        saved = index.snapshot
+        count = saved.matching(request.given, saved.format)
+        parent = name if isinstance(name, str) else None
+        return None, Inheritance(saved=saved.beginning(count, request.given[:count]), parent=parent)
 
     def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
         assert self._store is not None

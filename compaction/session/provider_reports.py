@@ -45,6 +45,7 @@ class ProviderReports:
     Attributes:
         anchor: Ties our counts to the last report; ``None`` before the first.
         learned: The window.
+        messages: The number of messages that the last view was made of.
     """
 
     def __init__(self) -> None:
@@ -52,10 +53,11 @@ class ProviderReports:
         self.learned = LearnedWindow()
         self._view: Sequence[Any] = ()
         self._tokens = 0
+        self.messages = 0
 
-    def sent(self, view: Sequence[Any], tokens: int) -> None:
-        """Note the view of a turn, and its tokens by our count, without the overhead."""
-        self._view, self._tokens = view, tokens
+    def sent(self, view: Sequence[Any], tokens: int, messages: int) -> None:
+        """Note the view of a turn, its tokens by our count, without the overhead, and how many messages it was made of."""
+        self._view, self._tokens, self.messages = view, tokens, messages
 
     def window(self, configured: int | None) -> int | None:
         """Return the window: as configured, or as the provider taught it, if that is less."""

@@ -18,7 +18,7 @@ from compaction import CompactionResult, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, StateError
 from compaction.formats import openai_chat
 from compaction.integrations import IntegrationOptions
-from compaction.integrations.conversation import FrameworkConversation, RecentConversations
+from compaction.integrations.conversation import FrameworkConversations
 from compaction.integrations.requirements import Requirement
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
@@ -77,15 +77,13 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
         yield from broken(index) if index.edits else cut(index)
 
     options = IntegrationOptions(strategy=works_once, counter="chars/4", on_result=results.append)
-    conversation = FrameworkConversation(options, openai_chat)
-    good = await conversation.view(notes(20))
-    view = await conversation.view([*notes(20), *notes(1, 20)])
-    assert view == [*good, *notes(1, 20)]
+    conversations = FrameworkConversations(options, openai_chat)
+    good = await conversations.turn(notes(20))
+    turn = await conversations.turn([*notes(20), *notes(1, 20)])
+    assert turn.view == [*good.view, *notes(1, 20)]
     assert [result.outcome for result in results] == ["compacted", "degraded"]
-    report = conversation.report()
-    assert report is not None
-    assert "broken strategy" in report["failures"][0]
-    assert await conversation.view(["no message"]) == ["no message"]
+    assert "broken strategy" in turn.report()["failures"][0]
+    assert (await conversations.turn(["no message"])).view == ["no message"]
 
 
 def test_a_strategy_that_has_to_be_awaited() -> None:
@@ -96,21 +94,21 @@ def test_a_strategy_that_has_to_be_awaited() -> None:
             return "later"
 
     strategy = Summarization(Later(), trigger=tokens_exceed(200), keep=last(groups=1))
-    conversation = FrameworkConversation(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
+    conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     with pytest.raises(Exception, match="has to be awaited"):
-        conversation.view_sync(notes(20))
+        conversations.turn_sync(notes(20))
 
 
 async def test_saved_and_resumed() -> None:
     """The state is JSON, and another process gives the same view for the same messages."""
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
-    conversation = FrameworkConversation(options, openai_chat)
-    view = await conversation.view(notes(30))
-    saved = json.loads(json.dumps(conversation.to_dict()))
-    assert not conversation.unsaved
-    resumed = FrameworkConversation(options, openai_chat, saved)
-    assert await resumed.view(notes(30)) == view
-    assert len(view) < 30
+    turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
+    saved = json.loads(json.dumps(turn.state()))
+    assert turn.state(saved) is None
+    resumed = await FrameworkConversations(options, openai_chat).turn(notes(30), saved=saved)
+    assert resumed.view == turn.view
+    assert len(turn.view) < 30
+    assert resumed.result.edits == ()
 
 
 @pytest.mark.parametrize("saved", ["text", {"version": 0, "index": {}}, {"version": 1, "index": {"version": 1}}])
@@ -118,26 +116,53 @@ async def test_state_of_another_version(saved: object) -> None:
     """It is ignored and the first result says so; or it is an error, if that was chosen."""
     results: list[CompactionResult] = []
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4", on_result=results.append)
-    await FrameworkConversation(options, openai_chat, saved).view(notes(3))
+    await FrameworkConversations(options, openai_chat).turn(notes(3), saved=saved)
     assert "ignored" in results[0].failures[0].policy
+    strict = IntegrationOptions(strategy=presets.token_budget(400), on_failure="raise")
     with pytest.raises(StateError):
-        FrameworkConversation(IntegrationOptions(strategy=presets.token_budget(400), on_failure="raise"), openai_chat, saved)
+        await FrameworkConversations(strict, openai_chat).turn(notes(3), saved=saved)
 
 
 def test_conversations_without_a_name() -> None:
-    """A list is followed by the conversation it continues; another one gets its own; the oldest are forgotten."""
-    recent = RecentConversations(
-        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat, remembered=2
+    """A list is followed by the session it continues; another one gets its own."""
+    conversations = FrameworkConversations(
+        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
     )
-    first = recent.of(notes(3))
-    first.view_sync(notes(3))
-    assert recent.of(notes(5)) is first
-    other = recent.of(notes(3, 7))
-    other.view_sync(notes(3, 7))
-    assert other is not first
-    assert recent.of(notes(4, 7)) is other
-    recent.of(notes(1, 50)).view_sync(notes(1, 50))
-    assert recent.of(notes(5)) is not first
+    first = conversations.turn_sync(notes(3))
+    assert conversations.turn_sync(notes(5)).session is first.session
+    other = conversations.turn_sync(notes(3, 7))
+    assert other.session is not first.session
+    assert conversations.turn_sync(notes(4, 7)).session is other.session
+
+
+class TooLong(Exception):
+    """A provider's answer 400."""
+
+    status_code = 400
+
+
+async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
+    """Another error gives none; reported usage is anchored to the view that was sent last."""
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    conversations = FrameworkConversations(options, openai_chat)
+    turn = await conversations.turn(notes(30))
+    assert await turn.overflowed(RuntimeError("the server is down")) is None
+    again = await turn.overflowed(TooLong("prompt is too long: 2000 tokens > 1000 maximum"))
+    assert again is not None
+    assert again == turn.view
+    assert len(again) < 30
+    turn.record_usage({"prompt_tokens": 700, "completion_tokens": 5})
+    turn.record_usage("nothing that reports usage")
+    assert turn.index is not None
+    assert turn.index.tokens == 700
+
+
+async def test_a_person_asks_for_compaction() -> None:
+    """A focus compacts now, whatever the trigger says."""
+    strategy = Summarization(trigger=tokens_exceed(100_000), keep=last(groups=1))
+    conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
+    assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
+    assert (await conversations.turn(notes(30), focus="the shop")).result.outcome == "compacted"
 
 
 async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
@@ -146,7 +171,7 @@ async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
         scripted = Scripted(OSError("the server is down"))
         strategy = Summarization(scripted, trigger=tokens_exceed(400), keep=last(groups=1))
         given = {} if clock is time.time else {"clock": clock}
-        conversation = FrameworkConversation(IntegrationOptions(strategy=strategy, counter="chars/4", **given), openai_chat)
+        conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4", **given), openai_chat)
         for turn in range(3):
-            assert await conversation.view(notes(20 + turn)) == notes(20 + turn)
+            assert (await conversations.turn(notes(20 + turn))).view == notes(20 + turn)
         assert len(scripted.requests) == asked
