@@ -175,9 +175,26 @@ class _Range(Selector):
     of: Selector | None
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        if not self.amount:
+        amount = self.amount
+        if index.context.expected_tokens and amount and self.end == "last" and self.of is None:
+            amount = max(0, amount - self._expected(index))
+        if not amount:
             return frozenset()
-        return frozenset(_RANGES[self.unit](index, self._candidates(index), self.amount))
+        return frozenset(_RANGES[self.unit](index, self._candidates(index), amount))
+
+    def _expected(self, index: MessageIndex) -> int:
+        """Return how much of the range will be taken by what a rehearsal expects at the end of the view.
+
+        For messages and groups that is as many as there would be if each were as large as the largest group in the range, and
+        at least one; a new turn is not certain.
+        """
+        tokens = index.context.expected_tokens
+        if self.unit == "tokens":
+            return tokens
+        if self.unit == "turns":
+            return 0
+        largest = max(map(index.columns.tokens, _RANGES[self.unit](index, self._candidates(index), self.amount)), default=1)
+        return max(1, tokens // max(1, largest))
 
     def _candidates(self, index: MessageIndex) -> Iterator[int]:
         allowed = None if self.of is None else self.of(index)

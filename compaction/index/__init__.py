@@ -8,6 +8,7 @@ from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Toge
 from .edits import brief as brief
 from .edits import named as named
 from .edits import signature as signature
+from .fingerprints import fingerprint as fingerprint
 from .grouping import Grouping as Grouping
 from .groups import GroupKind, MessageGroup
 from .groups import only_reasoning as only_reasoning
@@ -26,6 +27,8 @@ from .marks import read_mark as read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import FailurePauses as FailurePauses
+from .prepared import PreparedSummaries as PreparedSummaries
+from .prepared import PreparedSummary as PreparedSummary
 from .space import space_report as space_report
 from .state import Saved as Saved
 from .sync import HostChanges as HostChanges

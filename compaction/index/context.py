@@ -10,6 +10,7 @@ import attrs
 from ..checks import count, whole
 from ..errors import ConfigurationError
 from .pauses import FailurePauses
+from .prepared import PreparedSummaries
 
 __all__ = ["RunContext"]
 
@@ -31,8 +32,11 @@ class RunContext:
         window: Tokens the model takes in, if known.
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
             counted by every token trigger. Negative where a provider reports fewer tokens than are counted here.
+        expected_tokens: Tokens that a rehearsal assumes to come at the end of the view before a strategy is due, see `last`;
+            they are a part of ``overhead_tokens`` then.
         now: The time, in seconds of any clock; ``None`` if time plays no part.
         pauses: How long strategies that failed are left alone; a session passes the same one each time.
+        prepared: The summary that was written before it was due; a session passes the same holder each time.
         keys: Keys that sign summaries, so that nobody can forge one: the first signs, each is accepted; see `Marks`.
         origin: The name of the conversation, which a signature holds.
 
@@ -42,7 +46,9 @@ class RunContext:
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     overhead_tokens: int = attrs.field(default=0, validator=whole)
+    expected_tokens: int = attrs.field(default=0, validator=count())
     now: float | None = None
     pauses: FailurePauses = attrs.field(factory=FailurePauses, eq=False, repr=False)
+    prepared: PreparedSummaries = attrs.field(factory=PreparedSummaries, eq=False, repr=False)
     keys: tuple[str, ...] = attrs.field(default=(), converter=_keys, repr=False)
     origin: str = ""

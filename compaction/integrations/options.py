@@ -7,15 +7,17 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import attrs
+from anyio.from_thread import BlockingPortal
 
 from ..checks import count
 from ..formats import MessageFormat
 from ..messages import Message
 from ..result import CompactionResult, Observer
-from ..session import OnEvent, SessionPool
+from ..session import BackgroundTasks, OnEvent, SessionPool
 from ..stores import SessionStore
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
+from ..triggers import TriggerLike
 
 __all__ = ["IntegrationOptions", "OnStrategyFailure"]
 
@@ -40,6 +42,8 @@ class IntegrationOptions:
         on_result: Called with the result of each run of the strategy, whether anything changed or not.
         on_step: Called with each step that fired.
         on_event: Receives what happens in the sessions, see `compaction.session`.
+        ahead: When to ask a model for its summary in the background, before the strategy is due, so that no request waits.
+        portal: Owns the background tasks, which ``ahead`` needs: the application's ``BackgroundTasks``, or a portal.
 
     >>> from compaction import presets
     >>> IntegrationOptions(strategy=presets.context_window(32_000)).on_failure
@@ -56,6 +60,8 @@ class IntegrationOptions:
     on_result: Callable[[CompactionResult], object] | None = None
     on_step: Observer | None = None
     on_event: OnEvent | None = None
+    ahead: TriggerLike | None = None
+    portal: BlockingPortal | BackgroundTasks | None = None
 
     def window_of(self, model: str | None) -> int | None:
         """Return the tokens a request may have.
@@ -83,6 +89,8 @@ class IntegrationOptions:
             clock=self.clock,
             on_step=self.on_step,
             on_event=self.on_event,
+            ahead=self.ahead,
+            portal=self.portal,
         )
 
     def with_strategy(self, strategy: StrategyLike) -> IntegrationOptions:

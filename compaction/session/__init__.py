@@ -1,5 +1,6 @@
 """Sessions: conversations over many turns, whose edits stay in force, and what happens in them as typed events."""
 
+from .background import BackgroundTasks
 from .events import (
     CacheBroken,
     Compacted,
@@ -21,6 +22,7 @@ from .status import SessionStatus
 from .turns import TurnLock
 
 __all__ = [
+    "BackgroundTasks",
     "CacheBroken",
     "Compacted",
     "Compacting",

@@ -13,12 +13,13 @@ import logging
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..errors import InputError, StateError, SyncDriverError
 from ..formats import as_list, resolve
 from ..stores import SessionStore
 from ..strategies import Failed, StrategyLike, as_strategy
+from .background import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
 from .grants import copies, refuse_named_stores
@@ -67,7 +68,7 @@ class SessionPool:
             under way.
         on_event: Receives the events of all sessions, and `Evicted`.
         new_id: Returns a name that no session has, for those without a host's id; random by default.
-        options: As for `CompactionSession`.
+        options: As for `CompactionSession`; with ``ahead=``, ``async with pool:`` owns the background tasks.
 
     Raises:
         ConfigurationError: If an option is out of range, or the strategy names a session of its own for its store.
@@ -92,11 +93,25 @@ class SessionPool:
         self._on_event = on_event
         self._new_id = new_id
         self._options = {**options, "on_event": on_event}
+        self._tasks: BackgroundTasks | None = None
+        if options.get("ahead") is not None and not isinstance(options.get("portal"), BackgroundTasks):
+            self._tasks = self._options["portal"] = BackgroundTasks(options.get("portal"))
         CompactionSession(self._strategy, **self._options)  # an option that is wrong is wrong now
         self._named = options.get("format") is not None
         self._format = resolve(options.get("format"))
         self._lock = threading.Lock()  # held only while the directory is read or changed
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
+
+    async def __aenter__(self) -> Self:
+        """Own the background tasks of the sessions, for ``ahead=``."""
+        if self._tasks is not None:
+            await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Cancel what is under way in the background."""
+        if self._tasks is not None:
+            await self._tasks.__aexit__(*exception)
 
     def __len__(self) -> int:
         """Return the number of sessions in memory."""
@@ -364,6 +379,7 @@ class SessionPool:
                 self._directory.register(found)
             evicted = self._directory.evict()
         for each, why in evicted:
+            each.session.close()
             saved = each.store is not None and each.store.has_saved
             EventReporter(each.session.id, self._on_event).tell(Evicted(session=each.session.id, why=why, is_saved=saved))
 

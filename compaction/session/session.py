@@ -13,7 +13,7 @@ moment resumes with the same view. If saving fails, the session says so and save
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -55,13 +55,29 @@ class CompactionSession(SessionSteps):
         key: A secret that signs summaries, or several, of which the first signs. A process that starts again without what was
             saved believes signed summaries of this session, wherever they stand; without a key, only those in the first list.
         on_event: Receives what happens, see `compaction.session.events`.
+        ahead: When to ask a model for its summary in the background, before the strategy is due, so that no turn waits; a
+            little below the strategy's trigger, see `SummariesAhead`. Prepared summaries are not saved.
+        portal: Owns the background tasks where no ``async with session:`` does: a portal, or the tasks of a pool.
 
     Attributes:
         lock: The lock that each turn holds.
 
     Raises:
         StateError: If the store cannot be read, or what it holds is corrupt or from a newer version.
+        ConfigurationError: If there is ``portal`` without ``ahead``, or ``ahead`` with ``hard``; at a turn, if ``ahead`` has no
+            owner.
     """
+
+    async def __aenter__(self) -> Self:
+        await self._ahead.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._ahead.__aexit__(*exception)
+
+    def close(self) -> None:
+        """Cancel a summary under way and prepare none from now on; turns then go on as without ``ahead=``."""
+        self._ahead.close()
 
     # ---------------------------------------------------------------- turns
 

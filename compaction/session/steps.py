@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
+from anyio.from_thread import BlockingPortal
 
 from ..formats import MessageFormat, resolve
 from ..index import Marks, MessageIndex, RunContext, Saved
@@ -16,6 +17,9 @@ from ..run import run, run_sync
 from ..stores import SessionStore
 from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
+from ..triggers import TriggerLike
+from .ahead import SummariesAhead
+from .background import BackgroundTasks
 from .events import LittleSaved, OnEvent
 from .loop_guard import LoopGuard
 from .overflow import within
@@ -51,9 +55,14 @@ class SessionSteps:
         verify: bool = False,
         key: str | Iterable[str] | None = None,
         on_event: OnEvent | None = None,
+        ahead: TriggerLike | None = None,
+        portal: BlockingPortal | BackgroundTasks | None = None,
     ) -> None:
+        self._ahead = SummariesAhead(ahead, portal, hard=hard)
         self._strategy: Strategy = as_strategy(strategy)
-        self._base = RunContext(window=window, overhead_tokens=overhead_tokens, keys=key, origin=id)
+        self._base = RunContext(
+            window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared
+        )
         self._clock = clock
         self._pin = pin
         self._on_step = on_step
@@ -142,11 +151,11 @@ class SessionSteps:
         Raises:
             Exception: Whatever the strategy raises; the session is as it was.
         """
-        return await self._run(self._due())
+        return await self._run(self._ahead.begin(self._index, self._due()))
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that await nothing."""
-        return self._run_sync(self._due())
+        return self._run_sync(self._ahead.begin(self._index, self._due()))
 
     async def compact_now(self, focus: str | None = None) -> CompactionResult:
         """Run the strategy whatever its trigger says; see `CompactionSession.compact`."""
@@ -168,6 +177,7 @@ class SessionSteps:
 
     def _noted(self, result: CompactionResult, mark: int) -> CompactionResult:
         """Tell and save what a run did."""
+        result = self._ahead.end(self._index, self._strategy, result)
         result = self._reporter.settled(result, self._index, mark)
         self._guard_loops(result)
         self._reports.sent(result.messages, self._index.included.tokens, len(self._index.source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable, Generator
 from typing import Any
@@ -13,7 +14,7 @@ import attrs
 
 from ..errors import SyncDriverError
 
-__all__ = ["TurnLock"]
+__all__ = ["TurnLock", "loop_scheduler"]
 
 
 @attrs.frozen(eq=False)
@@ -148,6 +149,21 @@ def _nothing() -> None:
 
 def _waker(event: anyio.Event) -> Callable[[], object]:
     """Return a function that sets an event of the running loop from any thread, and does not wait."""
+    schedule = loop_scheduler()
+    return lambda: schedule(event.set)
+
+
+def loop_scheduler() -> Callable[..., object]:
+    """Return a function that has the running loop call another one, with arguments, from any thread, and does not wait.
+
+    What is called runs in the context variables of this task, not of that thread: an event loop knows itself by them. It raises
+    a ``RuntimeError`` once the loop has ended.
+    """
+    context = contextvars.copy_context()
     loop: Any = anyio.lowlevel.current_token().native_token
-    soon = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe  # trio, asyncio
-    return lambda: soon(event.set)
+    soon: Callable[..., object] = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe  # trio, asyncio
+
+    def schedule(call: Callable[..., object], *arguments: object) -> object:
+        return soon(context.copy().run, call, *arguments)
+
+    return schedule

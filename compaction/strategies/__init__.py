@@ -39,6 +39,8 @@ from .growing_summary import GrowingSummary
 from .media import ClearMedia
 from .offload import Lossless, Offload, OnStoreFailure
 from .offload_styles import OffloadStyle, StubGroups, StubResults
+from .prepared import may_stand as may_stand
+from .prepared import standing_for as standing_for
 from .reasoning import ClearReasoning
 from .selective_tool_call import SelectiveToolCall
 from .sliding_window import SlidingWindow

@@ -17,6 +17,7 @@ from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Re
 from ..messages import Message
 from ..summarizers import FactSummarizer, Summarizer, SummaryRequest, as_summarizer
 from .base import CompactionStrategy, Failed, Steps
+from .prepared import prepared_answer
 from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["GrowingSummary"]
@@ -81,8 +82,11 @@ class GrowingSummary(CompactionStrategy):
             request = self._request(index)
             if request is None:
                 return
-            if not (yield from self._answered(index, request)):
+            ready = self._prepared(index, request)
+            if not (yield from self._answered(index, request, None) if ready is None else self._answered(index, *ready)):
                 return
+            if ready is not None and not self.trigger(index):
+                return  # what came since the summary was asked for leaves in the next turn
 
     # ---------------------------------------------------------------- asking
 
@@ -135,14 +139,23 @@ class GrowingSummary(CompactionStrategy):
 
     # ---------------------------------------------------------------- answering
 
-    def _answered(self, index: MessageIndex, request: SummaryRequest) -> Generator[Any, Any, bool]:
-        """Replace the groups by the summarizer's part, or drop them if it saves nothing; return whether either was applied."""
+    def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
+        """Return the part that was written before it was due, with the request it answers."""
+        if isinstance(self.summarizer, FactSummarizer) or index.context.pauses.is_paused(self, index.context.now):
+            return None
+        return prepared_answer(self, index, request, self.candidates(index))
+
+    def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
+        """Replace the groups by the part, or drop them if it saves nothing; return whether either was applied.
+
+        The summarizer is asked for the part unless there is an answer already.
+        """
         replaced = _replaced(index, request)
         part: tuple[Message, ...] | None = None
         own = isinstance(self.summarizer, FactSummarizer)
         if own or not index.context.pauses.is_paused(self, index.context.now):
             try:
-                part = self._part(index, request, replaced, (yield request))
+                part = self._part(index, request, replaced, (yield request) if answer is None else answer)
                 index.context.pauses.record_success(self)
             except (ConfigurationError, SyncDriverError):
                 raise
@@ -171,7 +184,10 @@ class GrowingSummary(CompactionStrategy):
 
         Raises:
             SummaryFailed: If it is empty, or is not shorter than the groups.
+            Exception: If it is the failure of a request in the background.
         """
+        if isinstance(answer, Exception):
+            raise answer
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
         round = next_round(index.included_groups, self.name)

@@ -28,6 +28,7 @@ from ..summarizers import (
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
+from .prepared import prepared_answer
 from .summary_text import SummaryText, next_round, own_words
 
 __all__ = ["OnFailure", "Summarization"]
@@ -96,8 +97,12 @@ class Summarization(CompactionStrategy):
         request = self._request(index)
         if request is None or self.target(index) or index.context.pauses.is_paused(self, index.context.now):
             return
+        ready = prepared_answer(self, index, request, self._replaced(index, request))
         try:
-            answer = yield request
+            if ready is None:
+                answer = yield request
+            else:
+                request, answer = ready
             summary = self._summary(index, request, answer)
         except (ConfigurationError, SyncDriverError):
             raise
@@ -160,7 +165,10 @@ class Summarization(CompactionStrategy):
 
         Raises:
             SummaryFailed: If it is empty, or is not shorter than the groups.
+            Exception: If it is the failure of a request in the background.
         """
+        if isinstance(answer, Exception):
+            raise answer
         if not isinstance(answer, str) or not answer.strip():
             raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
         replaced = self._replaced(index, request)

@@ -1,0 +1,115 @@
+"""Rehearsals: the summary that a strategy would ask for once it is due, found without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from ..index import Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request
+from ..stores import StoreRequest
+from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, standing_for
+from ..summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+from ..triggers import Trigger
+
+__all__ = ["rehearsed"]
+
+
+def rehearsed(
+    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
+) -> tuple[SummaryRequest, PreparedSummary] | None:
+    """Return the request that a strategy would make once it is due, and what its answer will stand for.
+
+    The strategy runs on trial, as if the request had the tokens at which its triggers fire, one limit after the other; then as
+    a forced run would. No store is written, no model asked, and the index is as before. O(groups) for each limit, and
+    O(contents) of what the summary will stand for.
+
+    Args:
+        index: The conversation.
+        strategy: The strategy.
+        is_due: Whether to run it only as it would run now.
+
+    Returns:
+        ``None`` if the strategy would ask no model, looks for no prepared summary, failed lately, or has too little to
+        summarize.
+    """
+    context = index.context
+    pauses = FailurePauses.from_dict(context.pauses.to_dict())
+    limits = sorted({limit for limit in _limits(strategy, index) if limit >= index.tokens})
+    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
+    for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:
+        index.context = attrs.evolve(
+            context,
+            overhead_tokens=context.overhead_tokens + more,
+            expected_tokens=more,
+            pauses=pauses,
+            prepared=PreparedSummaries(),
+        )
+        try:
+            with index.trial():
+                asked = _first_request(index, tried)
+                found = None if asked is None else _standing(index, strategy, *asked)
+        finally:
+            index.context = context
+        if asked is not None and found is not None:
+            return asked[1], found
+    return None
+
+
+def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
+    """Yield the token limits past which parts of a strategy run."""
+    trigger: object = getattr(strategy, "trigger", None)
+    limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
+    if isinstance(strategy, TokenBudgetComposed):
+        limit = strategy.budget
+    if limit is not None:
+        yield limit
+    for child in strategy.children:
+        yield from _limits(child, index)
+
+
+def _standing(index: MessageIndex, strategy: Strategy, running: Strategy, request: SummaryRequest) -> PreparedSummary | None:
+    """Return what an answer would stand for; ``None`` if the step would not ask for it in a run that is not forced."""
+    step = next((each for each in _all(strategy) if running in (each, each.forced())), None)
+    if step is None or index.context.pauses.is_paused(step, index.context.now):
+        return None
+    if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
+        return None
+    kept = {group.id for group in request.kept}
+    return standing_for(step, index, [group for group in index.included_groups if group.id not in kept])
+
+
+def _all(strategy: Strategy) -> Iterator[Strategy]:
+    yield strategy
+    for child in strategy.children:
+        yield from _all(child)
+
+
+def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, SummaryRequest] | None:
+    """Run a strategy on trial up to its first request to a model; return the request and the step that makes it."""
+    steps = strategy(index)
+    running: list[Strategy] = []
+    answer: Any = None
+    try:
+        while True:
+            item, answer = steps.send(answer), None
+            if isinstance(item, StepBegan):
+                index.begin_step()
+                running.append(item.strategy)
+            elif isinstance(item, StepEnded):
+                index.end_step()
+                while running and running.pop() is not item.strategy:
+                    pass
+            elif isinstance(item, Edit):
+                answer = index.apply(item, by=running[-1].name if running else "")
+            elif isinstance(item, SummaryRequest):
+                if not isinstance(item.summarizer, DigestSummarizer | FactSummarizer):
+                    return (running[-1], item) if running and index.context.prepared.is_due else None
+                answer = item.call()
+            elif isinstance(item, Request) and not isinstance(item, StoreRequest):
+                return None
+    except StopIteration:
+        return None
+    finally:
+        steps.close()

@@ -1,0 +1,109 @@
+"""Summaries that were written before they were due: what they stand for, and whether they may still be used."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..errors import InvalidMessage
+from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, fingerprint
+from ..summarizers import SummaryRequest
+from .base import Strategy
+
+__all__ = ["may_stand", "prepared_answer", "standing_for"]
+
+_NUMBERS: Final = itertools.count()
+
+
+def standing_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
+    """Return a prepared summary of these groups, as the view shows them now, without its text yet; O(contents).
+
+    Args:
+        strategy: The strategy that would ask for it.
+        index: The conversation.
+        groups: The groups that it will replace.
+    """
+    places = [place for group in groups if not _is_own(strategy, group) for place in index.ordinals(group)]
+    return PreparedSummary(
+        strategy=strategy,
+        groups={group.id: _fingerprint(index, group) for group in groups},
+        sources={place: _print(index.columns.source[place], index) for place in places},
+        summaries=_summaries(strategy, index),
+    )
+
+
+def may_stand(index: MessageIndex, prepared: PreparedSummary) -> bool:
+    """Return whether a prepared summary may be of use later: its groups are shown, and the host changed none; O(contents)."""
+    columns = index.columns
+    shown = all(columns.exists(id) and columns.is_included(id) for id in prepared.groups if id >= 0)
+    return shown and all(
+        place < len(columns.source) and _print(columns.source[place], index) == known
+        for place, known in prepared.sources.items()
+    )
+
+
+def prepared_answer(
+    strategy: Strategy, index: MessageIndex, request: SummaryRequest, free: Sequence[MessageGroup]
+) -> tuple[SummaryRequest, object] | None:
+    """Return the prepared summary with the request it answers, which stands for fewer groups; ``None`` if there is none.
+
+    Args:
+        strategy: The strategy that is about to ask.
+        index: The conversation.
+        request: What it would ask.
+        free: The groups that may leave, its own earlier summaries included.
+    """
+    holder = index.context.prepared
+    holder.is_due = True
+    ready = holder.summary
+    if ready is None or ready.strategy != strategy or not _is_as_it_was(strategy, index, ready, free):
+        holder.on_miss()
+        return None
+    groups = [group for group in free if group.id in ready.groups and not _is_own(strategy, group)]
+    kept = [group for group in index.included_groups if group.id not in ready.groups]
+    return attrs.evolve(request, groups=tuple(groups), kept=tuple(kept)), ready.text
+
+
+def _is_as_it_was(strategy: Strategy, index: MessageIndex, ready: PreparedSummary, free: Sequence[MessageGroup]) -> bool:
+    """Return whether all that the summary stands for may leave together, and is as it was; O(contents).
+
+    A group is if the view shows the same, or if the summary was made of the source messages, which a strategy shortened since.
+    """
+    groups = [group for group in free if group.id in ready.groups]
+    return (
+        len(groups) == len(ready.groups) == len(index.replaceable(groups))
+        and may_stand(index, ready)
+        and all(ready.groups[group.id] in (_fingerprint(index, group), _source_fingerprint(index, group)) for group in groups)
+        and ready.summaries == _summaries(strategy, index)
+    )
+
+
+def _is_own(strategy: Strategy, group: MessageGroup) -> bool:
+    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
+
+
+def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:
+    """Return the fingerprints of the strategy's summaries in the view; O(groups)."""
+    groups = [index.group(id) for id in index.included_ids if index.columns.kind(id) is GroupKind.SUMMARY]
+    return tuple([_fingerprint(index, group) for group in groups if _is_own(strategy, group)])
+
+
+def _fingerprint(index: MessageIndex, group: MessageGroup) -> str:
+    """Return what two groups share if they show the same messages in the same order."""
+    return " ".join([_print(message.raw, index) for message in group.messages])
+
+
+def _source_fingerprint(index: MessageIndex, group: MessageGroup) -> str:
+    """Return the same for its messages as they came."""
+    return " ".join([_print(raw, index) for raw in index.originals(group)])
+
+
+def _print(raw: Any, index: MessageIndex) -> str:
+    """Return a message's fingerprint; one that cannot be stored has none, and is never unchanged."""
+    try:
+        return fingerprint(raw, index.format)
+    except InvalidMessage:
+        return f"unreadable {next(_NUMBERS)}"

@@ -1,0 +1,702 @@
+"""Summaries asked for ahead of time: no turn waits for one, and none is used that no longer fits."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import attrs
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from compaction import MessageIndex, last
+from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.run import run_sync
+from compaction.session import BackgroundTasks, CompactionSession
+from compaction.session.ahead import SummariesAhead
+from compaction.stores import SessionStore, SQLiteStore
+from compaction.strategies import (
+    Clear,
+    GrowingSummary,
+    Lossless,
+    Offload,
+    Pipeline,
+    Summarization,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
+from compaction.summarizers import SummaryBudget, SummaryRequest
+from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+
+pytestmark = pytest.mark.anyio
+
+Chat = list[dict[str, Any]]
+
+
+class Gated:
+    """A model that answers when the test opens it. Holds state: its requests, and how many are under way."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers = list(answers) or ["Ahead."]
+        self.requests: list[SummaryRequest] = []
+        self.running = 0
+        self.gate = anyio.Event()
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """Wait, then give the next answer, or raise it; the last one repeats."""
+        self.requests.append(request)
+        answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
+        self.running += 1
+        try:
+            await self.gate.wait()
+        finally:
+            self.running -= 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def said(number: int) -> dict[str, Any]:
+    """A message of about 100 tokens."""
+    role = "assistant" if number % 2 else "user"
+    return {"role": role, "content": f"Message {number}: " + f"shelf {number} " * 43}
+
+
+def chat(messages: int) -> Chat:
+    return [{"role": "system", "content": "You keep a store."}, *(said(number) for number in range(messages))]
+
+
+def summarizing(model: Any, **options: Any) -> Summarization:
+    given: dict[str, Any] = {"trigger": tokens_exceed(1_000), "keep": last(messages=2), **options}
+    return Summarization(model, budget=SummaryBudget(floor=40, ceiling=60), **given)
+
+
+def session(strategy: Any, **options: Any) -> CompactionSession:
+    given: dict[str, Any] = {"ahead": tokens_exceed(700), "clock": lambda: 0.0, "counter": "chars/4", **options}
+    return CompactionSession(strategy, **given)
+
+
+async def settled(done: Callable[[], bool] = lambda: False) -> None:
+    """Let other tasks run until something holds, or long enough for all that can happen."""
+    for step in range(200):
+        await anyio.lowlevel.checkpoint()
+        if step > 9 and done():  # a task that was just started has begun by then
+            return
+    for _ in range(50):  # a thread may have to come back
+        await anyio.sleep(0.002)
+        if done():
+            return
+
+
+async def prepared(model: Gated, talk: CompactionSession, source: Chat, messages: int = 8) -> None:
+    """Let a conversation grow past the ahead trigger, and the model answer."""
+    asked = len(model.requests)
+    await talk.view(source[: messages + 1])
+    await settled(lambda: len(model.requests) > asked)
+    model.gate.set()
+    await settled(lambda: not model.running)
+
+
+def shows(view: Chat, text: str) -> bool:
+    return any(text in str(message["content"]) for message in view)
+
+
+# ---------------------------------------------------------------- nobody waits
+
+
+async def test_a_model_that_does_not_answer_delays_no_turn() -> None:
+    """While the model writes, turns go on as they are, also past the trigger, and it is asked once."""
+    model, source = Gated(), chat(16)
+    async with session(summarizing(model), window=4_000) as talk:
+        for count in range(2, 15):
+            assert await talk.view(source[:count]) == source[:count]
+            await settled()
+        assert model.running == len(model.requests) == 1
+        model.gate.set()
+        await settled(lambda: not model.running)
+        view = await talk.view(source)
+    assert shows(view, "Ahead.")
+    assert len(model.requests) == 1
+
+
+async def test_a_slow_model_delays_no_turn_in_real_time() -> None:
+    """The same with a model that sleeps longer than the whole test may take."""
+
+    class Slow:
+        async def summarize(self, request: SummaryRequest) -> str:
+            await anyio.sleep(10_000)
+            return "Late."
+
+    source = chat(30)
+    async with session(summarizing(Slow()), window=8_000) as talk:
+        with anyio.fail_after(60):
+            for count in range(2, 31):
+                assert await talk.view(source[:count]) == source[:count]
+
+
+async def test_the_prepared_summary_is_used_when_it_is_due() -> None:
+    """It stands for what was there when it was asked for; what came since stays in the view."""
+    model, source = Gated(), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        assert await talk.view(source[:10]) == source[:10]  # ready, but not due yet
+        view = await talk.view(source[:12])
+        assert talk.status().outcome == "compacted"
+    assert len(model.requests) == 1
+    assert view[0] is source[0]
+    assert shows(view[1:2], "Ahead.")
+    assert view[2:] == source[7:12]
+    assert [group.messages[0].raw for group in model.requests[0].groups] == source[1:7]
+
+
+async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
+    """The second request holds the first summary, and its answer replaces it."""
+    model, source = Gated("First.", "Second."), chat(40)
+    async with session(summarizing(model)) as talk:
+        model.gate.set()
+        for count in range(2, 41):
+            view = await talk.view(source[:count])
+            await settled(lambda: not model.running)
+        status = talk.status()
+    assert [request.previous for request in model.requests][:2] == [None, "First."]
+    assert shows(view, "Second.")
+    assert not shows(view, "First.")
+    assert status.compactions in (len(model.requests) - 1, len(model.requests))
+
+
+async def test_the_view_that_is_fed_back_is_known() -> None:
+    """A host that stores views uses prepared summaries as one that stores the source."""
+    model, history = Gated(), chat(0)
+    async with session(summarizing(model)) as talk:
+        model.gate.set()
+        for number in range(40):
+            history = await talk.view([*history, said(number)])
+            await settled(lambda: not model.running)
+        assert talk.status().compactions >= len(model.requests) - 1 >= 2
+
+
+async def test_a_summary_that_is_due_at_once_delays_no_turn_either() -> None:
+    """Much came in one turn: the request fits the window, so it goes out as it is, and the next turn has the summary."""
+    model, source = Gated(), chat(15)
+    async with session(summarizing(model), window=4_000) as talk:
+        assert await talk.view(source[:14]) == source[:14]
+        await settled(lambda: model.running == 1)
+        model.gate.set()
+        await settled(lambda: not model.running)
+        view = await talk.view(source)
+    assert shows(view, "Ahead.")
+    assert view[2:] == source[12:]
+    assert len(model.requests) == 1
+
+
+async def test_a_request_that_fills_the_window_waits() -> None:
+    """There is no room to send it as it is."""
+    model, source = Gated(), chat(14)
+    model.gate.set()
+    async with session(summarizing(model), window=1_500) as talk:
+        assert shows(await talk.view(source), "Ahead.")
+
+
+async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
+    """Nobody knows whether the request fits: the one under way is cancelled, so that one is under way at a time."""
+    model, source = Gated(), chat(14)
+    most = 0
+    async with session(summarizing(model)) as talk, anyio.create_task_group() as group:
+        await talk.view(source[:9])
+        await settled(lambda: model.running == 1)
+        views: list[Chat] = []
+
+        async def due() -> None:
+            views.append(await talk.view(source))
+
+        group.start_soon(due)
+        await settled(lambda: len(model.requests) == 2)
+        await settled()
+        most = model.running
+        model.gate.set()
+    assert most == 1
+    assert shows(views[0], "Ahead.")
+    assert views[0][2:] == source[13:]
+
+
+# ---------------------------------------------------------------- every strategy that summarizes
+
+
+def growing(model: Any) -> GrowingSummary:
+    figures = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200}
+    return GrowingSummary(model, trigger=tokens_exceed(1_000), target=tokens_below(600), **figures)
+
+
+TREES: dict[str, Callable[[Any], Any]] = {
+    "alone": summarizing,
+    "pipeline": lambda model: Pipeline(Truncation(trigger=tokens_exceed(9_000)), summarizing(model)),
+    "pipeline with the trigger": lambda model: Pipeline(
+        ToolResult(Clear()), summarizing(model, trigger=tokens_exceed(10)), trigger=tokens_exceed(1_000)
+    ),
+    "budget": lambda model: TokenBudgetComposed([summarizing(model, trigger=tokens_exceed(0))], budget=1_000),
+    "lossless": lambda model: Lossless(summarizing(model), SQLiteStore("store.db")),
+    "after a store": lambda model: Offload(SQLiteStore("store.db"), trigger=tokens_exceed(900)) >> summarizing(model),
+    "growing": growing,
+    "by messages": lambda model: Pipeline(summarizing(model, trigger=messages_exceed(10))),
+}
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+async def test_every_summarizing_strategy_of_a_tree_is_asked_ahead(
+    tree: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the strategy stands, its summary is there when it is due."""
+    monkeypatch.chdir(tmp_path)  # where the trees put their stores
+    model, source = Gated(), chat(14)
+    async with session(tree(model)) as talk:
+        await prepared(model, talk, source)
+        view = await talk.view(source[:13])
+    assert shows(view, "Ahead.")
+    assert len(model.requests) == 1
+
+
+async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
+    """Looking ahead changes neither the view nor the journal, the refusals or the pauses, and writes to no store."""
+    model, source, store = Gated(), chat(9), SQLiteStore(tmp_path / "store.db")
+    strategy = Pipeline(Truncation(target=tokens_below(800), trigger=tokens_exceed(950)), Lossless(summarizing(model), store))
+    async with session(strategy) as talk:
+        view = await talk.view(source)
+        await settled(lambda: bool(model.requests))
+        assert view == source
+        assert talk.index.journal == talk.index.refused == ()
+        assert talk.index.context.overhead_tokens == 0
+        assert talk.index.context.pauses.to_dict() == {}
+        assert store.range("default", 0, 10) == []
+
+
+async def test_a_strategy_without_a_model_asks_nobody_ahead() -> None:
+    """A digest is written when it is due: it takes no time."""
+    source = chat(9)
+    async with session(Summarization(trigger=tokens_exceed(1_000))) as talk:
+        tasks = len(anyio.get_running_tasks())
+        await talk.view(source)
+        await settled()
+        assert len(anyio.get_running_tasks()) == tasks
+
+
+# ---------------------------------------------------------------- not used any more
+
+
+async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
+    """Prepare a summary, let the host change the list, and return what the due turn shows."""
+    model, source = Gated("Ahead.", "Anew."), chat(9)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source[:9])
+        with anyio.fail_after(5):
+            return model, await talk.view(change(source[:9]))
+
+
+async def test_not_used_after_a_rewind() -> None:
+    """The user went back and took another way: the abandoned one must not live on."""
+    model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
+    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+    assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
+
+
+async def test_not_used_after_a_message_was_altered() -> None:
+    """The summary holds what the message said before."""
+    altered = {"role": "assistant", "content": "Nothing of that. " * 25}
+    _, view = await ask_again(lambda source: [*source[:2], altered, *source[3:], *(said(number) for number in range(8, 12))])
+    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+
+
+async def test_not_used_after_a_message_was_changed_in_place() -> None:
+    """A fingerprint was taken: the same object with other contents is not the same message."""
+
+    def change(source: Chat) -> Chat:
+        source[2]["content"] = "Nothing of that. " * 25
+        return [*source, *(said(number) for number in range(8, 12))]
+
+    _, view = await ask_again(change)
+    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+
+
+async def test_not_used_after_the_previous_summary_changed() -> None:
+    """A forced run wrote another summary in between, of which the prepared one knows nothing."""
+    model, source = Gated("First.", "Ahead.", "Forced.", "Anew."), chat(40)
+    model.gate.set()
+    async with session(summarizing(model)) as talk:
+        count = 9
+        while len(model.requests) < 2:
+            await talk.view(source[:count])
+            await settled(lambda: not model.running)
+            count += 1
+        await talk.compact(focus="shelves")
+        view = await talk.view(source[: count + 6])
+    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+    assert model.requests[-1].previous == "Forced."
+
+
+async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
+    """What it would stand for is gone, so nobody wants the answer."""
+    model, source = Gated(), chat(9)
+    async with session(summarizing(model)) as talk:
+        await talk.view(source[:9])
+        await settled(lambda: model.running == 1)
+        await talk.view(source[:3])
+        await settled(lambda: model.running == 0)
+        assert model.running == 0
+
+
+async def test_dropping_forgets_the_text_and_cancels() -> None:
+    """As when a host asks to forget messages: no text of the model is held, and none is waited for."""
+    model, source = Gated(), chat(9)
+    strategy = summarizing(model)
+    index = MessageIndex(source, counter="chars/4")
+    async with SummariesAhead(tokens_exceed(700)) as ahead:
+        index.context = attrs.evolve(index.context, prepared=ahead.prepared)
+        for gate in (False, True):
+            result = run_sync(index, ahead.begin(index, strategy))
+            assert ahead.end(index, strategy, result) is result
+            await settled(lambda: model.running == 1)
+            if gate:
+                model.gate.set()
+                await settled(lambda: model.running == 0)
+            ahead.drop()
+            await settled(lambda: model.running == 0)
+            assert model.running == 0
+            ahead.begin(index, strategy)
+            assert ahead.prepared.summary is None
+    assert len(model.requests) == 2
+
+
+async def test_a_prepared_summary_of_another_strategy_is_not_used() -> None:
+    """`reconfigure` brought other options, for which nothing was prepared."""
+    model, source = Gated("Ahead.", "Anew."), chat(13)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        talk.reconfigure(summarizing(model, focus="shelves"))
+        view = await talk.view(source)
+    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+
+
+# ---------------------------------------------------------------- failures
+
+
+async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
+    """The strategy pauses as after any failure, so the model is asked neither ahead nor when it is due."""
+    model, source = Gated(SummaryFailed("no")), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        await talk.view(source[:10])
+        status = talk.status()
+        assert (status.outcome, len(status.failures)) == ("degraded", 1)
+        assert talk.index.context.pauses.is_paused(summarizing(model), 0.0)
+        await talk.view(source)
+        assert talk.status().failures == ()
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("tree", [summarizing, growing], ids=["summarization", "growing"])
+async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Callable[..., Any]) -> None:
+    """The summary was asked for when it was due: what the strategy does without one, it does in the next turn."""
+    model, source = Gated(SummaryFailed("no")), chat(14)
+    strategy = tree(model, on_failure="digest") if tree is summarizing else tree(model)
+    async with session(strategy, window=4_000) as talk:
+        assert await talk.view(source) == source
+        await settled(lambda: bool(model.requests))
+        model.gate.set()
+        await settled(lambda: not model.running)
+        await talk.view(source)
+        status = talk.status()
+    assert (status.compactions, status.outcome, len(status.failures)) == (1, "degraded", 1)
+    assert "no" in status.failures[0]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("answer", ["", "long " * 3_000, 7, None], ids=["empty", "too long", "no text", "nothing"])
+async def test_garbage_is_a_failure_when_it_is_due(answer: Any) -> None:
+    """An answer that is no summary is judged as one that was asked for at once, and decided by ``on_failure``."""
+    model, source = Gated(answer), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        assert await talk.view(source) == source
+        assert len(talk.status().failures) == 1
+
+
+async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
+    """What a trigger raises while looking ahead is told, and the view is what it would have been."""
+
+    def broken(index: Any) -> bool:
+        raise ValueError("broken")
+
+    source = chat(3)
+    async with session(summarizing(Gated()), ahead=broken, window=9_000) as talk:
+        assert await talk.view(source) == source
+        assert "broken" in talk.status().failures[0]
+
+
+# ---------------------------------------------------------------- cancelling and closing
+
+
+async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() -> None:
+    """No task is left; a turn after that runs as without ``ahead=``."""
+    model, source = Gated(), chat(14)
+    async with session(summarizing(model)) as talk:
+        await talk.view(source[:9])
+        await settled(lambda: model.running == 1)
+    assert model.running == 0
+    assert await talk.view(source[:10]) == source[:10]
+    model.gate.set()
+    assert shows(await talk.view(source), "Ahead.")
+    assert len(model.requests) == 2
+
+
+async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
+    """Its scope is cancelled in the middle of a summary."""
+    model, source = Gated(), chat(14)
+    talk = session(summarizing(model))
+    with anyio.CancelScope() as scope:
+        async with talk:
+            await talk.view(source[:9])
+            await settled(lambda: model.running == 1)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert (scope.cancelled_caught, model.running) == (True, 0)
+    async with talk:
+        assert await talk.view(source[:10]) == source[:10]
+        await settled(lambda: model.running == 1)
+        assert model.running == 1
+    assert model.running == 0
+
+
+async def test_no_task_is_left_behind() -> None:
+    """After leaving, the event loop runs the tasks it ran before, wherever the summary stood."""
+    source = chat(9)
+    for steps in range(8):
+        before = {task.id for task in anyio.get_running_tasks()}
+        async with session(summarizing(Gated())) as talk:
+            await talk.view(source)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+        assert {task.id for task in anyio.get_running_tasks()} == before
+
+
+async def test_an_error_in_the_body_leaves_as_it_is() -> None:
+    """The owner wraps nothing into a group of exceptions."""
+
+    async def failing() -> None:
+        async with session(summarizing(Gated())) as talk:
+            await talk.view(chat(9))
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        await failing()
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
+    """After it the prepared summary is still there, or was used once."""
+    model, source = Gated(), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(talk.view, source)
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                scope.cancel()
+        view = await talk.view(source)
+    assert shows(view, "Ahead.")
+    assert len(model.requests) == 1
+
+
+async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
+    """A later step raised, so the index is as it was, and the next turn uses the summary."""
+    model, source, fails = Gated(), chat(14), [True]
+
+    def later(index: Any) -> Any:
+        if fails and index.edit_count:
+            fails.clear()
+            raise RuntimeError("later")
+        return iter(())
+
+    async with session(Pipeline(summarizing(model), later)) as talk:
+        await prepared(model, talk, source)
+        with pytest.raises(RuntimeError, match="later"):
+            await talk.view(source)
+        assert shows(await talk.view(source), "Ahead.")
+    assert len(model.requests) == 1
+
+
+async def test_closing_inside_prepares_nothing_more() -> None:
+    """`close` cancels what is under way; turns go on."""
+    model, source = Gated(), chat(14)
+    async with session(summarizing(model)) as talk:
+        await talk.view(source[:9])
+        await settled(lambda: model.running == 1)
+        talk.close()
+        await settled(lambda: model.running == 0)
+        assert await talk.view(source[:10]) == source[:10]
+        await settled()
+        assert (model.running, len(model.requests)) == (0, 1)
+
+
+# ---------------------------------------------------------------- owners
+
+
+async def test_one_owner_serves_many_sessions() -> None:
+    """Each session has a request of its own under way; leaving the owner ends them all."""
+    models, source = [Gated() for _ in range(5)], chat(9)
+    async with BackgroundTasks() as tasks:
+        talks = [session(summarizing(model), portal=tasks) for model in models]
+        for talk in talks:
+            await talk.view(source)
+        await settled(lambda: all(model.running for model in models))
+        assert [model.running for model in models] == [1] * 5
+        with pytest.raises(ConfigurationError, match="open already"):
+            await tasks.__aenter__()
+    assert [model.running for model in models] == [0] * 5
+    assert await talks[0].view(source) == source
+
+
+async def test_turns_of_threads_start_tasks_in_the_owners_loop() -> None:
+    """A view that blocks its thread hands the request to the loop, and uses the answer."""
+    model, source = Gated(), chat(14)
+    async with session(summarizing(model)) as talk:
+        await anyio.to_thread.run_sync(talk.view_sync, source[:9])
+        await settled(lambda: model.running == 1)
+        model.gate.set()
+        await settled(lambda: not model.running)
+        view = await anyio.to_thread.run_sync(talk.view_sync, source)
+    assert shows(view, "Ahead.")
+
+
+async def test_a_summarizer_that_blocks_is_called_in_a_thread() -> None:
+    """The loop goes on while it writes."""
+    opened, asked, answered = threading.Event(), threading.Event(), threading.Event()
+
+    class Blocking:
+        def summarize(self, request: SummaryRequest) -> str:
+            asked.set()
+            opened.wait(10)
+            answered.set()
+            return "Ahead."
+
+    source = chat(14)
+    async with session(summarizing(Blocking())) as talk:
+        await talk.view(source[:9])
+        await settled(asked.is_set)
+        assert await talk.view(source[:10]) == source[:10]
+        opened.set()
+        await settled(answered.is_set)
+        await settled()
+        assert shows(await talk.view(source), "Ahead.")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_sync_host_passes_a_portal(backend: str) -> None:
+    """The portal's loop asks the model; the host's thread never waits, and `close` ends what is under way."""
+    source, answered, ended = chat(40), threading.Event(), threading.Event()
+
+    class Model:
+        requests = 0
+
+        async def summarize(self, request: SummaryRequest) -> str:
+            self.requests += 1
+            if self.requests == 1:
+                answered.set()
+                return "Ahead."
+            try:
+                answered.set()
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+            raise AssertionError
+
+    model = Model()
+    with start_blocking_portal(backend) as portal, contextlib.closing(session(summarizing(model), portal=portal)) as talk:
+        talk.view_sync(source[:9])
+        assert answered.wait(10)
+        portal.call(settled)
+        assert shows(talk.view_sync(source[:13]), "Ahead.")
+        answered.clear()
+        for count in range(13, 16):
+            talk.view_sync(source[:count])
+        assert answered.wait(10)
+        talk.close()
+        assert ended.wait(10)
+    assert model.requests == 2
+
+
+async def test_a_turn_without_an_owner_is_refused() -> None:
+    """``async with`` comes after construction, so the first turn says it; so does every other, in both forms."""
+    talk = session(summarizing(Gated()))
+    with pytest.raises(ConfigurationError, match="async with session"):
+        await talk.view(chat(1))
+    with pytest.raises(ConfigurationError, match="async with session"):
+        session(summarizing(Gated())).view_sync(chat(1))
+
+
+async def test_what_can_never_work_is_refused_at_once() -> None:
+    """An owner for nothing, a hard target together with a summary that leaves the rest for later, and no trigger."""
+    with pytest.raises(ConfigurationError, match="portal="):
+        session(summarizing(Gated()), ahead=None, portal=BackgroundTasks())
+    with pytest.raises(ConfigurationError, match="hard=True"):
+        session(summarizing(Gated()), hard=True)
+    with pytest.raises(ConfigurationError, match="trigger"):
+        session(summarizing(Gated()), ahead=True)
+
+
+async def test_entering_a_session_without_ahead_does_nothing() -> None:
+    """A host may always write ``async with session``."""
+    source = chat(3)
+    async with session(summarizing(Gated()), ahead=None) as talk:
+        assert await talk.view(source) == source
+
+
+async def test_a_session_in_a_store_resumes_and_asks_again(tmp_path: Path) -> None:
+    """Prepared summaries are not saved; edits made with them are."""
+    model, source, store = Gated("Ahead.", "Second."), chat(30), SessionStore(tmp_path / "sessions.db")
+    async with session(summarizing(model), store=store) as talk:
+        await prepared(model, talk, source)
+        view = await talk.view(source[:12])
+        assert "Ahead." not in str({**talk.to_dict(), "index": None})
+    async with session(summarizing(model), store=store) as resumed:
+        assert await resumed.view(source[:12]) == view
+        await prepared(model, resumed, source, 15)
+        assert len(model.requests) == 2
+        assert shows(await resumed.view(source[:22]), "Second.")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
+    """The summary is prepared in the pool's tasks, and used when it is due; leaving the pool leaves no task."""
+    from compaction.session import SessionPool
+
+    asked: list[object] = []
+
+    class Model:
+        async def summarize(self, request: object) -> str:
+            asked.append(request)
+            await anyio.lowlevel.checkpoint()
+            return "The user asked about shelves."
+
+    def shelves(number: int) -> list[dict[str, str]]:
+        return [{"role": "user", "content": f"Shelf {place}: " + "a box of nails. " * 10} for place in range(number)]
+
+    async def main() -> None:
+        strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=2))
+        async with SessionPool(strategy, counter="chars/4", ahead=tokens_exceed(900), clock=None, window=4_000) as pool:
+            size = 10
+            while not asked:
+                size += 1
+                assert len(await pool.view(shelves(size))) == size
+            await anyio.wait_all_tasks_blocked()
+            view = await pool.view(shelves(size + 8))
+            assert len(view) < size + 8
+            assert len(asked) == 1
+
+    anyio.run(main, backend=anyio_backend)
