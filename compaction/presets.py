@@ -6,6 +6,7 @@ import attrs
 
 from .errors import ConfigurationError
 from .index import GroupKind
+from .models import input_limit
 from .selectors import first, kinds, last
 from .strategies import (
     Clear,
@@ -30,9 +31,9 @@ __all__ = ["adaptive", "context_window", "hermes", "langgraph_summary", "token_b
 
 
 def context_window(
-    window: int,
+    window: int | str,
     *,
-    reserve_output: int = 0,
+    reserve_output: int | None = None,
     tool_threshold: float = 0.5,
     threshold: float = 0.8,
     target: float = 0.5,
@@ -47,8 +48,9 @@ def context_window(
     next turn.
 
     Args:
-        window: Tokens of the model's input and output together, > 0.
+        window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
         reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget.
+            ``None`` for none, and for a model by name 16,000 or an eighth of its window, whichever is less.
         tool_threshold: Share of the input budget past which old tool results collapse.
         threshold: Share past which the oldest groups are dropped; at least ``tool_threshold``, at most 1.
         target: Share at which dropping stops, above 0 and below ``threshold``. Collapsing stops at four fifths of
@@ -65,10 +67,7 @@ def context_window(
     >>> context_window(32_000, reserve_output=4_000).steps[1].trigger
     tokens_exceed(22400)
     """
-    if not (isinstance(window, int) and isinstance(reserve_output, int) and 0 <= reserve_output < window):
-        raise ConfigurationError(
-            f"context_window({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
-        )
+    budget = _input_tokens("context_window", window, reserve_output)
     if not 0 < tool_threshold <= threshold <= 1:
         raise ConfigurationError(
             f"context_window(tool_threshold={tool_threshold}, threshold={threshold}): 0 < tool_threshold <= threshold <= 1"
@@ -77,7 +76,6 @@ def context_window(
         raise ConfigurationError(f"context_window(tool_batch={tool_batch}): a share from 0 to below 1")
     if not 0 < target < threshold:
         raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")
-    budget = window - reserve_output
     return Pipeline(
         ToolResult(
             trigger=tokens_exceed(int(budget * tool_threshold)),
@@ -95,11 +93,21 @@ def context_window(
     )
 
 
+def _input_tokens(preset: str, window: int | str, reserve_output: int | None) -> int:
+    """Return the tokens that a request may have."""
+    if isinstance(window, str):
+        return input_limit(window, reserve_output=reserve_output)
+    reserve = 0 if reserve_output is None else reserve_output
+    if not (isinstance(window, int) and isinstance(reserve, int) and 0 <= reserve < window):
+        raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window is above 0 and above the reserve")
+    return window - reserve
+
+
 def adaptive(
-    window: int,
+    window: int | str,
     summarizer: SummarizerLike | None = None,
     *,
-    reserve_output: int = 0,
+    reserve_output: int | None = None,
     threshold: float = 0.95,
     target: float = 0.40,
     largest: float = 0.20,
@@ -115,10 +123,11 @@ def adaptive(
     pause in which the cache expired anyway. ``docs/adaptive.md`` has the measurements.
 
     Args:
-        window: Tokens of the model's input and output together, > 0.
+        window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
         summarizer: Writes the parts of the summary; by default a list of exact facts made without a model.
         reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, which
-            the shares below refer to.
+            the shares below refer to. ``None`` for none, and for a model by name 16,000 or an eighth of its window, whichever
+            is less.
         threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
         largest: Share that one group may have, above 0 and below ``target``; a user message may have 1.5 times as much.
@@ -128,19 +137,15 @@ def adaptive(
     Raises:
         ConfigurationError: If a figure is out of range.
 
-    >>> adaptive(32_000).steps[2].tokens
-    12800
+    >>> adaptive(32_000).steps[2].tokens, adaptive("gpt-5").steps[2].tokens
+    (12800, 108800)
     """
-    if not (isinstance(window, int) and isinstance(reserve_output, int) and 0 <= reserve_output < window):
-        raise ConfigurationError(
-            f"adaptive({window}, reserve_output={reserve_output}): the window is above 0 and above the reserve"
-        )
+    budget = _input_tokens("adaptive", window, reserve_output)
     if not 0 < largest < target < threshold <= 0.97 or target < 0.2:
         raise ConfigurationError(
             f"adaptive(threshold={threshold}, target={target}, largest={largest}): 0 < largest < target < threshold <= 0.97, "
             "and target >= 0.2"
         )
-    budget = window - reserve_output
 
     def part(of: float) -> int:
         return max(1, int(budget * of))
@@ -191,7 +196,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
 
 
 def hermes(
-    context_length: int = 200_000,
+    context_length: int | str = 200_000,
     summarizer: SummarizerLike | None = None,
     *,
     threshold: float = 0.50,
@@ -211,7 +216,7 @@ def hermes(
     ``docs/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
-        context_length: The model's window in tokens, > 0.
+        context_length: The model's window in tokens, > 0; or the model's name, see `compaction.models.input_limit`.
         summarizer: Writes the summary; by default a digest made without a model.
         threshold: Share of the window that triggers, above 0 and at most 1.
         target_ratio: Share of the threshold that the tail may take, 0.10 to 0.80.
@@ -226,6 +231,8 @@ def hermes(
     >>> hermes().trigger
     tokens_exceed(99999)
     """
+    if isinstance(context_length, str):
+        context_length = input_limit(context_length)
     figures = (context_length, threshold, target_ratio, protect_first_n, protect_last_n)
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in figures):
         raise ConfigurationError(

@@ -140,8 +140,8 @@ def _called(request: Request) -> Any:
     answer = request.call()
     if not inspect.isawaitable(answer):
         return answer
-    if inspect.iscoroutine(answer):
-        answer.close()
+    if (close := getattr(answer, "close", None)) is not None:
+        close()
     raise SyncDriverError(f"{type(request).__name__} has to be awaited: use compact or apply_compaction, not their _sync forms")
 
 
@@ -165,7 +165,7 @@ async def run(
             try:
                 answer = request.call()
                 if inspect.isawaitable(answer):
-                    answer = await answer
+                    answer = await request.wait(answer)
             except Exception as error:
                 request = flow.throw(error)
             else:

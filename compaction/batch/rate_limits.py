@@ -17,7 +17,7 @@ import attrs
 from ..checks import above, count
 from ..errors import ConfigurationError, SummaryFailed
 from ..strategies import Strategy
-from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest, answer_in_time
 from ..tokens import Usage
 from .strategy_summarizers import replace_summarizers
 
@@ -180,6 +180,11 @@ class LimitedSummarizer:
         """The inner summarizer's key, so that cached answers are found again."""
         return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
 
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout here: waiting for the rate limiter is not counted; the inner summarizer has its own."""
+        return None
+
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the inner summarizer's answer.
 
@@ -229,7 +234,7 @@ class LimitedSummarizer:
 async def _answer(summarizer: Summarizer, request: SummaryRequest) -> str:
     answer = summarizer.summarize(request)
     if not isinstance(answer, str):
-        answer = await answer
+        answer = await answer_in_time(summarizer, answer)
     if not isinstance(answer, str):
         raise SummaryFailed(f"the summarizer answered {answer!r:.100}: a summary is a text")
     return answer

@@ -9,7 +9,7 @@ from typing import Any, cast
 import attrs
 
 from ..strategies import Pipeline, Strategy
-from ..summarizers import CachedSummarizer, DigestSummarizer, Summarizer
+from ..summarizers import CachedSummarizer, DigestSummarizer, FirstOf, Summarizer
 
 __all__ = ["find_summarizers", "replace_summarizers"]
 
@@ -49,9 +49,11 @@ def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summa
         return strategy
     changes: dict[str, Any] = {}
     for field in attrs.fields(cast("Any", type(strategy))):
+        if not field.init:
+            continue
         value = getattr(strategy, field.name)
         new = _replaced(value, change, digests)
-        if new is not value and field.init:
+        if new is not value:
             changes[field.name.lstrip("_")] = new
     return cast("Strategy", attrs.evolve(cast("Any", strategy), **changes)) if changes else strategy
 
@@ -64,6 +66,9 @@ def _replaced(value: Any, change: Callable[[Summarizer], Summarizer], digests: b
         return cast("Any", value) if all(map(is_, new, cast("Any", value))) else tuple(new)
     if not isinstance(value, Summarizer) or (isinstance(value, DigestSummarizer) and not digests):
         return value
+    if isinstance(value, FirstOf):
+        parts = [cast("Summarizer", _replaced(each, change, digests)) for each in value.summarizers]
+        return value if all(map(is_, parts, value.summarizers)) else FirstOf(*parts)
     if isinstance(value, CachedSummarizer):
         inner = change(value.inner)
         return value if inner is value.inner else attrs.evolve(value, inner=inner)

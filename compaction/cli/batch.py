@@ -14,11 +14,11 @@ import typer
 
 from ..batch import Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
-from ..replay import prices_of
+from ..models import prices_of
 from .batch_report import progress_bar, show_estimate, show_report, write_json
 from .compact import PRESETS, plan_compaction
 from .exit_codes import ExitCode, print_error
-from .options import AsJson, CounterName, FormatName, find_counter, parse_size, signing_keys
+from .options import AsJson, CounterName, FormatName, ModelTableFile, Window, find_counter, parse_size, signing_keys
 from .printing import printable
 
 __all__ = ["batch_command"]
@@ -53,10 +53,7 @@ def batch_command(
     pipeline: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.")
     ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(parser=parse_size, metavar="SIZE", help="The model's context window in tokens: 32000, 32k, 1m."),
-    ] = None,
+    window: Window = None,
     budget: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")
     ] = None,
@@ -85,7 +82,7 @@ def batch_command(
         str | None,
         typer.Option(metavar="NAME", help="The model whose prices apply to summaries.", show_default=False),
     ] = None,
-    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="A price table of your own (TOML).")] = None,
+    models: ModelTableFile = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="End at the first bad conversation; broken rules and missed targets are bad too."),
@@ -111,9 +108,9 @@ def batch_command(
     """
     if engine not in _ENGINES:
         raise ConfigurationError(f"--engine {engine}: there is no such engine; use one of {', '.join(_ENGINES)}")
-    plan = plan_compaction(preset, window, budget, reserve_output, pipeline)
+    plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     _, note = find_counter(counter)
-    priced = None if model is None else prices_of(model, prices)
+    priced = None if model is None else prices_of(model, models)
     options: dict[str, Any] = {
         "counter": counter,
         "format": format,

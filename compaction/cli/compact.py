@@ -28,23 +28,25 @@ from .options import (
     CounterName,
     FormatName,
     Input,
+    ModelTableFile,
     Output,
+    Window,
     find_counter,
     open_output,
     parse_size,
     read_input,
     signing_keys,
+    window_tokens,
 )
 
 __all__ = ["PRESETS", "CompactionPlan", "compact_command", "plan_compaction"]
 
 
-def _hermes(window: int, *, reserve_output: int = 0) -> Strategy:
-    return presets.hermes(window - reserve_output)
-
-
-PRESETS: Final[Mapping[str, Callable[..., Strategy]]] = {"context_window": presets.context_window, "hermes": _hermes}
-"""The presets that ``--preset`` names: functions of a window and its reserve."""
+PRESETS: Final[Mapping[str, Callable[[int], Strategy]]] = {
+    "context_window": presets.context_window,
+    "hermes": presets.hermes,
+}
+"""The presets that ``--preset`` names: functions of the tokens that a request may have."""
 
 
 @attrs.frozen
@@ -80,12 +82,7 @@ def compact_command(
             "judged by --budget, else by --window.",
         ),
     ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_size, metavar="SIZE", help="The model's context window in tokens: 32000, 32k, 1m. k is 1,000."
-        ),
-    ] = None,
+    window: Window = None,
     budget: Annotated[
         int | None,
         typer.Option(
@@ -98,6 +95,7 @@ def compact_command(
     reserve_output: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
     ] = None,
+    models: ModelTableFile = None,
     counter: CounterName = "auto",
     format: FormatName = None,
     as_json: AsJson = False,
@@ -107,7 +105,7 @@ def compact_command(
     Unchanged messages are written byte for byte as they were read. Exit code 1: a conversation is still too large, or breaks a
     rule of its format that it did not break before; the output is written all the same.
     """
-    plan = plan_compaction(preset, window, budget, reserve_output, pipeline)
+    plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = find_counter(counter)
     target, stream = open_output(output)
     compacted: list[CompactedConversation] = []
@@ -126,22 +124,29 @@ def compact_command(
 
 
 def plan_compaction(
-    preset: str, window: int | None, budget: int | None, reserve_output: int | None, pipeline: Path | None
+    preset: str,
+    window: str | None,
+    budget: int | None,
+    reserve_output: int | None,
+    pipeline: Path | None,
+    *,
+    models: Path | None,
 ) -> CompactionPlan:
     """Return the plan that the options describe.
 
     Raises:
-        ConfigurationError: If the options contradict each other.
+        ConfigurationError: If the options contradict each other, or no table knows the model that ``--window`` names.
     """
     if pipeline is not None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
-        return CompactionPlan(config.load(pipeline), window if budget is None else budget, window, awaits=True)
+        limit = None if window is None else window_tokens(window, models)
+        return CompactionPlan(config.load(pipeline), limit if budget is None else budget, limit, awaits=True)
     if preset not in PRESETS:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
     if window is not None and budget is None:
-        reserved = reserve_output or 0
-        return CompactionPlan(PRESETS[preset](window, reserve_output=reserved), window - reserved)
+        limit = window_tokens(window, models, reserve_output)
+        return CompactionPlan(PRESETS[preset](limit), limit)
     if budget is None or window is not None:
         raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
     if reserve_output is not None:

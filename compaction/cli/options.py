@@ -12,9 +12,10 @@ from typing import IO, Annotated, Final, TextIO, TypeAlias
 
 import typer
 
-from ..errors import UnreadableFile
+from ..errors import ConfigurationError, UnreadableFile
 from ..files import FileConversation, read_conversations
 from ..formats import FORMATS
+from ..models import UnknownModel, input_limit
 from ..tokens import TokenCounter, counter
 
 __all__ = [
@@ -23,12 +24,15 @@ __all__ = [
     "CounterName",
     "FormatName",
     "Input",
+    "ModelTableFile",
     "Output",
+    "Window",
     "find_counter",
     "open_output",
     "parse_size",
     "read_input",
     "signing_keys",
+    "window_tokens",
 ]
 
 STANDARD: Final = "-"
@@ -70,6 +74,25 @@ FormatName: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Window: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--window",
+        metavar="SIZE",
+        help="The model's context window: tokens, such as 32000, 32k or 1m (k is 1,000), or the model's name, such as gpt-5.",
+        show_default=False,
+    ),
+]
+ModelTableFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--models",
+        "--prices",
+        metavar="FILE",
+        help="A table of your own (TOML) with windows and prices of models; it is used before the known ones.",
+        show_default=False,
+    ),
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 _SIZE: Final = re.compile(r"(\d[\d_]*(?:\.\d+)?)([km]?)", re.IGNORECASE | re.ASCII)
@@ -92,6 +115,27 @@ def parse_size(text: str) -> int:
             f"{text!r} is not a number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
         )
     return int(size)
+
+
+def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
+    """Return the tokens that ``--window`` stands for: a number, less the reserve, or the input limit of a model.
+
+    Raises:
+        BadParameter: If it begins like a number and is not one.
+        ConfigurationError: If no table knows the model, or the reserve is not below the window.
+
+    >>> window_tokens("32k", None, 2_000), window_tokens("gpt-5", None)
+    (30000, 272000)
+    """
+    if window.strip()[:1].isalpha():
+        try:
+            return input_limit(window, reserve_output=reserve_output, table=models)
+        except UnknownModel as error:
+            raise UnknownModel(f"--window {window}: {error}, such as 32000 or 32k") from error
+    tokens, reserve = parse_size(window), reserve_output or 0
+    if reserve >= tokens:
+        raise ConfigurationError(f"--window {window}, reserve_output={reserve}: the window is above 0 and above the reserve")
+    return tokens - reserve
 
 
 def find_counter(name: str) -> tuple[TokenCounter, str | None]:

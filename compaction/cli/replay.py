@@ -29,7 +29,7 @@ from ..replay import (
     write_report,
 )
 from .exit_codes import ExitCode
-from .options import AsJson, CounterName, FormatName, find_counter, parse_size
+from .options import AsJson, CounterName, FormatName, ModelTableFile, find_counter, parse_size, window_tokens
 from .printing import open_console, plural, print_table, printable
 
 __all__ = ["replay_command"]
@@ -50,7 +50,10 @@ def replay_command(
     ],
     *,
     window: Annotated[
-        int, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens a request may have, such as 32000 or 32k.")
+        str,
+        typer.Option(
+            metavar="SIZE", help="Tokens a request may have, such as 32000 or 32k, or the name of a model, such as gpt-5."
+        ),
     ],
     strategy: Annotated[
         list[str] | None,
@@ -61,7 +64,7 @@ def replay_command(
         ),
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="The model whose prices and cache rules apply.")] = "gpt-5",
-    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="A price table of your own (TOML).")] = None,
+    models: ModelTableFile = None,
     overhead: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of every request outside the messages.")
     ] = None,
@@ -87,10 +90,11 @@ def replay_command(
     Every assistant message is one call. Figures are means over the sessions that exceed the window, with 95 % intervals; the
     other sessions are counted. Exit code 1: a session could not be read or replayed, or a strategy raised an exception.
     """
+    limit = window_tokens(window, models)
     counting, note = find_counter(counter)
     recordings, wrong = _read(sessions)
     try:
-        priced = prices_of(model, prices)
+        priced = prices_of(model, models)
     except UnknownModel as error:
         priced = unpriced(model)
         wrong.append(f"{error}; costs are in input tokens, and a cached token costs a tenth")
@@ -98,7 +102,7 @@ def replay_command(
         result = replay(
             recordings,
             list(dict.fromkeys(strategy or _STRATEGIES)),
-            window=window,
+            window=limit,
             model=priced,
             counter=counting,
             format=format,

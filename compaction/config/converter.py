@@ -19,7 +19,7 @@ from ..errors import ConfigurationError
 from ..selectors import Selector
 from ..stores import Store
 from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, Strategy, ToolStyle
-from ..summarizers import OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
+from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .expressions import read_expression, write_expression
 from .registry import ComponentKind, component_names, find_component, suggestion
@@ -56,6 +56,13 @@ class _PipelineTable:
     steps: tuple[Strategy, ...]
     trigger: Trigger = always
     target: Trigger | None = None
+
+
+@attrs.frozen(kw_only=True)
+class _FirstOfTable:
+    """The options of a `FirstOf` in a file."""
+
+    summarizers: tuple[Summarizer, ...]
 
 
 # ------------------------------------------------------------------------------------------------- which hook for which type
@@ -110,6 +117,7 @@ def converter() -> Converter:
     result.register_unstructure_hook_factory(attrs.has, writes_class)
     for plain in _PLAIN:
         result.register_structure_hook(plain, _read_plain)
+    result.register_structure_hook_func(_is_plain_union, _read_plain_union)
     result.register_structure_hook(Path, lambda value, _: Path(_read_plain(value, str)))
     result.register_unstructure_hook(Path, str)
     result.register_structure_hook_func(_is_literal, _read_literal)
@@ -133,6 +141,12 @@ def _is_literal(kind: Any) -> bool:
     return get_origin(kind) is Literal
 
 
+def _is_plain_union(kind: Any) -> bool:
+    """Whether it is a union such as ``int | str``, which cattrs does not read by itself; ``None`` may be a member."""
+    plain = [each for each in _members(kind) if each is not type(None)]
+    return len(plain) > 1 and all(_is_hashable(each) and each in _PLAIN for each in plain)
+
+
 def _is_tuple(kind: Any) -> bool:
     return get_origin(kind) is tuple
 
@@ -148,6 +162,14 @@ def _read_plain(value: object, kind: type) -> Any:
     allowed = _PLAIN[kind]
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise ConfigurationError(f"{value!r} is {_type_of(value)}; {_TYPES[kind]} belongs here")
+    return value
+
+
+def _read_plain_union(value: object, kind: Any) -> Any:
+    fitting = [each for each in _members(kind) if type(value) is each]
+    if not fitting:
+        wanted = " or ".join(_TYPES.get(each, "nothing") for each in _members(kind))
+        raise ConfigurationError(f"{value!r} is {_type_of(value)}; {wanted} belongs here")
     return value
 
 
@@ -236,6 +258,8 @@ def read_component(value: object, kind: ComponentKind, default: str | None = Non
         return Pipeline(*read.steps, trigger=read.trigger, target=read.target)
     if kind in _SECRETIVE:
         check_no_secrets(table)
+    if component is FirstOf:
+        return FirstOf(*converter().structure(table, _FirstOfTable).summarizers)
     if inspect.isclass(component):
         return converter().structure(table, component) if attrs.has(component) else _call(component, table)
     if table:

@@ -113,6 +113,7 @@ def _built_in(kind: ComponentKind) -> dict[str, Any]:
                 summarizers.CachedSummarizer,
                 summarizers.DigestSummarizer,
                 summarizers.FactSummarizer,
+                summarizers.FirstOf,
                 summarizers.OpenAISummarizer,
             )
         },

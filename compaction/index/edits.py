@@ -7,8 +7,8 @@ itself. Strategies yield edits (and requests, for what has to be awaited) and ne
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -30,6 +30,8 @@ __all__ = [
     "renamed",
     "signature",
 ]
+
+_T = TypeVar("_T")
 
 
 def _id(group: MessageGroup | int) -> int:
@@ -157,6 +159,10 @@ class Request(abc.ABC):
     @abc.abstractmethod
     def call(self) -> Any:
         """The answer, or an awaitable of it."""
+
+    async def wait(self, answer: Awaitable[_T]) -> _T:
+        """Await the answer; a request may limit how long that takes."""
+        return await answer
 
 
 def named(edit: Edit) -> tuple[int, ...]:

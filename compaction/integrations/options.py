@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 from anyio.from_thread import BlockingPortal
@@ -12,6 +12,7 @@ from anyio.from_thread import BlockingPortal
 from ..checks import count
 from ..formats import MessageFormat
 from ..messages import Message
+from ..models import input_limit
 from ..result import CompactionResult, Observer
 from ..session import BackgroundTasks, OnEvent, SessionPool
 from ..stores import SessionStore
@@ -25,6 +26,11 @@ OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
 """What happens to the agent's run when a strategy raises: it continues with the last good view, or it fails."""
 
 
+def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value not in (None, "auto"):
+        count(1)(instance, attribute, value)
+
+
 @attrs.frozen(kw_only=True)
 class IntegrationOptions:
     """The options that every integration takes besides its own arguments.
@@ -32,7 +38,8 @@ class IntegrationOptions:
     Args:
         strategy: The strategy; its trigger decides when it runs.
         counter: A token counter or the name of one.
-        window: Tokens of the model's context window, for `context_exceeds`.
+        window: Tokens of the model's context window, for `context_exceeds`; or ``"auto"``, for the input limit of the model
+            whose name the framework gives; see `compaction.models.input_limit`.
         overhead_tokens: Tokens of every request that the framework does not show to the integration, >= 0.
         pin: A predicate of messages; the groups of those it accepts are kept unchanged.
         clock: Returns seconds, for `idle_for` and for pauses after failures: a summarizer that failed is not asked again at
@@ -52,7 +59,7 @@ class IntegrationOptions:
 
     strategy: Strategy = attrs.field(converter=as_strategy)
     counter: TokenCounter | str = "auto"
-    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    window: int | Literal["auto"] | None = attrs.field(default=None, validator=_window)
     overhead_tokens: int = attrs.field(default=0, validator=count())
     pin: Callable[[Message], bool] | None = None
     clock: Callable[[], float] | None = time.time
@@ -64,11 +71,21 @@ class IntegrationOptions:
     portal: BlockingPortal | BackgroundTasks | None = None
 
     def window_of(self, model: str | None) -> int | None:
-        """Return the tokens a request may have.
+        """Return the tokens a request may have: the option ``window``, or with ``"auto"`` the input limit of a model.
 
         Args:
             model: The model's name as the framework gives it; ``None`` while it is not known.
+
+        Raises:
+            UnknownModel: With ``"auto"``, if no table knows the model.
+
+        >>> from compaction import presets
+        >>> options = IntegrationOptions(strategy=presets.token_budget(8_000), window="auto")
+        >>> options.window_of("gpt-5"), options.window_of(None)
+        (272000, None)
         """
+        if self.window == "auto":
+            return None if model is None else input_limit(model)
         return self.window
 
     def pool(self, format: MessageFormat, *, store: SessionStore | None = None) -> SessionPool:
@@ -83,7 +100,7 @@ class IntegrationOptions:
             store=store,
             counter=self.counter,
             format=format,
-            window=self.window,
+            window=self.window_of(None),
             overhead_tokens=self.overhead_tokens,
             pin=self.pin,
             clock=self.clock,

@@ -13,14 +13,14 @@ Each figure is explained in ``docs/metrics.md``.
 
 from __future__ import annotations
 
+from ..models import ModelPrices, UnknownModel, prices_of
+from ..models import unpriced as unpriced
 from .candidate_names import strategy_names
 from .candidates import Candidate
 from .intervals import IntervalEstimate as IntervalEstimate
 from .intervals import macro_average as macro_average
 from .logs import recordings_of
 from .many_conversations import replay
-from .prices import ModelPrices, UnknownModel, prices_of
-from .prices import unpriced as unpriced
 from .recommendation import Recommendation, recommend
 from .recordings import Recording
 from .report import report_html, write_report

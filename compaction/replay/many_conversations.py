@@ -14,13 +14,13 @@ import attrs
 
 from ..errors import ConfigurationError, InputError, UnknownFormat
 from ..formats import MessageFormat, resolve
+from ..models import ModelPrices, prices_of
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
 from .candidate_names import candidates_of
 from .candidates import Candidate
 from .one_conversation import replay_conversation
-from .prices import ModelPrices, prices_of
 from .recordings import Recording, without_unreadable
 from .replayed import ReplayedConversation
 from .result import ReplayResult

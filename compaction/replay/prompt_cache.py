@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from .prices import ModelPrices
+from ..models import ModelPrices
 
 __all__ = ["CacheUse", "PromptCache"]
 

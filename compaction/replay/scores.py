@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from ..models import ModelPrices
 from .facts import NeededFactKind
-from .prices import ModelPrices
 from .replayed import CandidateRun, ReplayedCall, ReplayedConversation
 from .transcript import NeededFact, Needs
 

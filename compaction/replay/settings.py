@@ -8,8 +8,8 @@ import attrs
 
 from ..checks import count
 from ..formats import MessageFormat
+from ..models import ModelPrices
 from ..tokens import TokenCounter
-from .prices import ModelPrices
 from .transcript import RECENT_MESSAGES
 
 __all__ = ["CandidateSetting", "ReplaySetting"]

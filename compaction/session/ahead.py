@@ -227,5 +227,5 @@ async def _called(request: SummaryRequest) -> object:
     else:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
-        answer = await answer
+        answer = await request.wait(answer)
     return "" if answer is None else answer

@@ -23,7 +23,7 @@ from .background import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
 from .grants import copies, refuse_named_stores
-from .list_keys import ListKeys, key_of
+from .list_keys import ListKeys, digest_key
 from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
 from .reporter import EventReporter
 from .session import CompactionSession
@@ -212,7 +212,7 @@ class SessionPool:
     ) -> ListRequest:
         given = as_list(messages)
         scopes = (self._scope, scope)
-        space = key_of(*scopes, self._format.name if self._named else "")
+        space = digest_key(*scopes, self._format.name if self._named else "")
         keys = ListKeys(given, self._format)
         return ListRequest(
             given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, TypeAlias, final
+from typing import Any, Self, TypeAlias, final
 
 import attrs
 
@@ -161,6 +161,7 @@ class CompactionStrategy(Strategy):
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
     target: Trigger = attrs.field(default=_OPPOSITE_OF_TRIGGER, converter=as_trigger, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
+    _unforced: CompactionStrategy | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
@@ -169,6 +170,33 @@ class CompactionStrategy(Strategy):
         yield StepBegan(self, self.trigger.explain(index))
         yield from self.edits(index)
         yield StepEnded(self, self.target, self.target == never or self.target(index))
+
+    @property
+    def pauses_as(self) -> CompactionStrategy:
+        """The strategy whose pauses count here: in a forced run, the one that was forced."""
+        return self._unforced or self
+
+    def is_paused(self, index: MessageIndex) -> bool:
+        """Return whether this strategy failed so recently that it should wait.
+
+        Nothing waits past the window, and a forced run forgets the pause.
+        """
+        if self._unforced is not None:
+            index.context.pauses.record_success(self._unforced)
+            return False
+        return not self.is_past_window(index) and index.context.pauses.is_paused(self, index.context.now)
+
+    @staticmethod
+    def is_past_window(index: MessageIndex) -> bool:
+        """Return whether a request would not fit the window, if that is known; O(1)."""
+        window = index.context.window
+        return window is not None and index.tokens > window
+
+    def _forced(self, **changes: Any) -> Self:
+        """Return a copy for a forced run, which knows the strategy that it was made from."""
+        copy = attrs.evolve(self, **changes)
+        object.__setattr__(copy, "_unforced", self.pauses_as)
+        return copy
 
     @abc.abstractmethod
     def edits(self, index: MessageIndex) -> Steps:

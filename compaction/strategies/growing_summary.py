@@ -15,8 +15,8 @@ from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import FactSummarizer, Summarizer, SummaryRequest, as_summarizer
-from .base import CompactionStrategy, Failed, Steps
+from ..summarizers import FactSummarizer, Summarizer, SummaryRequest, as_summarizer, usable_text
+from .base import CompactionStrategy, Failed, Steps, Strategy
 from .prepared import prepared_answer
 from .summary_text import SummaryText, next_round, own_words
 
@@ -76,6 +76,9 @@ class GrowingSummary(CompactionStrategy):
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
+
+    def forced(self, focus: str | None = None) -> Strategy:
+        return self._forced()
 
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):
@@ -141,7 +144,7 @@ class GrowingSummary(CompactionStrategy):
 
     def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
         """Return the part that was written before it was due, with the request it answers."""
-        if isinstance(self.summarizer, FactSummarizer) or index.context.pauses.is_paused(self, index.context.now):
+        if isinstance(self.summarizer, FactSummarizer) or self.is_paused(index):
             return None
         return prepared_answer(self, index, request, self.candidates(index))
 
@@ -153,15 +156,17 @@ class GrowingSummary(CompactionStrategy):
         replaced = _replaced(index, request)
         part: tuple[Message, ...] | None = None
         own = isinstance(self.summarizer, FactSummarizer)
-        if own or not index.context.pauses.is_paused(self, index.context.now):
+        if own or not self.is_paused(index):
             try:
                 part = self._part(index, request, replaced, (yield request) if answer is None else answer)
-                index.context.pauses.record_success(self)
+                index.context.pauses.record_success(self.pauses_as)
+                for failure in request.failures:
+                    yield Failed(self.name, failure, "the next summarizer was asked")
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
                 if not own:
-                    index.context.pauses.record_failure(self, index.context.now)
+                    index.context.pauses.record_failure(self.pauses_as, index.context.now)
                     yield Failed(self.name, error, "facts were listed without a model")
         if part is None and not own:
             part = self._listed(index, request, replaced)
@@ -179,23 +184,22 @@ class GrowingSummary(CompactionStrategy):
 
     def _part(
         self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup], answer: object
-    ) -> tuple[Message, ...]:
-        """Return the answer as messages that can replace the groups.
+    ) -> tuple[Message, ...] | None:
+        """Return the answer as messages that can replace the groups; ``None`` if it is not shorter than they are.
 
         Raises:
-            SummaryFailed: If it is empty, or is not shorter than the groups.
+            SummaryFailed: If it is not a text, is empty, or is far too long.
             Exception: If it is the failure of a request in the background.
         """
         if isinstance(answer, Exception):
             raise answer
-        if not isinstance(answer, str) or not answer.strip():
-            raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
+        text = usable_text(answer)
         round = next_round(index.included_groups, self.name)
-        messages = index.summary(self.text.body(answer, originals=""), replaced, by=self.name, round=round)
+        messages = index.summary(self.text.body(text, originals=""), replaced, by=self.name, round=round)
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-        if tokens >= stood_for:
-            raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
-        return messages
+        if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
+            raise SummaryFailed(f"the summary has {tokens:,} tokens; {ceiling:,} are allowed at the very most")
+        return messages if tokens < stood_for else None
 
 
 def _replaced(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:

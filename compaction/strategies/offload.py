@@ -70,10 +70,10 @@ class Offload(CompactionStrategy):
         return {OFFLOADED_BY: _STUBS}
 
     def forced(self, focus: str | None = None) -> Strategy:
-        return attrs.evolve(self, trigger=always, target=never)
+        return self._forced(trigger=always, target=never)
 
     def edits(self, index: MessageIndex) -> Steps:
-        if index.context.pauses.is_paused(self, index.context.now):
+        if self.is_paused(index):
             return
         steps = self.style(index, self.candidates(index), _salt(self, index))
         while not self.target(index):
@@ -91,10 +91,10 @@ class Offload(CompactionStrategy):
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
-                index.context.pauses.record_failure(self, index.context.now)
+                index.context.pauses.record_failure(self.pauses_as, index.context.now)
                 yield _failed(self.name, error, self.on_failure)
                 return
-            index.context.pauses.record_success(self)
+            index.context.pauses.record_success(self.pauses_as)
             yield from (edit for edit in edits)
 
 

@@ -1,8 +1,10 @@
 """Replacing old groups by a summary.
 
-A summary is accepted only if it is not empty, is shorter than the groups it replaces, and keeps the conversation valid.
-Otherwise ``on_failure`` decides, and the result reports it. An earlier summary is updated, not summarized again. The summarizer
-is not asked while there are no new groups, or too few, or shortly after it failed.
+A summary is accepted only if it is not empty, is not far too long, and keeps the conversation valid. Otherwise ``on_failure``
+decides, and the result reports it. A summary that is not shorter than the groups it would replace is not a failure: nothing is
+written. An earlier summary is updated, not summarized again. The summarizer is not asked while there are no new groups, or too
+few, shortly after it failed, or about the same groups after it saved nothing. Only the first two count while a request would
+not fit the window, and in a forced run.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ..summarizers import (
     as_summarizer,
     as_template,
     default_template,
+    usable_text,
 )
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy
@@ -56,7 +59,8 @@ class Summarization(CompactionStrategy):
             and at least half of that limit; without such a limit, as where a pipeline's trigger decides, there is none. O(1).
         on_failure: What to do if the summarizer failed.
         least_share: Share of the view's tokens that the new groups must have, or no summary is asked for: without it, a
-            conversation whose kept part alone is too large would be summarized again on every turn.
+            conversation whose kept part alone is too large would be summarized again on every turn. After a summary that saved
+            nothing, they must have changed by as much.
         focus: The subject on which the summary should say most.
         template: Its sections and wording: a template, a text with placeholders, the path of one, or a plain instruction, with
             which the model writes prose: ``"Summarize the key decisions and user preferences only."``.
@@ -91,13 +95,14 @@ class Summarization(CompactionStrategy):
         return {self.name: MarkCeiling(DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS)}
 
     def forced(self, focus: str | None = None) -> Strategy:
-        return attrs.evolve(self, trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
+        return self._forced(trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
 
     def edits(self, index: MessageIndex) -> Steps:
         request = self._request(index)
-        if request is None or self.target(index) or index.context.pauses.is_paused(self, index.context.now):
+        if request is None or self.target(index) or self.is_paused(index) or self._saved_nothing(index, request):
             return
         ready = prepared_answer(self, index, request, self._replaced(index, request))
+        pauses = index.context.pauses
         try:
             if ready is None:
                 answer = yield request
@@ -107,10 +112,15 @@ class Summarization(CompactionStrategy):
         except (ConfigurationError, SyncDriverError):
             raise
         except Exception as error:
-            index.context.pauses.record_failure(self, index.context.now)
+            pauses.record_failure(self.pauses_as, index.context.now)
             yield from self._without_summary(index, request, error)
             return
-        index.context.pauses.record_success(self)
+        for failure in request.failures:
+            yield Failed(self.name, failure, "the next summarizer was asked")
+        if summary is None:
+            pauses.record_no_gain(self.pauses_as, _tokens(request.groups))
+            return
+        pauses.record_success(self.pauses_as)
         yield from self._put(index, request, summary)
 
     # ---------------------------------------------------------------- asking
@@ -120,7 +130,7 @@ class Summarization(CompactionStrategy):
         free = index.replaceable([group for group in self.candidates(index) if not self._is_of_another(group)])
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
-        tokens = sum(group.tokens for group in fresh)
+        tokens = _tokens(fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
@@ -144,6 +154,13 @@ class Summarization(CompactionStrategy):
             language=self.language,
         )
 
+    def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
+        """Return whether a summary of about as many tokens saved nothing, so that it should wait for other content."""
+        tried = index.context.pauses.no_gain(self.pauses_as)
+        if tried is None or self.is_past_window(index):
+            return False
+        return abs(_tokens(request.groups) - tried) < max(1, self.least_share * index.included.tokens)
+
     def _room(self, index: MessageIndex, replaced: int) -> int | None:
         """Return the tokens that the trigger leaves beside what is kept, and at least half of its limit, if it has one."""
         limit = self.trigger.token_limit(index)
@@ -160,27 +177,24 @@ class Summarization(CompactionStrategy):
 
     # ---------------------------------------------------------------- answering
 
-    def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...]:
-        """Return the answer as messages that can replace the groups.
+    def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
+        """Return the answer as messages that can replace the groups; ``None`` if it is not shorter than they are.
 
         Raises:
-            SummaryFailed: If it is empty, or is not shorter than the groups.
+            SummaryFailed: If it is not a text, is empty, or is far too long.
             Exception: If it is the failure of a request in the background.
         """
         if isinstance(answer, Exception):
             raise answer
-        if not isinstance(answer, str) or not answer.strip():
-            raise SummaryFailed(f"the summarizer answered {answer!r}: a summary is a text that says something")
+        text = usable_text(answer)
         replaced = self._replaced(index, request)
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
-        body = self.text.body(answer, originals=places)
+        body = self.text.body(text, originals=places)
         messages = index.summary(body, replaced, by=self.name, round=next_round(replaced, self.name))
         tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-        if tokens >= stood_for:
-            raise SummaryFailed(f"the summary has {tokens:,} tokens, what it stands for {stood_for:,}: it would save nothing")
         if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
             raise SummaryFailed(f"the summary has {tokens:,} tokens; {self.budget!r} allows {ceiling:,} at the very most")
-        return messages
+        return messages if tokens < stood_for else None
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
         """Replace the groups; with the first summary, add the note to the system prompt, if the sum still shrinks."""
@@ -208,11 +222,17 @@ class Summarization(CompactionStrategy):
     def _digest(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
         try:
             summary = self._summary(index, request, DigestSummarizer().summarize(request))
-        except SummaryFailed as failed:
-            yield Failed(self.name, error, f"nothing was summarized, a digest would not do either: {failed}")
+        except SummaryFailed:
+            summary = None
+        if summary is None:
+            yield Failed(self.name, error, "nothing was summarized, a digest would not do either: it is too long")
             return
         yield Failed(self.name, error, "a digest was written without a model")
         yield from self._put(index, request, summary)
+
+
+def _tokens(groups: Sequence[MessageGroup]) -> int:
+    return sum(group.tokens for group in groups)
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:

@@ -6,9 +6,14 @@ A summarizer is any object with ``summarize(request) -> str``, sync or async. Wh
 
 from __future__ import annotations
 
+from .base import TIMEOUT_SECONDS as TIMEOUT_SECONDS
 from .base import Summarizer, SummaryBudget, SummaryRequest
+from .base import answer_in_time as answer_in_time
+from .base import timeout_of as timeout_of
+from .base import usable_text as usable_text
 from .cached import CachedSummarizer
 from .extractive import DigestSummarizer, FactSummarizer
+from .first_of import FirstOf
 from .model import OpenAISummarizer
 from .model import SummarizerLike as SummarizerLike
 from .model import as_summarizer as as_summarizer
@@ -21,6 +26,7 @@ __all__ = [
     "CachedSummarizer",
     "DigestSummarizer",
     "FactSummarizer",
+    "FirstOf",
     "OpenAISummarizer",
     "PromptLoader",
     "Summarizer",

@@ -8,22 +8,33 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
+import anyio
 import attrs
 
 from ..checks import count, share
+from ..errors import SummaryFailed
 from ..index import MessageGroup, Request
 from ..messages import Message
 from ..tokens import TokenCounter
 from .templates import SummaryTemplate, default_template
 
-__all__ = ["Summarizer", "SummaryBudget", "SummaryRequest"]
+__all__ = ["TIMEOUT_SECONDS", "Summarizer", "SummaryBudget", "SummaryRequest", "answer_in_time", "timeout_of", "usable_text"]
+
+TIMEOUT_SECONDS: Final = 60.0
+"""How long an awaited summarizer may take by default."""
+
+_T = TypeVar("_T")
 
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Writes a text that stands for groups of a conversation."""
+    """Writes a text that stands for groups of a conversation.
+
+    An answer that is awaited must come within the summarizer's ``timeout_seconds``, by default 60; ``None`` if it limits its
+    own requests. A sync summarizer cannot be interrupted: it needs a timeout of its own.
+    """
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary, at most ``request.budget`` tokens.
@@ -92,6 +103,10 @@ class SummaryRequest(Request):
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.
         template: The prompts and the sections to fill.
         language: The language to write in, such as ``"Korean"``; ``None`` for the conversation's own.
+
+    Attributes:
+        failures: Failures that the summarizer made up for, such as those of the first summarizers of a `FirstOf`; the strategy
+            reports them. Holds state.
     """
 
     summarizer: Summarizer = attrs.field(eq=False, repr=False)
@@ -104,6 +119,43 @@ class SummaryRequest(Request):
     focus: str | None = None
     template: SummaryTemplate = attrs.field(factory=default_template)
     language: str | None = None
+    failures: list[Exception] = attrs.field(factory=list[Exception], init=False, eq=False, repr=False)
 
     def call(self) -> Any:
         return self.summarizer.summarize(self)
+
+    async def wait(self, answer: Awaitable[_T]) -> _T:
+        return await answer_in_time(self.summarizer, answer)
+
+
+def timeout_of(summarizer: Summarizer) -> float | None:
+    """Return how many seconds an awaited answer may take; ``None`` for a summarizer that limits its own requests."""
+    seconds: object = getattr(summarizer, "timeout_seconds", TIMEOUT_SECONDS)
+    return seconds if isinstance(seconds, int | float) else None
+
+
+async def answer_in_time(summarizer: Summarizer, answer: Awaitable[_T]) -> _T:
+    """Await a summarizer's answer, at most as long as it may take.
+
+    Raises:
+        SummaryFailed: If it takes longer; the wait is cancelled.
+    """
+    seconds = timeout_of(summarizer)
+    with anyio.move_on_after(seconds):
+        return await answer
+    raise SummaryFailed(f"{type(summarizer).__name__} did not answer within {seconds:g} s")
+
+
+def usable_text(answer: object) -> str:
+    """Return a summarizer's answer, if it is a text that says something.
+
+    Raises:
+        SummaryFailed: If it is not.
+
+    >>> usable_text([{"tool_call": "search"}])
+    Traceback (most recent call last):
+    compaction.errors.SummaryFailed: the summarizer answered [{'tool_call': 'search'}]: a summary is a text that says something
+    """
+    if not isinstance(answer, str) or not answer.strip():
+        raise SummaryFailed(f"the summarizer answered {answer!r:.200}: a summary is a text that says something")
+    return answer

@@ -19,7 +19,7 @@ import attrs
 from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, Part, ToolCallPart, ToolResultPart
 from ..stores import DatabaseFile
-from .base import Summarizer, SummaryRequest
+from .base import Summarizer, SummaryRequest, timeout_of
 from .model import as_summarizer
 
 __all__ = ["CachedSummarizer", "request_digest"]
@@ -92,6 +92,11 @@ class CachedSummarizer:
     def cache_key(self) -> str:
         """The inner summarizer's key."""
         return _key_of(self.inner)
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """How long an answer may take: the inner summarizer's figure."""
+        return timeout_of(self.inner)
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the remembered answer, or the inner summarizer's, which may be an awaitable.

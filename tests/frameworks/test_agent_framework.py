@@ -29,7 +29,7 @@ from agent_framework import (
 )
 from agent_framework.openai import OpenAIChatCompletionClient
 
-from compaction import CompactionResult, Edit, GroupKind, MessageIndex, compact, last, presets
+from compaction import CompactionResult, Edit, GroupKind, MessageIndex, compact, last, presets, run
 from compaction.errors import CompactionError, ConfigurationError, StateError
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
@@ -40,6 +40,7 @@ from compaction.integrations.agent_framework import (
 )
 from compaction.strategies import SlidingWindow, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
+from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
@@ -507,3 +508,17 @@ async def test_what_is_no_strategy() -> None:
     """Something that cannot be called is refused when it is passed."""
     with pytest.raises(CompactionError, match="async callable"):
         from_framework_strategy("summarize")  # type: ignore[arg-type]
+
+
+async def test_a_client_that_hangs_is_given_up() -> None:
+    """After the timeout the conversation is as it was, and the failure says so."""
+
+    class HangingClient:
+        async def get_response(self, messages: object, *, options: object) -> None:
+            await anyio.sleep(3_600)
+
+    summarizer = ChatClientSummarizer(HangingClient(), summary_options=SummaryOptions(timeout_seconds=0.05))
+    index = MessageIndex([{"role": "user", "content": "word " * 400}] * 4, counter="chars/4")
+    result = await run(index, Summarization(summarizer, keep=last(messages=1)))
+    assert (result.outcome, len(result.messages)) == ("degraded", 4)
+    assert "HangingClient did not answer within 0.05 s" in str(result.failures[0].error)

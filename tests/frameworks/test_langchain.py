@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import attrs
@@ -15,12 +16,13 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from compaction import CompactionResult, Edit, MessageIndex, last, presets
+from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
 from compaction.errors import ConfigurationError, StateError
 from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
+from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
@@ -306,3 +308,27 @@ def test_a_changed_result_keeps_the_rest() -> None:
     changed = langchain.read(raw).evolve(text="short").raw
     assert (changed.content, changed.tool_call_id, changed.id, changed.artifact) == ("short", "c1", "7", {"raw": 18})
     assert raw.content == "long " * 50
+
+
+class SilentServer:
+    """A server that accepts connections and never answers."""
+
+    def __enter__(self) -> Self:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+
+
+@pytest.mark.parametrize("is_sync", [True, False])
+async def test_a_model_that_hangs_is_given_up(is_sync: bool) -> None:
+    """An awaited call is cancelled; a sync one is sent with the timeout, and the client ends it."""
+    with SilentServer() as server:
+        model = ChatOpenAI(model="m", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
+        summarizer = ChatModelSummarizer(model, sync=is_sync, summary_options=SummaryOptions(timeout_seconds=0.3))
+        index = MessageIndex([{"role": "user", "content": "word " * 400}] * 4, counter="chars/4")
+        result = await run(index, Summarization(summarizer, keep=last(messages=1)))
+    assert (result.outcome, len(result.failures)) == ("degraded", 1)
+    assert ("did not answer within 0.3 s" in str(result.failures[0].error)) is not is_sync

@@ -24,6 +24,7 @@ HEAVY = {
     "cattrs",
     "daft",
     "datasets",
+    "genai_prices",
     "langchain",
     "langchain_core",
     "langgraph",

@@ -138,7 +138,7 @@ class TestContextWindow:
         [
             ({"window": 0}, "the window is above 0"),
             ({"window": -1}, "the window is above 0"),
-            ({"window": "32k"}, "the window is above 0"),
+            ({"window": "32k"}, "pass a number of tokens"),
             ({"window": 10.5}, "the window is above 0"),
             ({"window": 10, "reserve_output": 10}, "the window is above 0 and above the reserve"),
             ({"window": 10, "reserve_output": -1}, "the window is above 0 and above the reserve"),

@@ -34,6 +34,11 @@ class ChatClientSummarizer:
     def __attrs_post_init__(self) -> None:
         AGENT_FRAMEWORK.check()
 
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout for the whole summary: each call of the model has one, in ``summary_options``."""
+        return None
+
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the summary.
 

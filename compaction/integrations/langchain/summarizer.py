@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import attrs
@@ -37,6 +37,11 @@ class ChatModelSummarizer:
     def __attrs_post_init__(self) -> None:
         LANGCHAIN_CORE.check()
 
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout for the whole summary: each call of the model has one, in ``summary_options``."""
+        return None
+
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary, or an awaitable of it.
 
@@ -52,7 +57,11 @@ class ChatModelSummarizer:
         return _reply(await self.model.ainvoke(list(call.messages), **self.options))
 
     def _ask_sync(self, call: ModelCall) -> ModelReply:
-        return _reply(self.model.invoke(list(call.messages), **self.options))
+        """Send without awaiting; a model that has an option ``timeout`` is given it, because nothing else can end the call."""
+        fields: Mapping[str, Any] = getattr(cast("object", type(self.model)), "model_fields", {})
+        has_timeout = any(field.alias == "timeout" for field in fields.values())
+        timeout = {"timeout": self.summary_options.timeout_seconds} if has_timeout else {}
+        return _reply(self.model.invoke(list(call.messages), **{**timeout, **self.options}))
 
 
 def _reply(answer: Any) -> ModelReply:

@@ -16,7 +16,7 @@ import attrs
 from ...checks import Validator, above, count
 from ...errors import ConfigurationError
 from ...tokens import Usage
-from ..base import SummaryRequest
+from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
 from .chunked import ChunkedSummarization
 from .model_calls import SummarySteps
@@ -91,7 +91,8 @@ class OpenAISummarizer:
         api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
             file and no pickle holds it. Its value goes to ``base_url``, so whoever writes both decides which secret goes
             where; `compaction.config.load` can restrict them.
-        timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte.
+        timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte. A request that took
+            longer is not sent again; the fallback model is asked.
         max_retries: How often a request is sent again after a temporary failure: 408, 409, 429, 5xx, no connection, or a body
             that cannot be read.
         backoff_seconds: The wait before the first retry, > 0; it doubles each time, up to 30 seconds.
@@ -127,7 +128,7 @@ class OpenAISummarizer:
     base_url: str | None = attrs.field(default=None, kw_only=True)
     api_key: str | None = attrs.field(default=None, repr=False, kw_only=True)
     api_key_env: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
-    timeout: float = attrs.field(default=120.0, validator=above(0), kw_only=True)
+    timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
     backoff_seconds: float = attrs.field(default=1.0, validator=above(0), kw_only=True)
     max_wait_seconds: float = attrs.field(default=60.0, validator=above(0), kw_only=True)
@@ -170,6 +171,11 @@ class OpenAISummarizer:
         redacted = getattr(self.redact, "__qualname__", type(self.redact).__qualname__)
         parts = (self.model, self.fallback_model, server, self.window, self.headroom, self.rules_role, redacted)
         return f"{parts} {sorted(self.options.items())}"
+
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout for the whole summary: each call of the model has one, ``timeout``."""
+        return None
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary; an awaitable unless the client is an ``openai.OpenAI``.

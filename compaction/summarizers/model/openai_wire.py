@@ -70,7 +70,7 @@ def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return ModelFault(kind="transient", says=f"did not answer within {timeout_seconds:g} s", cause=error)
+        return ModelFault(kind="final", says=f"did not answer within {timeout_seconds:g} s", cause=error)
     if isinstance(error, openai.APIStatusError):
         says = f"answered HTTP {error.status_code}: {_words(error.body) or _shown(error.message)}"
         return _fault(error.status_code, error.body, says, error)

@@ -10,11 +10,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeAlias
 
+import anyio
 import attrs
 
 from ...checks import above, count
 from ...tokens import is_too_long
-from ..base import SummaryRequest
+from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
 from .chunked import ChunkedSummarization
 from .model_calls import ModelCall, ModelFault, ModelReply
@@ -37,12 +38,15 @@ class SummaryOptions:
         window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
         headroom: Tokens a reply may have, as a multiple of the summary's budget, > 0.
         max_parts: The largest number of parts to read a conversation in, >= 1.
+        timeout_seconds: How long one call of the model may take, > 0. A sync call cannot be interrupted: it is passed to a
+            LangChain model that has an option ``timeout``, and elsewhere the client needs a timeout of its own.
         redact: Removes the secrets from a text.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
     headroom: float = attrs.field(default=1.5, validator=above(0))
     max_parts: int = attrs.field(default=100, validator=count(1))
+    timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
 
     async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
@@ -55,7 +59,7 @@ class SummaryOptions:
             try:
                 call = next(calls)
                 while True:
-                    call = calls.send(await _answer(ask, call))
+                    call = calls.send(await self._answer(ask, call))
             except StopIteration as done:
                 return str(done.value)
 
@@ -68,6 +72,14 @@ class SummaryOptions:
                     call = calls.send(_answer_sync(ask, call))
             except StopIteration as done:
                 return str(done.value)
+
+    async def _answer(self, ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
+        try:
+            with anyio.move_on_after(self.timeout_seconds):
+                return await ask(call)
+        except Exception as error:
+            return _fault(error)
+        return ModelFault(kind="final", says=f"did not answer within {self.timeout_seconds:g} s", cause=None)
 
     def _calls(self, request: SummaryRequest, model: str) -> Generator[ModelCall, ModelReply | ModelFault, str]:
         """Return the generator of calls, which returns the summary; waits are skipped, because the client makes its own."""
@@ -84,13 +96,6 @@ class SummaryOptions:
                 except StopIteration as done:
                     return str(done.value)
                 answer = (yield step) if isinstance(step, ModelCall) else None
-
-
-async def _answer(ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
-    try:
-        return await ask(call)
-    except Exception as error:
-        return _fault(error)
 
 
 def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:

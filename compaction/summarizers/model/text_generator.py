@@ -73,6 +73,11 @@ class GeneratedSummary:
         """The model's own ``cache_key``, for `CachedSummarizer`."""
         return str(getattr(self.model, "cache_key"))  # noqa: B009 (an AttributeError says that there is none)
 
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout for the whole summary: each call of the model has one, in ``options``."""
+        return None
+
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary, or an awaitable of it if ``generate`` is an async function.
 

@@ -619,3 +619,28 @@ def test_a_key_from_the_environment_signs_summaries(tmp_path: Path, monkeypatch:
     assert re.match(r"\[compaction [0-9a-f]{16} by ", mark)
     monkeypatch.setenv("COMPACTION_KEY", "short")
     assert "at least 16 characters" in run("compact", tmp_path / "in.json", "-o", "-", *options).stderr
+
+
+def test_a_window_by_the_models_name(chat: Path) -> None:
+    """It is the model's input limit; the reserve counts only where the context window, less it, is smaller."""
+    named = run("compact", chat, "-o", "-", "--window", "gpt-4", "--reserve-output", "8k", "--counter", "chars/4")
+    number = run("compact", chat, "-o", "-", "--window", "192", "--counter", "chars/4")
+    assert (named.exit_code, named.stdout) == (number.exit_code, number.stdout)
+    wrong = run("compact", chat, "-o", "-", "--window", "gpt-5-huge")
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+    assert "gpt-5-huge" in wrong.stderr
+    assert "32000 or 32k" in wrong.stderr
+
+
+def test_a_window_by_a_table_of_ones_own(chat: Path, tmp_path: Path) -> None:
+    """Every command that takes a window looks names up in ``--models``."""
+    table = tmp_path / "mine.toml"
+    table.write_text("[us.models]\nours = { context_window = 400, input_limit = 300 }\n")
+    named = ["--window", "ours", "--models", table, "--counter", "chars/4"]
+    done = run("compact", chat, "-o", tmp_path / "out.json", *named, "--json")
+    assert json.loads(done.stdout)["budget"] == 300
+    lines = tmp_path / "in.jsonl"
+    lines.write_text(json.dumps(CHAT) + "\n")
+    assert run("batch", lines, "-o", tmp_path / "out.jsonl", *named).exit_code in (0, 1)
+    done = run("replay", chat, *named, "--json", "--jobs", "1")
+    assert json.loads(done.stdout)["window"] == 300

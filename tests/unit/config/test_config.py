@@ -43,6 +43,7 @@ from compaction.summarizers import (
     CachedSummarizer,
     DigestSummarizer,
     FactSummarizer,
+    FirstOf,
     OpenAISummarizer,
     SummaryBudget,
     SummaryTemplate,
@@ -129,6 +130,7 @@ def strategies(folder: Path) -> list[Strategy]:
         Summarization(
             CachedSummarizer(SUMMARIZERS[1], folder / "answers.db"), focus="a\nb", language="Korean", system_note="n"
         ),
+        Summarization(FirstOf(SUMMARIZERS[1], CachedSummarizer(FactSummarizer(), folder / "facts.db"), DigestSummarizer())),
         Summarization(
             template=SummaryTemplate(PROMPT, sections="# One"), budget=SummaryBudget(ceiling=9), text=SummaryText(preface="p")
         ),

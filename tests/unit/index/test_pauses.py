@@ -109,3 +109,26 @@ def test_a_context_has_its_own() -> None:
     assert one == other
     assert not other.pauses.is_paused(ONE, 1.0)
     assert "pauses" not in repr(one)
+
+
+def test_what_saved_nothing_is_no_pause() -> None:
+    """It is remembered by its tokens, until a success or another size; it is saved too, and bounded."""
+    pauses = FailurePauses()
+    pauses.record_failure(ONE, 0.0)
+    pauses.record_no_gain(ONE, 500)
+    assert (pauses.is_paused(ONE, 1.0), pauses.no_gain(ONE), pauses.no_gain(OTHER)) == (False, 500, None)
+    again = FailurePauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
+    assert (again.no_gain(ONE), again.is_paused(ONE, 1.0)) == (500, False)
+    pauses.record_success(ONE)
+    assert (pauses.no_gain(ONE), pauses.to_dict()) == (None, {})
+    for number in range(100):
+        pauses.record_no_gain(f"strategy {number}", number)
+    assert len(pauses.to_dict()) == 64
+    assert pauses.no_gain("strategy 99") == 99
+
+
+@pytest.mark.parametrize("data", [{"x": [0, 0.0, -1]}, {"x": [0, 0.0, 1.5]}, {"x": [0, 0.0, 1, 2]}, {"x": [0]}])
+def test_what_saved_nothing_is_checked_when_it_is_read(data: object) -> None:
+    """A damaged file is an error."""
+    with pytest.raises(StateError, match="not what to_dict returned"):
+        FailurePauses.from_dict(data)

@@ -85,7 +85,7 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["--strategy", "quantum"], "is unknown; use one of none, truncate"),
         (["--window", "-3"], "not a number of tokens"),
-        (["--prices", "none.toml"], "cannot read a price table"),
+        (["--prices", "none.toml"], "cannot read a table of models"),
     ],
 )
 def test_bad_arguments(sessions: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -694,7 +694,7 @@ def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
             while not asked:
                 size += 1
                 assert len(await pool.view(shelves(size))) == size
-            await anyio.wait_all_tasks_blocked()
+                await anyio.wait_all_tasks_blocked()
             view = await pool.view(shelves(size + 8))
             assert len(view) < size + 8
             assert len(asked) == 1

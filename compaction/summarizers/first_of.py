@@ -1,0 +1,123 @@
+"""Several summarizers in order: the next one is asked where one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Final
+
+import attrs
+
+from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from .base import Summarizer, SummaryRequest, answer_in_time, usable_text
+from .model import SummarizerLike, as_summarizer
+
+__all__ = ["FirstOf"]
+
+_MOST_TIMES: Final = 4
+
+
+@attrs.frozen(init=False, repr=False)
+class FirstOf:
+    """A summarizer that asks others in order, and returns the first usable answer.
+
+    An answer is usable if it is a text, is not empty, and has at most four times the tokens that were allowed. Sync and async
+    summarizers may be mixed; from the first one that must be awaited on, the answer is an awaitable. A run whose summary came
+    from a later one is ``degraded``, and its ``failures`` say why.
+
+    Args:
+        summarizers: The summarizers, the best first; one that cannot fail, such as a `DigestSummarizer`, belongs at the end.
+
+    Raises:
+        ConfigurationError: If there is none, or one is not a summarizer.
+
+    >>> from compaction.summarizers import DigestSummarizer, OpenAISummarizer
+    >>> local = OpenAISummarizer("qwen3-8b", base_url="http://127.0.0.1:8080/v1", api_key="none")
+    >>> len(FirstOf(OpenAISummarizer("gpt-5-mini"), local, DigestSummarizer()).summarizers)
+    3
+    """
+
+    summarizers: tuple[Summarizer, ...]
+
+    def __init__(self, *summarizers: SummarizerLike) -> None:
+        if not summarizers:
+            raise ConfigurationError("FirstOf: pass one or more summarizers, the best first")
+        object.__setattr__(self, "summarizers", tuple([as_summarizer(each) for each in summarizers]))
+
+    def __repr__(self) -> str:
+        return f"FirstOf({', '.join(map(repr, self.summarizers))})"
+
+    @property
+    def timeout_seconds(self) -> None:
+        """No timeout of its own: each summarizer has one."""
+        return None
+
+    def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
+        """Return the first usable answer, or an awaitable of it.
+
+        Raises:
+            SummaryFailed: If every summarizer failed; the message lists what each of them said.
+        """
+        failed: list[str] = []
+        for place, summarizer in enumerate(self.summarizers):
+            try:
+                answer = summarizer.summarize(request)
+                if isinstance(answer, Awaitable):
+                    return _Waiting(answer, self._awaited(request, answer, place, failed))
+                return self._used(answer, request)
+            except Exception as error:
+                self._note(error, summarizer, request, failed)
+        raise self._all_failed(failed)
+
+    async def _awaited(self, request: SummaryRequest, answer: Awaitable[str], place: int, failed: list[str]) -> str:
+        """Return the answer that is under way, or the first usable one of those after it."""
+        waiting: object = answer
+        for summarizer in self.summarizers[place:]:
+            try:
+                if waiting is None:
+                    waiting = summarizer.summarize(request)
+                text = await answer_in_time(summarizer, waiting) if isinstance(waiting, Awaitable) else waiting
+                return self._used(text, request)
+            except Exception as error:
+                self._note(error, summarizer, request, failed)
+            waiting = None
+        raise self._all_failed(failed)
+
+    def _used(self, answer: object, request: SummaryRequest) -> str:
+        """Return an answer that may be used, and report the failures before it."""
+        text = usable_text(answer)
+        limit = _MOST_TIMES * request.budget
+        if len(text) > limit and (tokens := request.counter.count_text(text)) > limit:
+            raise SummaryFailed(f"the summary has {tokens:,} tokens; {request.budget:,} were allowed")
+        return text
+
+    def _note(self, error: Exception, summarizer: Summarizer, request: SummaryRequest, failed: list[str]) -> None:
+        """Keep a failure.
+
+        Raises:
+            ConfigurationError: If it is one, as is `SyncDriverError`: another summarizer must not hide a mistake.
+        """
+        if isinstance(error, ConfigurationError | SyncDriverError):
+            raise error
+        request.failures.append(error)
+        failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
+
+    def _all_failed(self, failed: list[str]) -> SummaryFailed:
+        return SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
+
+
+@attrs.frozen
+class _Waiting(Awaitable[str]):
+    """An answer that can be awaited, or closed if nobody awaits it."""
+
+    first: Awaitable[str]
+    all: Coroutine[Any, Any, str]
+
+    def __await__(self) -> Generator[Any, Any, str]:
+        return self.all.__await__()
+
+    def close(self) -> None:
+        """Give up what was not awaited."""
+        self.all.close()
+        close: Callable[[], None] | None = getattr(self.first, "close", None)
+        if close is not None:
+            close()

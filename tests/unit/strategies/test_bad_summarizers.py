@@ -1,0 +1,226 @@
+"""Every bad summarizer under every strategy that asks one: nothing is lost, the failure is told, and nobody waits for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from compaction import CompactionResult, MessageIndex, last, run, run_sync
+from compaction.errors import SummaryFailed, SyncDriverError
+from compaction.index import RunContext
+from compaction.session import CompactionSession
+from compaction.strategies import CompactionStrategy, GrowingSummary, Summarization
+from compaction.summarizers import DigestSummarizer, FirstOf
+from compaction.summarizers.base import TIMEOUT_SECONDS, timeout_of
+from compaction.triggers import tokens_exceed
+from tests.support.scripted import Awaited, Scripted
+
+HANGS = 3_600.0
+MEGABYTE = "All is well. " * 80_000
+
+
+def said(count: int, words: int = 30) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"Note {number}: " + "as said before " * words} for number in range(count)]
+
+
+class Hanging(Awaited):
+    """A summarizer that would answer after an hour, and may take a hundredth of a second."""
+
+    timeout_seconds = 0.01
+
+    def __init__(self) -> None:
+        super().__init__("Too late.", seconds=HANGS)
+
+
+BAD: list[Any] = [
+    pytest.param(RuntimeError("boom"), "boom", id="raises"),
+    pytest.param("", "says something", id="empty"),
+    pytest.param(lambda request: b"\x00\xff", "says something", id="garbage"),
+    pytest.param(lambda request: [{"type": "function", "function": {"name": "search"}}], "'name': 'search'", id="tool calls"),
+    pytest.param(lambda request: None, "answered None", id="nothing"),
+    pytest.param(MEGABYTE, "tokens", id="1 MB"),
+]
+
+
+def growing(summarizer: Any) -> GrowingSummary:
+    return GrowingSummary(
+        summarizer, tokens=300, initial_tokens=100, added_tokens=50, max_tokens=150, trigger=tokens_exceed(600)
+    )
+
+
+def summarizing(summarizer: Any) -> Summarization:
+    return Summarization(summarizer, keep=last(messages=2))
+
+
+strategies = pytest.mark.parametrize("make", [summarizing, growing])
+
+
+def failure(outcome: CompactionResult) -> str:
+    """The one failure of a degraded run, in words."""
+    assert outcome.outcome == "degraded"
+    (failed,) = outcome.failures
+    assert len(str(failed.error)) < 1_000
+    return str(failed.error)
+
+
+@strategies
+@pytest.mark.parametrize(("answer", "says"), BAD)
+async def test_a_bad_answer_is_a_failure(make: Any, answer: Any, says: str) -> None:
+    """Awaited or not, the reason is told in a few words, and the strategy pauses."""
+    for summarizer in (Scripted(answer), Awaited(answer)):
+        index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
+        strategy = make(summarizer)
+        assert says in failure(await run(index, strategy))
+        assert index.context.pauses.is_paused(strategy, 1.0)
+
+
+@strategies
+async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
+    """After its timeout, which is cancelled for good; the wait of an hour is over at once."""
+    hanging = Hanging()
+    index = MessageIndex(said(40), counter="chars/4")
+    assert failure(await run(index, make(hanging))) == "Hanging did not answer within 0.01 s"
+    assert hanging.running == 0
+
+
+async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
+    """The view is as it was, and the next turn does not ask again."""
+    hanging = Hanging()
+    session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
+    chat = said(5)
+    for _ in range(3):
+        assert await session.view(chat) == chat
+    assert hanging.most_running == 1
+
+
+def test_an_awaited_summarizer_has_a_minute() -> None:
+    """Unless it says otherwise, or limits its own requests."""
+    assert (TIMEOUT_SECONDS, timeout_of(Awaited("x")), timeout_of(Hanging())) == (60.0, 60.0, 0.01)
+    assert timeout_of(FirstOf(Hanging())) is None
+
+
+# ---------------------------------------------------------------- a summary that saves nothing
+
+
+def test_a_summary_that_saves_nothing_is_not_a_failure() -> None:
+    """Nothing is written, nothing is told, and nobody is asked again about the same content, with or without a clock."""
+    scripted = Scripted("as long as it was " * 200)
+    strategy = Summarization(scripted, keep=last(messages=2), on_failure="raise")
+    index = MessageIndex(said(6), counter="chars/4")
+    outcomes = [run_sync(index, strategy) for _ in range(3)]
+    assert [(each.outcome, each.failures, each.edits) for each in outcomes] == [("unchanged", (), ())] * 3
+    assert len(scripted.requests) == 1
+    assert not index.context.pauses.is_paused(strategy, 0.0)
+
+
+def test_new_content_is_worth_another_request() -> None:
+    """As soon as the groups to summarize have changed by a tenth of the view, which is ``least_share``."""
+    scripted = Scripted("as long as it was " * 400, "Short.")
+    strategy = Summarization(scripted, keep=last(messages=2), least_share=0.3)
+    index = MessageIndex(said(6), counter="chars/4")
+    asked = []
+    for turn in range(4):
+        run_sync(index, strategy)
+        asked.append(len(scripted.requests))
+        index.append(said(1, words=30 + turn))
+    assert asked == [1, 1, 1, 2]
+
+
+def test_what_saved_nothing_is_saved_with_the_session() -> None:
+    """A session that is loaded again does not ask again."""
+    scripted = Scripted("as long as it was " * 200)
+    strategy = Summarization(scripted, keep=last(messages=2))
+    session = CompactionSession(strategy, counter="chars/4", clock=None)
+    session.view_sync(said(6))
+    again = CompactionSession.from_dict(session.to_dict(), strategy, counter="chars/4", clock=None)
+    again.view_sync(said(6))
+    assert len(scripted.requests) == 1
+
+
+# ---------------------------------------------------------------- where no pause counts
+
+
+def paused(strategy: CompactionStrategy, context: RunContext) -> MessageIndex:
+    """An index in whose context the strategy has failed just now."""
+    context.pauses.record_failure(strategy, context.now)
+    return MessageIndex(said(40), counter="chars/4", context=context)
+
+
+@strategies
+def test_a_forced_run_forgets_the_pause(make: Any) -> None:
+    """It asks at once; if that fails too, the strategy itself pauses, as after a first failure."""
+    scripted = Scripted(SummaryFailed("down"), "Up.")
+    strategy = make(scripted)
+    index = paused(strategy, RunContext(now=10.0))
+    assert failure(run_sync(index, strategy.forced())) == "down"
+    assert index.context.pauses.is_paused(strategy, 69.0)
+    assert not index.context.pauses.is_paused(strategy, 70.0)
+    index.append(said(40))
+    assert run_sync(index, strategy.forced()).outcome == "compacted"
+    assert not index.context.pauses.is_paused(strategy, 10.0)
+
+
+@strategies
+@pytest.mark.parametrize(("window", "asked"), [(None, 0), (1_000_000, 0), (1_000, 1)])
+def test_past_the_window_nothing_pauses(make: Any, window: int | None, asked: int) -> None:
+    """A request that would not fit anyway has nothing to lose."""
+    scripted = Scripted("Up.")
+    strategy = make(scripted)
+    run_sync(paused(strategy, RunContext(now=0.0, window=window)), strategy)
+    assert len(scripted.requests) == asked
+
+
+def test_past_the_window_what_saved_nothing_is_tried_again() -> None:
+    """Each time; within the window it waits for other content."""
+    scripted = Scripted("as long as it was " * 200)
+    strategy = Summarization(scripted, keep=last(messages=2))
+    index = MessageIndex(said(6), counter="chars/4", context=RunContext(window=100))
+    for _ in range(3):
+        run_sync(index, strategy)
+    index.context = attrs.evolve(index.context, window=100_000)
+    run_sync(index, strategy)
+    assert len(scripted.requests) == 3
+
+
+# ---------------------------------------------------------------- the next one is asked
+
+
+@strategies
+async def test_the_next_summarizer_is_asked(make: Any) -> None:
+    """The summary is written, and each failure is told with what was done instead."""
+    index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
+    strategy = make(FirstOf(Scripted(RuntimeError("boom")), Hanging(), Awaited(MEGABYTE), Awaited("Short and well.")))
+    outcome = await run(index, strategy)
+    assert outcome.outcome == "degraded"
+    assert "Short and well." in str(outcome.messages[0])
+    assert [str(each.error).partition(" (")[0][:20] for each in outcome.failures] == [
+        "boom",
+        "Hanging did not answ",
+        "the summary has 260,",
+    ]
+    assert {each.policy for each in outcome.failures} == {"the next summarizer was asked"}
+    assert not index.context.pauses.is_paused(strategy, 0.0)
+
+
+@strategies
+async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) -> None:
+    """One failure, which lists what each of them said."""
+    index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
+    strategy = make(FirstOf(Awaited(""), Scripted(RuntimeError("boom"))))
+    told = failure(await run(index, strategy))
+    assert told.startswith("every summarizer failed: Awaited: the summarizer answered '': ")
+    assert told.endswith("; Scripted: boom")
+    assert index.context.pauses.is_paused(strategy, 1.0)
+
+
+def test_the_sync_driver_takes_no_awaited_summarizer() -> None:
+    """It says so, and leaves no coroutine behind; before the first awaited one, it may be answered."""
+    index = MessageIndex(said(5), counter="chars/4")
+    with pytest.raises(SyncDriverError):
+        run_sync(index, summarizing(FirstOf(Scripted(RuntimeError("boom")), Awaited("Well."))))
+    outcome = run_sync(index, summarizing(FirstOf(Scripted("Well."), Awaited("Well."))))
+    assert outcome.outcome == "compacted"
+    outcome = run_sync(MessageIndex(said(5), counter="chars/4"), summarizing(FirstOf(Scripted(""), DigestSummarizer())))
+    assert outcome.outcome == "degraded"

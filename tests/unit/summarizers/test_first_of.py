@@ -1,0 +1,79 @@
+"""Several summarizers in order, by themselves."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from compaction.batch.rate_limits import LimitedSummarizer, Limits, RateLimiter
+from compaction.batch.strategy_summarizers import find_summarizers, replace_summarizers
+from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.strategies import Summarization
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, FactSummarizer, FirstOf, SummaryRequest
+from compaction.tokens import counter
+from tests.support.scripted import Awaited, Scripted
+
+
+def asked(summarizer: Any, budget: int = 10) -> SummaryRequest:
+    return SummaryRequest(summarizer=summarizer, groups=(), budget=budget, counter=counter("chars/4"))
+
+
+def test_it_is_a_value() -> None:
+    """Equal by its parts; it prints as the call that makes it, and can be pickled."""
+    one = FirstOf(FactSummarizer(), DigestSummarizer())
+    assert one == FirstOf(FactSummarizer(), DigestSummarizer())
+    assert one != FirstOf(DigestSummarizer(), FactSummarizer())
+    assert repr(one) == f"FirstOf({FactSummarizer()!r}, {DigestSummarizer()!r})"
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("summarizers", "says"), [((), "one or more summarizers"), ((DigestSummarizer(), "digest"), "'digest'")]
+)
+def test_it_is_made_of_summarizers(summarizers: Any, says: str) -> None:
+    """One at least."""
+    with pytest.raises(ConfigurationError, match=says):
+        FirstOf(*summarizers)
+
+
+@pytest.mark.parametrize("first", [Scripted, Awaited])
+@pytest.mark.parametrize("second", [Scripted, Awaited])
+async def test_sync_and_async_ones_may_be_mixed(first: Any, second: Any) -> None:
+    """The first usable answer wins; those after it are not asked."""
+    one, two, three = first(SummaryFailed("down")), second("Well."), Scripted("Never.")
+    request = asked(FirstOf(one, two, three))
+    answer = request.call()
+    text = answer if isinstance(answer, str) else await request.wait(answer)
+    assert (text, [str(error) for error in request.failures]) == ("Well.", ["down"])
+    assert [len(each.requests) for each in (one, two, three)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("tokens", "is_used"), [(40, True), (41, False)])
+def test_an_answer_may_be_four_times_too_long(tokens: int, is_used: bool) -> None:
+    """Past that the next one is asked."""
+    answer = "word" * tokens
+    assert (asked(FirstOf(Scripted(answer), Scripted("Short."))).call() == answer) is is_used
+
+
+@pytest.mark.parametrize("kind", [Scripted, Awaited])
+async def test_a_mistake_is_not_hidden(kind: Any) -> None:
+    """A bad configuration ends it: the next summarizer would only hide that."""
+    request = asked(FirstOf(kind(ConfigurationError("no key")), Scripted("Well.")))
+    with pytest.raises(ConfigurationError, match="no key"):
+        await request.wait(request.call())
+
+
+def test_a_batch_limits_each_of_them(tmp_path: Any) -> None:
+    """Each is found and replaced by itself, so that its own timeout and rate limit apply."""
+    scripted, digest = Scripted("x"), DigestSummarizer()
+    strategy = Summarization(FirstOf(scripted, digest))
+    limiter = RateLimiter(Limits())
+    limited = replace_summarizers(strategy, lambda inner: LimitedSummarizer(inner, limiter))
+    assert isinstance(limited, Summarization)
+    assert isinstance(limited.summarizer, FirstOf)
+    assert [type(each) for each in limited.summarizer.summarizers] == [LimitedSummarizer, DigestSummarizer]
+    assert find_summarizers(strategy) == [scripted]
+    cached = CachedSummarizer(FirstOf(digest), tmp_path / "answers.db")
+    assert cached.timeout_seconds is None
