@@ -305,7 +305,12 @@ class Intake:
 
     @classmethod
     def from_saved(
-        cls, saved: state.Saved, counter: TokenCounter, *, pin: Callable[[Message], bool] | None, marks: Marks | None = None
+        cls,
+        saved: state.Saved,
+        counter: TokenCounter,
+        *,
+        pin: Callable[[Message], bool] | None = None,
+        marks: Marks | None = None,
     ) -> Intake:
         """Return what was saved, see `MessageIndex.from_saved`."""
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)

@@ -88,8 +88,6 @@ class MessageIndex:
     def _changed(self) -> None:
         self._groups, self._view = None, None
 
-    # ---------------------------------------------------------------- sizes and groups
-
     @property
     def included(self) -> Metrics:
         """Sizes of what the view shows. O(1)."""
@@ -185,14 +183,12 @@ class MessageIndex:
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return a text as the messages of a `Replace` of these groups: marked, in the role that fits there. O(messages).
 
-        ``by`` is the strategy's name and ``round`` the number of the version, see `marked`, whose errors it raises.
+        For ``by``, ``round`` and the errors see `marked`.
         """
         before, after = replacing.neighbours(self.columns, {group.id for group in groups})
         role = self.format.summary(body, before, after)[0].role
         text = (self.marks or Marks()).write(body, by=by, round=round, role=role)
         return self.format.summary(text, before, after)
-
-    # ---------------------------------------------------------------- messages and history
 
     def messages(self) -> list[Any]:
         """Return the view: the caller's own objects where nothing changed; a new list each time, built once after a change."""
@@ -263,8 +259,6 @@ class MessageIndex:
         """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
         return self._intake.idle_seconds(self.context.now)
 
-    # ---------------------------------------------------------------- editing
-
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit, unless it would break a rule; O(the groups it names).
 
@@ -330,8 +324,6 @@ class MessageIndex:
             self._intake.pin([self.columns.known(id)])
         self._groups = None
 
-    # ---------------------------------------------------------------- growing, following, storing
-
     def append(self, messages: Iterable[Any]) -> None:
         """Add messages at the end; O(new). If one of them cannot be read, that is an `InputError` and none is added.
 
@@ -357,12 +349,7 @@ class MessageIndex:
         self._grew(only_grew, len(self.columns.source) - known)
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
-        """Whether a list has all of the source, or what stands for it, and so continues this conversation; as `sync`, O(list).
-
-        Each message is there as it was, replaced by a summary that is there, or shown and with fewer or more parts than before.
-        ``by_id`` says that the host knows it to be the same conversation: then any message before a known one may be altered or
-        gone.
-        """
+        """Whether a list has all of the source, or what stands for it; ``by_id``: the host knows it. Cost as for `sync`."""
         return self._intake.accounts_for(as_list(messages), by_id=by_id)
 
     def _grew(self, only_grew: bool, count: int) -> None:
@@ -395,11 +382,7 @@ class MessageIndex:
         format: MessageFormat | None = None,
         marks: Marks | None = None,
     ) -> MessageIndex:
-        """Return the index that `to_dict` described; ``format`` is needed only if it has no name here, or was detected.
-
-        Raises:
-            StateError: If the data is corrupt or from a newer version.
-        """
+        """Return what `to_dict` described, or raise a `StateError`; ``format`` is for one without a name here, or detected."""
         return cls.from_saved(Saved.read(data, format), counter=counter, context=context, pin=pin, marks=marks)
 
     @property

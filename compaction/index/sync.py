@@ -147,7 +147,11 @@ def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
 def accounts_for(
     projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat, *, by_id: bool
 ) -> bool:
-    """Whether a list accounts for the whole source; see `MessageIndex.accounts_for`. Cost: as for `follow`."""
+    """Whether a list accounts for the whole source, and so continues the conversation. Cost: as for `follow`.
+
+    Each message is there as it was, or is shown and only lost or gained parts, or a summary that stands for it is there. If the
+    host knows the conversation ``by_id``, any message before a known one may be altered or gone.
+    """
     if continued(projection, given, format, edited=by_id and bool(journal)) is not None:
         return True
     plan = follow(projection, journal, given, format, verify=False)

@@ -50,8 +50,8 @@ class ListRequest:
     id: str | None
     overhead_tokens: int
     saved: Mapping[str, Any] | None = None
-    refused: set[PooledSession] = attrs.field(factory=set)
-    perhaps: dict[PooledSession, bool] = attrs.field(factory=dict)
+    refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
+    perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
 
     @property

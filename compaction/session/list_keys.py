@@ -16,13 +16,13 @@ from ..errors import InputError
 from ..formats import MessageFormat
 from ..index import digest_of
 
-__all__ = ["KnownLine", "ListKeys", "digest_key"]
+__all__ = ["KnownLine", "ListKeys", "lookup_key"]
 
 _WINDOW: Final = 3  # messages of which the key of a list's end is made
 _DIGEST_BYTES: Final = 12
 
 
-def digest_key(*parts: object) -> str:
+def lookup_key(*parts: object) -> str:
     """Return a short text that equal parts share, in every process."""
     text = "\0".join(map(str, parts)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
@@ -30,7 +30,7 @@ def digest_key(*parts: object) -> str:
 
 def _digest(raw: Any, format: MessageFormat, place: int) -> str:
     try:
-        return digest_key(digest_of(raw, format, place))
+        return lookup_key(digest_of(raw, format, place))
     except InputError:  # it cannot be written as JSON; the session says so when it reads it
         return "?"
 
@@ -63,7 +63,7 @@ class ListKeys:
     def whole(self, count: int) -> str:
         """One digest of all of the first messages; O(contents) the first time."""
         while len(self._whole) <= count:
-            self._whole.append(digest_key(self._whole[-1], self.digest(len(self._whole) - 1)))
+            self._whole.append(lookup_key(self._whole[-1], self.digest(len(self._whole) - 1)))
         return self._whole[count]
 
     def line(self) -> KnownLine:
@@ -106,7 +106,7 @@ class KnownLine:
         """Add a message of the source at the end."""
         self.length += 1
         self.last = (*self.last, digest)[-_WINDOW:]
-        self.whole = digest_key(self.whole, digest)
+        self.whole = lookup_key(self.whole, digest)
 
     def shared(self, source: Sequence[Any], known: int, given: Sequence[Any], format: MessageFormat) -> int:
         """Return how many first messages of a source a list has by this line; compared at C speed.

@@ -23,7 +23,7 @@ from .background import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
 from .grants import copies, refuse_named_stores
-from .list_keys import ListKeys, digest_key
+from .list_keys import ListKeys, lookup_key
 from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
 from .reporter import EventReporter
 from .session import CompactionSession
@@ -92,7 +92,7 @@ class SessionPool:
         self._scope = scope
         self._on_event = on_event
         self._new_id = new_id
-        self._options = {**options, "on_event": on_event}
+        self._options: dict[str, Any] = {**options, "on_event": on_event}
         self._tasks: BackgroundTasks | None = None
         if options.get("ahead") is not None and not isinstance(options.get("portal"), BackgroundTasks):
             self._tasks = self._options["portal"] = BackgroundTasks(options.get("portal"))
@@ -212,7 +212,7 @@ class SessionPool:
     ) -> ListRequest:
         given = as_list(messages)
         scopes = (self._scope, scope)
-        space = digest_key(*scopes, self._format.name if self._named else "")
+        space = lookup_key(*scopes, self._format.name if self._named else "")
         keys = ListKeys(given, self._format)
         return ListRequest(
             given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved

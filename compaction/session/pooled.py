@@ -11,7 +11,7 @@ import attrs
 from ..formats import MessageFormat
 from ..index import MessageIndex, Saved
 from ..stores import SessionStore
-from .list_keys import KnownLine, ListKeys, digest_key
+from .list_keys import KnownLine, ListKeys, lookup_key
 from .session import CompactionSession
 
 __all__ = ["Inheritance", "KnownConversation", "PooledSession", "end_key", "fork_key", "id_key", "whole_key"]
@@ -105,7 +105,7 @@ class PooledSession:
     store: SessionStore | None = None
     is_gone: bool = False
     keys: tuple[str, ...] = ()
-    ends: list[str] = attrs.field(factory=list)
+    ends: list[str] = attrs.field(factory=list[str])
 
     @property
     def has_begun(self) -> bool:
@@ -176,19 +176,19 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
 
 def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> str:
     """The key of a list's end: its newest messages and how many there are; -1 for any number."""
-    return digest_key("end", space, id, length, *last)
+    return lookup_key("end", space, id, length, *last)
 
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
     """The key of a whole list."""
-    return digest_key("whole", space, id, whole)
+    return lookup_key("whole", space, id, whole)
 
 
 def fork_key(space: str, length: int, *digests: str) -> str:
     """The key of a place from which a list may fork, by the digests of its newest messages or by that of all."""
-    return digest_key("fork", space, length, *digests)
+    return lookup_key("fork", space, length, *digests)
 
 
 def id_key(space: str, id: str) -> str:
     """The key of a host's id."""
-    return digest_key("id", space, id)
+    return lookup_key("id", space, id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -83,3 +85,34 @@ def test_what_sqlite_cannot_hold(tmp_path: Path, id: str, anchor: int) -> None:
     with pytest.raises(StateError, match="nothing was changed"):
         store.save(id, {"anchor": anchor})
     assert store.load("one") == STATE
+
+
+def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
+    """In their scope, by the earlier key first; the keys of the last save count, and go with the session."""
+    store = SessionStore(tmp_path / "sessions.db")
+    keys = {"a": ["1", "2"], "b": ["2", "3"]}
+    for id, some in keys.items():
+        keyed = store.keyed(functools.partial(lambda each: ("scope", each), some))
+        assert not keyed.has_saved
+        keyed.save(id, {"version": 1})
+        assert keyed.has_saved
+    assert store.find("scope", ["3", "1"]) == ["b", "a"]
+    assert store.find("scope", ["2"]) == ["b", "a"]
+    assert store.find("other", ["1", "2", "3"]) == []
+    store.delete("b")
+    assert store.find("scope", ["2", "3"]) == ["a"]
+    store.save("a", {"version": 1})
+    assert store.find("scope", ["1"]) == []
+
+
+def test_a_file_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
+    """Its sessions stay; from then on sessions have keys."""
+    path = tmp_path / "old.db"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)")
+        database.execute("INSERT INTO sessions VALUES ('kim', '{\"version\": 1}', 7)")
+        database.execute("PRAGMA user_version=1")
+    store = SessionStore(path)
+    assert store.load("kim") == {"version": 1, "anchor": 7}
+    store.keyed(lambda: ("scope", ["key"])).save("ann", {"version": 1})
+    assert store.find("scope", ["key"]) == ["ann"]
