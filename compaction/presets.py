@@ -7,7 +7,7 @@ import attrs
 from .errors import ConfigurationError
 from .index import GroupKind
 from .models import input_limit
-from .selectors import first, kinds, last
+from .selectors import first, fitting, kinds, last
 from .strategies import (
     Clear,
     ClearReasoning,
@@ -213,6 +213,9 @@ def hermes(
     ``context_length x threshold x target_ratio`` tokens, and at least ``protect_last_n`` messages, in whole groups. For a
     window of 200,000 tokens, it triggers at 100,000, with a tail of 20,000 and at most 10,000 for the summary. Unless forced,
     it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
+
+    If the request would still reach the threshold, less is kept: of the last ``protect_last_n`` messages only as many as have
+    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too.
     ``docs/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -221,7 +224,7 @@ def hermes(
         threshold: Share of the window that triggers, above 0 and at most 1.
         target_ratio: Share of the threshold that the tail may take, 0.10 to 0.80.
         protect_first_n: Messages at the start that stay, the system message counted, >= 0.
-        protect_last_n: Minimum of messages at the end that stay, >= 1.
+        protect_last_n: Minimum of messages at the end that stay while they fit, >= 1.
         on_failure: What to do if the summarizer failed. The documents describe ``"drop"``: the middle is lost.
         trigger: When to run instead; ``always`` to force it.
 
@@ -249,12 +252,14 @@ def hermes(
             f"hermes(protect_first_n={protect_first_n}, protect_last_n={protect_last_n}): at least 0 and 1"
         )
     threshold_tokens = int(context_length * threshold)
-    tail = last(tokens=int(threshold_tokens * target_ratio)) | last(messages=protect_last_n)
+    head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
+    newest = last(messages=protect_last_n)
+    capped, less = newest & last(tokens=threshold_tokens // 2), int(threshold_tokens * 0.8)
     return Pipeline(
-        ToolResult(Clear(min_chars=200), keep=tail, at_least=threshold_tokens // 20 if trigger is None else 0),
+        ToolResult(Clear(min_chars=200), keep=tail | newest, at_least=threshold_tokens // 20 if trigger is None else 0),
         Summarization(
             DigestSummarizer() if summarizer is None else summarizer,
-            keep=first(messages=protect_first_n) | tail,
+            keep=fitting(threshold_tokens, head | tail | newest, fitting(less, head | tail | capped, head | tail, tail)),
             budget=SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",

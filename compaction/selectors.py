@@ -28,6 +28,7 @@ __all__ = [
     "as_selector",
     "everything",
     "first",
+    "fitting",
     "kinds",
     "last",
     "nothing",
@@ -245,6 +246,26 @@ def _by_tokens(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator
         yield id
 
 
+@attrs.frozen(repr=False)
+class _Fitting(Selector):
+    """The first choice with which the request fits."""
+
+    tokens: int
+    choices: tuple[Selector, ...]
+
+    def __call__(self, index: MessageIndex) -> frozenset[int]:
+        free, tokens = index.removable_ids(), index.columns.tokens
+        *wanted, least = self.choices
+        for choice in wanted:
+            kept = choice(index)
+            if index.tokens - sum(tokens(id) for id in free if id not in kept) <= self.tokens:
+                return kept
+        return least(index)
+
+    def __repr__(self) -> str:
+        return f"fitting({', '.join(map(repr, (self.tokens, *self.choices)))})"
+
+
 _RANGES: Final[dict[str, Callable[[MessageIndex, Iterator[int], int], Iterator[int]]]] = {
     "messages": _by_messages,
     "groups": _by_groups,
@@ -346,3 +367,25 @@ def last(
         ConfigurationError: Unless exactly one amount is given, >= 0.
     """
     return _range("last", of, {"messages": messages, "groups": groups, "turns": turns, "tokens": tokens})
+
+
+def fitting(tokens: int, *choices: SelectorLike) -> Selector:
+    """Return a selector that chooses as the first of several does with which the request fits, or else as the last.
+
+    Counted are the chosen groups, all groups that cannot leave anyway, summaries, and what is sent besides the messages; all
+    else counts as removed. O(groups) for each choice.
+
+    Args:
+        tokens: The tokens that the request may have, >= 0.
+        choices: Selectors, the most wanted first; one or more.
+
+    Raises:
+        ConfigurationError: If ``tokens`` is not a whole number >= 0, or there is no choice.
+
+    >>> conversation = [{"role": "user", "content": "word " * 80}] * 5
+    >>> sorted(fitting(300, last(messages=4), last(messages=2))(MessageIndex(conversation, counter="chars/4")))
+    [3, 4]
+    """
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0 or not choices:
+        raise ConfigurationError(f"fitting({tokens!r}, {len(choices)} choices): a whole number >= 0, and at least one choice")
+    return _Fitting(tokens, tuple(map(as_selector, choices)))

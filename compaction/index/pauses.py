@@ -85,6 +85,10 @@ class FailurePauses:
         """Return how many tokens a strategy last summarized without saving any; ``None`` if it saved some since."""
         return self._no_gain.get(_key(strategy)) if self._no_gain else None
 
+    def clear(self) -> None:
+        """Forget all failures, for a run that a user asked for."""
+        self._failures.clear()
+
     def to_dict(self) -> dict[str, list[float]]:
         """Return JSON-ready data: each strategy's failures in a row and the time of the last one, or what saved nothing."""
         saved: dict[str, list[float]] = {key: [failures, since] for key, (failures, since) in self._failures.items()}

@@ -16,6 +16,7 @@ from .events import (
     StepFailed,
     Veto,
 )
+from .overflow import within as within
 from .pool import SessionPool
 from .session import CompactionSession
 from .status import SessionStatus

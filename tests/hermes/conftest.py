@@ -79,12 +79,17 @@ def agent(loaded: Callable[[], Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def coding() -> list[dict[str, Any]]:
-    """The first 300 messages and what completes them of a recorded coding session."""
+def recorded() -> list[dict[str, Any]]:
+    """A recorded coding session of 668 messages."""
     file = ROOT.parent / "shared" / "corpus" / "dev" / "coding_long.jsonl.gz"
     if not file.is_file():
         pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
-        messages = max((json.loads(line)["messages"] for line in lines), key=len)
-    end = next(place for place in range(300, len(messages)) if messages[place]["role"] == "user")
-    return list(messages[:end])
+        messages: list[dict[str, Any]] = max((json.loads(line)["messages"] for line in lines), key=len)
+    return messages
+
+
+@pytest.fixture(scope="session")
+def coding(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Its first 300 messages, and what completes them."""
+    return recorded[: next(place for place in range(300, len(recorded)) if recorded[place]["role"] == "user")]

@@ -6,14 +6,22 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from compaction import validate
+from tests.support.hermes_host import tokens_of
 
 ASKED = {"query": "SETTING", "limit": 3}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "compaction_grep", "arguments": json.dumps(ASKED)}}
+
+TOO_LONG = {
+    "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "type": "invalid_request_error",
+    "code": "context_length_exceeded",
+}
 
 
 class Model(ThreadingHTTPServer):
@@ -24,6 +32,7 @@ class Model(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answering)
         self.requests: list[dict[str, Any]] = []
+        self.window = 1_000_000  # tokens, at four characters each
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -39,6 +48,9 @@ class Answering(BaseHTTPRequestHandler):
             self.send(404, b"{}")
             return
         self.server.requests.append(request)
+        if tokens_of(request["messages"]) > self.server.window:
+            self.send(400, json.dumps({"error": TOO_LONG}).encode())
+            return
         first = len(self.server.requests) == 1
         message = (
             {"role": "assistant", "content": None, "tool_calls": [CALL]} if first else {"role": "assistant", "content": "Done."}
@@ -92,3 +104,22 @@ def test_a_turn(
     assert second[-1]["role"] == "tool"
     assert json.loads(second[-1]["content"])["results"]
     assert engine.last_prompt_tokens == 30_000
+
+
+def test_a_refused_request(
+    configured: Callable[[float], None], agent: Callable[..., Any], coding: list[dict[str, Any]], model: Model
+) -> None:
+    """A request below the threshold that the provider refuses is compacted, harder each time, until the provider takes it."""
+    configured(0.9)
+    model.window = 10_000
+    made = agent(
+        model="scripted", provider="custom", base_url=f"http://127.0.0.1:{model.server_address[1]}/v1", max_iterations=4
+    )
+    done = made.run_conversation("What was the setting?", conversation_history=coding[1:])
+    sizes = [tokens_of(request["messages"]) for request in model.requests]
+    assert done["final_response"] == "Done."
+    assert sizes[0] > model.window * 2
+    assert len(sizes) > 2
+    assert all(after < 0.7 * before for before, after in pairwise(sizes))  # the system prompt stays
+    assert sizes[-1] <= model.window
+    assert [validate(request["messages"]) for request in model.requests] == [[]] * len(sizes)

@@ -28,6 +28,7 @@ def rounds(
     views: list[list[dict[str, Any]]] = []
     for start, end in slices(coding):
         view = [*view, *json.loads(json.dumps(coding[start:end]))]
+        assert made.context_compressor.should_compress(100_000)  # as Hermes asks before it
         view, _ = made._compress_context(view, "", approx_tokens=None)
         views.append(list(view))
     return made, views
@@ -116,16 +117,20 @@ def test_failure(home: Path, agent: Callable[[], Any], coding: list[dict[str, An
 
 
 def test_thrashing(configured: Callable[[float], None], agent: Callable[[], Any]) -> None:
-    """After two compactions that did not help, Hermes stops asking until a person does."""
+    """After two compactions that did not help, Hermes does not compact by itself until there is something new; a person may."""
     configured(0.02)
     made = agent()
     engine = made.context_compressor
     chat = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n} " * 40} for n in range(60)]
-    for _ in range(2):
-        made._compress_context(list(chat), "")
-        engine.update_from_response({"prompt_tokens": engine.threshold_tokens, "completion_tokens": 1, "total_tokens": 2})
-    assert engine.should_compress(engine.threshold_tokens) is False
-    unchanged, _ = made._compress_context(list(chat), "")
-    assert unchanged == chat
-    compacted, _ = made._compress_context(list(chat), "", force=True)
-    assert len(compacted) < len(chat)
+    limit = engine.threshold_tokens
+    view: list[dict[str, Any]] = []
+    for half in (chat[:30], chat[30:]):
+        assert engine.should_compress(limit)
+        view, _ = made._compress_context([*view, *half], "")
+        engine.update_from_response({"prompt_tokens": limit, "completion_tokens": 1, "total_tokens": limit + 1})
+    assert engine.should_compress() is False
+    engine.update_from_response({"prompt_tokens": limit * 11 // 10})
+    assert engine.should_compress() is True
+    more = [*view, *({**message, "content": f"more {message['content']}"} for message in chat)]
+    compacted, _ = made._compress_context(more, "", force=True)
+    assert len(compacted) < len(more)

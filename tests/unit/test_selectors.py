@@ -12,8 +12,9 @@ from compaction import Drop, GroupKind, MessageIndex, Replace, everything, first
 from compaction import system as instructions
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
+from compaction.index import RunContext
 from compaction.index.marks import marked
-from compaction.selectors import Selector, as_selector
+from compaction.selectors import Selector, as_selector, fitting
 from compaction.strategies import ToolResult, Truncation
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, system, turns, user
 
@@ -267,6 +268,9 @@ class TestBadArguments:
             (lambda: last(tokens=1.5), r"last\(tokens=1\.5\): the amount is a whole number >= 0"),  # type: ignore[arg-type]
             (lambda: first(turns=True), r"first\(turns=True\): the amount is a whole number >= 0"),
             (lambda: last(groups=1, of=7), r"a selector is a callable of an index \(got 7\)"),  # type: ignore[arg-type]
+            (lambda: fitting(-1, last(groups=1)), r"fitting\(-1, 1 choices\): a whole number >= 0"),
+            (lambda: fitting(True, last(groups=1)), r"fitting\(True, 1 choices\)"),
+            (lambda: fitting(9), r"fitting\(9, 0 choices\).* at least one choice"),
             (lambda: as_selector(None), r"a selector is a callable of an index \(got None\)"),  # type: ignore[arg-type]
             (lambda: first(groups=1) | {1, 2}, r"a selector is a callable of an index \(got \{1, 2\}\)"),  # type: ignore[operator]
         ],
@@ -275,6 +279,40 @@ class TestBadArguments:
         """With the name, the rule and the value."""
         with pytest.raises(ConfigurationError, match=message):
             make()
+
+
+class TestFitting:
+    """The first choice with which the request fits."""
+
+    def left(self, index: MessageIndex, kept: set[int]) -> int:
+        """Tokens of the request with these groups and those that cannot leave."""
+        stay = {group.id for group in index.included_groups if group.id in kept or not index.is_removable(group)}
+        return index.context.overhead_tokens + sum(index.group(id).tokens for id in stay)
+
+    def test_first_that_fits(self) -> None:
+        """At its size exactly; a token less, and the next is asked; the last is taken whatever its size."""
+        index = indexed(CHAT)
+        many, few, least = everything, last(groups=3), last(groups=1)
+        for choice, other in ((many, few), (few, least)):
+            size = self.left(index, set(choice(index)))
+            assert fitting(size, choice, other)(index) == choice(index)
+            assert fitting(size - 1, choice, other)(index) == other(index)
+        assert fitting(0, many, few, least)(index) == least(index)
+        assert fitting(0, many)(index) == many(index)
+
+    def test_what_counts_besides(self) -> None:
+        """What is sent beside the messages takes room too, and a summary that stays."""
+        for context, expected in ((RunContext(), everything), (RunContext(overhead_tokens=1), nothing)):
+            index = MessageIndex(CHAT, counter="chars/4", context=context)
+            assert fitting(index.included.tokens, everything, nothing)(index) == expected(index)
+
+    def test_value(self) -> None:
+        """Equal by value, printed as the call that makes it, and a part of the algebra."""
+        value = fitting(9, last(turns=2), users)
+        assert value == fitting(9, last(turns=2), users) != fitting(8, last(turns=2), users)
+        assert repr(fitting(9, last(turns=2), nothing)) == "fitting(9, last(turns=2), nothing)"
+        assert pickle.loads(pickle.dumps(fitting(9, last(turns=2)))) == fitting(9, last(turns=2))
+        assert chosen(fitting(0, everything, nothing) | last(groups=1)) == {12}
 
 
 def test_a_collapsed_call_is_what_it_stands_for() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import operator
-import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import attrs
 from anyio.from_thread import start_blocking_portal
@@ -14,39 +13,32 @@ from anyio.from_thread import start_blocking_portal
 from ... import presets
 from ...errors import InputError
 from ...formats import MessageFormat
-from ...index import MessageIndex
+from ...index import GroupKind, MessageIndex, space_report
 from ...result import CompactionResult
 from ...session import CompactionSession, TurnLock
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
-from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
+from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from .contract import ContextEngine
-from .lossless import lossless_compressor, stores_in, with_session_name
+from .lossless import last_resort, lossless_compressor, stores_in, with_session_name
 from .pressure import ContextPressure, PressureNotice
+from .progress import Progress
 from .settings import EngineSettings
+from .summary_model import MainModel, summary_model
 
 __all__ = ["CompactionEngine"]
-
-_STRIKES: Final = 2
-_OPENROUTER: Final = "https://openrouter.ai/api/v1"
-
-
-@attrs.frozen
-class _Main:
-    """The host's main model."""
-
-    model: str = ""
-    base_url: str = ""
-    api_key: str = attrs.field(default="", repr=False)
 
 
 class CompactionEngine(ContextEngine):
     """A context engine that runs a pipeline, by default `compaction.presets.hermes`. Holds state: one session.
 
     Nothing is lost when it fails: `compress` then returns the list it was given, with the reason in ``last_error``. After two
-    compactions in a row that did not bring the reported tokens below the threshold, it waits until they fall, the model is
-    switched, or a person asks.
+    compactions in a row that did not bring the reported tokens below the threshold, it waits until there is something new to
+    compact, the window is full, the model is switched, or a person asks.
+
+    A host that calls `compress` after `should_compress` said no, and not for a person, does so because the provider refused
+    the request as too long. Then at most half of the messages' tokens stay, and no more than the threshold.
 
     With a store (``settings.store``, or one in the pipeline), the engine's tools read back what left the conversation. The
     default pipeline then leaves stubs, which name the stored messages, in place of its placeholder.
@@ -103,9 +95,9 @@ class CompactionEngine(ContextEngine):
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._pressure = pressure
-        self._main = _Main()
-        self._strikes = 0
-        self._unproven = False
+        self._main = MainModel()
+        self._progress = Progress()
+        self._due = False
         self._lock = TurnLock()
         self._conversation = session_id
         self._session = self._new_session()
@@ -148,7 +140,7 @@ class CompactionEngine(ContextEngine):
         return with_session_name(strategy, self._conversation)
 
     def _preset(self) -> Pipeline:
-        summarizer = self._given["summarizer"] or self._model()
+        summarizer = self._given["summarizer"] or summary_model(self.settings, self._main)
         return presets.hermes(
             self.context_length,
             summarizer,
@@ -159,23 +151,10 @@ class CompactionEngine(ContextEngine):
             on_failure="keep" if summarizer is None else "digest",
         )
 
-    def _model(self) -> Summarizer | None:
-        settings, main = self.settings, self._main
-        model = settings.summary_model or (main.model if settings.summary_provider == "main" else "")
-        if not model:
-            return None
-        url, key_env, key = settings.summary_base_url, settings.summary_key_env, None
-        if url is None and settings.summary_provider == "openrouter":
-            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
-        elif url is None:
-            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
-        if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
-            key = "none"  # a local server needs no key; any other refuses it, and a digest takes over
-        return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
-
     def _new_session(self) -> CompactionSession:
+        self._reported, self._sent, self._anchored = 0, 0, False
         return CompactionSession(
-            self._strategy(),
+            self._strategy().forced(),
             counter=self._given["counter"],
             format=self._given["format"],
             window=self.context_length,
@@ -195,17 +174,19 @@ class CompactionEngine(ContextEngine):
         self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
         self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
         self.awaiting_real_usage_after_compression = False
-        if prompt < self.threshold_tokens:
-            self._strikes = 0
-        elif self._unproven:
-            self._strikes += 1
-        self._unproven = False
+        self._reported = prompt
+        self._progress.reported(prompt, self.threshold_tokens)
         if self._pressure is not None:
             self._pressure, self.last_notice = self._pressure.seen(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        return self.settings.enabled and tokens >= self.threshold_tokens > 0 and self._strikes < _STRIKES
+        due = self.settings.enabled and tokens >= self.threshold_tokens > 0
+        self._due = due and not self._waits(tokens)
+        return self._due
+
+    def _waits(self, tokens: int) -> bool:
+        return self._progress.waits(tokens, self.threshold_tokens, window=self.context_length)
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
         """Return whether a rough estimate, four characters a token, reaches the threshold; O(characters).
@@ -245,31 +226,94 @@ class CompactionEngine(ContextEngine):
         """`compress` for a host that awaits."""
         async with self._lock.task:
             self.last_error, self.last_result = None, None
+            refused = not (force or self._due) and self.last_prompt_tokens != 0
+            self._due = False
             if force:
-                self._strikes = 0
+                self._progress = Progress()
+                self._session.index.context.pauses.clear()
             try:
                 self._session.follow(messages)
-                self._note_tokens(current_tokens)
-                result = await self._session.compact(focus=focus_topic)
+                self._anchor(current_tokens)
+                result = await self._compacted(focus_topic, force=force, refused=refused)
             except Exception as error:  # the host's conversation continues, whatever fails here
                 self.last_error = f"{type(error).__name__}: {error}"
                 return messages
-            return self._noted(messages, result)
+            compacted = self._noted(messages, result)
+            if refused and compacted is messages and self.last_error is None:
+                self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self._session.index)))}"
+            return compacted
+
+    async def _compacted(self, focus: str | None, *, force: bool, refused: bool) -> CompactionResult:
+        """Run the strategy, and the last resort if too much is left: past the window, or past half of a refused request."""
+        session = self._session
+        limit = self._limit(refused=refused)
+        if force or refused or focus is not None:
+            result = await session.compact(focus=focus)
+        else:
+            async with session.lock.task:
+                result = await session.compact_due()
+        if limit is None or session.index.tokens <= limit:
+            return result
+        session.reconfigure(with_session_name(last_resort(limit, self.store), self._conversation), window=self.context_length)
+        try:
+            async with session.lock.task:
+                more = await session.compact_due()
+        finally:
+            session.reconfigure(self._strategy().forced(), window=self.context_length)
+        edits, failures = (*result.edits, *more.edits), (*result.failures, *more.failures)
+        return attrs.evolve(
+            more,
+            before=result.before,
+            edits=edits,
+            refused=(*result.refused, *more.refused),
+            failures=failures,
+            outcome="degraded" if failures and more.outcome != "over_target" else more.outcome,
+        )
+
+    def _limit(self, *, refused: bool) -> int | None:
+        """Return the tokens that a request may have after a compaction; ``None`` if a pipeline of the user's decides.
+
+        A quarter of the messages' tokens always stays.
+        """
+        if self._given["strategy"] is not None and not refused:
+            return None
+        included = self._session.index.included.tokens
+        outside = self._session.index.tokens - included
+        most = min(self.threshold_tokens, outside + included // 2) if refused else self.context_length
+        return max(1, most, outside + included // 4)
 
     def _noted(self, messages: list[Any], result: CompactionResult) -> list[Any]:
         """Record the result, and return the messages; the given list itself if nothing changed."""
         self.last_result = result
         self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
         self.compression_count += bool(result.edits)
-        self._unproven = True
+        self._progress.ran(changed=bool(result.edits))
+        self._sent = result.after.tokens
         changed = len(result.messages) != len(messages) or any(map(operator.is_not, result.messages, messages))
         return list(result.messages) if changed else messages
 
-    def _note_tokens(self, current_tokens: int | None) -> None:
-        """Count the tokens that a request has beyond its messages as sent with every request."""
+    def _anchor(self, current_tokens: int | None) -> None:
+        """Anchor the session to the provider's last report, or without one to the host's estimate of this request.
+
+        What was reported was sent before the assistant's last message; this and what follows it are counted on top. The session
+        relates usage to its last view, so what the conversation gained since that view is taken off.
+        """
         included = self._session.index.included.tokens
-        if current_tokens is not None and current_tokens > included:
-            self._session.record_usage({"prompt_tokens": current_tokens, "completion_tokens": 0})
+        if self._reported:
+            sent, self._reported, self._anchored = self._reported + self._since_last_request(), 0, True
+        elif current_tokens is not None and current_tokens > included and not self._anchored:
+            sent = current_tokens
+        else:
+            return
+        self._session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent)), "completion_tokens": 0})
+
+    def _since_last_request(self) -> int:
+        tokens = 0
+        for group in reversed(self._session.index.included_groups):
+            tokens += group.tokens
+            if group.kind in (GroupKind.ASSISTANT, GroupKind.TOOL_CALL):
+                return tokens
+        return 0
 
     # ---------------------------------------------------------------- sessions and models
 
@@ -283,7 +327,7 @@ class CompactionEngine(ContextEngine):
 
     def on_session_reset(self) -> None:
         super().on_session_reset()
-        self._strikes, self._unproven, self._pressure = 0, False, self._given["pressure"]
+        self._progress, self._due, self._pressure = Progress(), False, self._given["pressure"]
         self.last_error = self.last_notice = self.last_result = None
         self.awaiting_real_usage_after_compression = False
         self._session = self._new_session()
@@ -303,16 +347,17 @@ class CompactionEngine(ContextEngine):
             ConfigurationError: If the window is not above 0; then nothing changes.
         """
         before = self.context_length, self._main, self.threshold_percent
-        self.context_length, self._main = context_length, _Main(model, base_url, api_key)
+        self.context_length, self._main = context_length, MainModel(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
-            self._session.reconfigure(self._strategy(), window=context_length)
+            self._session.reconfigure(self._strategy().forced(), window=context_length)
         except Exception:
             self.context_length, self._main, self.threshold_percent = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
-        self._strikes, self._unproven = 0, False
+        self._progress, self._due = Progress(), False
+        self._reported, self._anchored = 0, False
 
     # ---------------------------------------------------------------- tools and status
 
@@ -335,7 +380,7 @@ class CompactionEngine(ContextEngine):
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
             "notice": None if self.last_notice is None else str(self.last_notice),
-            "waiting": self._strikes >= _STRIKES,
+            "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
         }
 
 

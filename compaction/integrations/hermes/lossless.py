@@ -1,4 +1,4 @@
-"""The stores in an engine's strategy: finding them, adding one, and naming the session they store for."""
+"""The stores in an engine's strategy: finding them, adding one, naming the session they store for; and the last resort."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Final, cast
 
 import attrs
 
+from ... import presets
+from ...session import within
 from ...stores import Store
 from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, TokenBudgetComposed, ToolResult
+from ...triggers import tokens_exceed
 
-__all__ = ["lossless_compressor", "stores_in", "with_session_name"]
+__all__ = ["last_resort", "lossless_compressor", "stores_in", "with_session_name"]
 
 _RESULT_CHARS: Final = 200
 
@@ -20,6 +23,15 @@ def lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:
     keep = cast("ToolResult", results).keep
     stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
     return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
+
+
+def last_resort(tokens: int, store: Store | None) -> Strategy:
+    """Return a strategy that brings a request down to so many tokens, with what leaves stored first if there is a store.
+
+    All but the newest messages become a digest, made without a model; if that is not enough, `within` does the rest.
+    """
+    digest = presets.hermes(tokens, threshold=1.0, protect_first_n=0, protect_last_n=1, trigger=tokens_exceed(tokens))
+    return within(digest, tokens) if store is None else Lossless(within(lossless_compressor(digest, store), tokens), store)
 
 
 def stores_in(strategy: Strategy) -> list[Store]:

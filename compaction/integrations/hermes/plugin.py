@@ -48,10 +48,6 @@ class HermesFlags(CompactionEngine):
         self._last_summary_error = self.last_error
         return compressed
 
-    def _automatic_compression_blocked(self) -> bool:
-        """Return whether Hermes should not compact by itself, because the last two compactions did not help."""
-        return bool(self.get_status()["waiting"])
-
     def on_session_reset(self) -> None:
         super().on_session_reset()
         self._last_compression_made_progress = self._last_compress_aborted = self._last_summary_fallback_used = False

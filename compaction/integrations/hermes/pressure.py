@@ -7,7 +7,7 @@ an engine makes none unless it is given a `ContextPressure`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,6 +15,7 @@ import attrs
 from ...checks import count, share
 from ...formats import MessageFormat
 from ...index import MessageIndex
+from .settings import EngineSettings
 
 __all__ = ["ContextPressure", "Hygiene", "PressureNotice", "SessionHygiene"]
 
@@ -45,6 +46,7 @@ class SessionHygiene:
     Args:
         ratio: Share of the window, above 0 and at most 1.
         least_messages: The smallest number of messages for which it is ever due.
+        enabled: Whether the host compacts at all; if not, it is never due. Hermes Agent calls it ``compression.enabled``.
 
     >>> chat = [{"role": "user", "content": "word " * 80}] * 5
     >>> SessionHygiene().check(chat, window=500)
@@ -53,6 +55,22 @@ class SessionHygiene:
 
     ratio: float = attrs.field(default=0.85, validator=share)
     least_messages: int = attrs.field(default=4, validator=count())
+    enabled: bool = True
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> SessionHygiene:
+        """Return the check for a host's configuration: off where ``compression.enabled`` is false.
+
+        Args:
+            config: The parsed file.
+
+        Raises:
+            ConfigurationError: If a value that `EngineSettings.from_config` reads is wrong; names its key.
+
+        >>> SessionHygiene.from_config({"compression": {"enabled": False}}).enabled
+        False
+        """
+        return cls(enabled=EngineSettings.from_config(config).enabled)
 
     def check(
         self,
@@ -60,7 +78,6 @@ class SessionHygiene:
         *,
         window: int,
         reported_tokens: int | None = None,
-        enabled: bool = True,
         format: MessageFormat | str | None = None,
     ) -> Hygiene:
         """Check a session; O(1) with reported tokens, otherwise O(characters).
@@ -69,7 +86,6 @@ class SessionHygiene:
             messages: The whole session.
             window: The model's context window in tokens, > 0.
             reported_tokens: Tokens that the provider reported for the last turn; by default one for every four characters.
-            enabled: Whether the host compacts at all.
             format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
 
         Raises:
@@ -79,7 +95,7 @@ class SessionHygiene:
         tokens = MessageIndex(messages, counter="chars/4", format=format).tokens if estimated else int(reported_tokens or 0)
         limit = int(window * self.ratio)
         return Hygiene(
-            due=enabled and len(messages) >= self.least_messages and tokens >= limit,
+            due=self.enabled and len(messages) >= self.least_messages and tokens >= limit,
             tokens=tokens,
             limit=limit,
             estimated=estimated,

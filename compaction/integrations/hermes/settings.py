@@ -22,6 +22,7 @@ SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
 _FIVE_MINUTES: Final[CacheTTL] = "5m"
 _AUTO: Final[SummaryProvider] = "auto"
 
+_SWITCH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -48,7 +49,7 @@ class EngineSettings:
     """The settings of a `CompactionEngine`.
 
     Args:
-        enabled: Whether it compacts by itself.
+        enabled: Whether it compacts by itself; in a file also in the words that Hermes reads, such as ``yes`` or 0.
         threshold: Share of the window at which it does, above 0 and at most 1.
         target_ratio: Share of the threshold that the latest messages may take, 0.10 to 0.80.
         protect_first_n: Messages at the start that stay, the system message included.
@@ -110,7 +111,7 @@ class EngineSettings:
         provider = _text(auxiliary, "provider", "auxiliary.compression")
         pipeline, store = _text(context, "pipeline", "context"), _text(context, "store", "context")
         given = {
-            "enabled": _value(compression, "enabled", bool, "compression"),
+            "enabled": _switch(compression, "enabled", "compression"),
             "threshold": _value(compression, "threshold", float, "compression"),
             "target_ratio": _value(compression, "target_ratio", float, "compression"),
             "protect_first_n": _value(compression, "protect_first_n", int, "compression"),
@@ -141,6 +142,13 @@ def _block(config: Mapping[str, Any], name: str, above: str = "") -> Mapping[str
 def _text(block: Mapping[str, Any], name: str, where: str) -> str | None:
     """Return a text; ``None`` if it is missing or empty."""
     return _value(block, name, str, where) or None
+
+
+def _switch(block: Mapping[str, Any], name: str, where: str) -> bool | None:
+    """Return a truth value, also one that is written as a text or a number."""
+    value: Any = block.get(name)
+    known = _SWITCH.get(str(value).lower())
+    return _value(block, name, bool, where) if known is None else known
 
 
 def _value(block: Mapping[str, Any], name: str, kind: type[_T], where: str) -> _T | None:

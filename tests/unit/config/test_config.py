@@ -14,7 +14,7 @@ from compaction import GroupKind, compact_sync, everything, first, kinds, last, 
 from compaction import config as configuration
 from compaction.config import ComponentKind, component_names, dump, dumps, from_data, load, loads, to_data
 from compaction.errors import ConfigurationError
-from compaction.selectors import Selector
+from compaction.selectors import Selector, fitting
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
     Clear,
@@ -97,6 +97,7 @@ SELECTORS: list[Selector] = [
     first(messages=2) | last(tokens=20_000),
     last(groups=1, of=kinds(GroupKind.TOOL_CALL) & ~tools("x")),
     ~(first(turns=1) | pinned) & last(turns=3),
+    fitting(9_000, last(messages=9), fitting(5_000, last(turns=2), nothing)),
 ]
 STYLES = [Clear(placeholder="gone", min_chars=5), Collapse(outcome_chars=9), Dedupe(min_chars=7), HeadTail(chars=99)]
 PROMPT = "Up to {max_summary_tokens} tokens.\n{existing_summary_section}{messages_text}"

@@ -524,7 +524,7 @@ class TestSettings:
             ({"compression": {"target_ratio": 0.9}}, "from 0.10 to 0.80"),
             ({"compression": {"protect_last_n": 2.5}}, "compression.protect_last_n must be a whole number"),
             ({"compression": {"protect_last_n": 0}}, "'protect_last_n' must be a whole number >= 1"),
-            ({"compression": {"enabled": "yes"}}, "compression.enabled must be true or false"),
+            ({"compression": {"enabled": "maybe"}}, "compression.enabled must be true or false"),
             ({"compression": ["threshold"]}, "compression must be a block"),
             ({"auxiliary": {"compression": 3}}, "auxiliary.compression must be a block"),
             ({"auxiliary": {"compression": {"model": 3}}}, "auxiliary.compression.model must be a text"),
@@ -596,8 +596,19 @@ class TestHygiene:
     def test_rule(self, reported: int | None, count: int, enabled: bool, due: bool) -> None:
         """At 85 % of the window, at least four messages, switched on; by reported tokens, else by an estimate."""
         messages = [{"role": "user", "content": "word " * 8}] * count
-        found = SessionHygiene().check(messages, window=1_000, reported_tokens=reported, enabled=enabled)
+        found = SessionHygiene(enabled=enabled).check(messages, window=1_000, reported_tokens=reported)
         assert (found.due, found.limit, found.estimated) == (due, 850, not reported or reported < 0)
+
+    @pytest.mark.parametrize(
+        ("value", "due"),
+        [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)],
+    )
+    def test_hermes_setting(self, value: Any, due: bool) -> None:
+        """``compression.enabled`` in Hermes' configuration switches it off, and the engine too, in words as well."""
+        config = {"compression": {"enabled": value}}
+        messages = [{"role": "user", "content": "word " * 8}] * 4
+        assert SessionHygiene.from_config(config).check(messages, window=1_000, reported_tokens=900).due is due
+        assert CompactionEngine(EngineSettings.from_config(config)).should_compress(190_000) is due
 
 
 class TestPressure:

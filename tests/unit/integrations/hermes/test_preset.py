@@ -9,6 +9,8 @@ import pytest
 
 from compaction import MessageIndex, Pipeline, compact_sync, first, last, presets, run_sync, validate
 from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.selectors import fitting
+from compaction.session import CompactionSession
 from compaction.strategies import Clear, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, tokens_exceed
@@ -29,7 +31,9 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
     """100,000 to trigger, a tail of 20,000, at most 10,000 for the summary."""
     clearing, summarizing = parts(presets.hermes(200_000))
     assert presets.hermes(200_000).trigger == tokens_exceed(99_999)
-    assert summarizing.keep == first(messages=3) | last(tokens=20_000) | last(messages=20)
+    head, tail, newest = first(messages=3), last(tokens=20_000), last(messages=20)
+    less = fitting(80_000, head | tail | (newest & last(tokens=50_000)), head | tail, tail)
+    assert summarizing.keep == fitting(100_000, head | tail | newest, less)
     assert clearing.keep == last(tokens=20_000) | last(messages=20)
     assert clearing.style == Clear(min_chars=200, placeholder=PLACEHOLDER)
     assert summarizing.budget == SummaryBudget(ratio=0.20, floor=2_000, ceiling=10_000)
@@ -159,10 +163,44 @@ def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
 
 def test_fewer_tail_messages_by_budget_fall_back_to_the_count() -> None:
     """A tail budget of a few tokens still keeps protect_last_n messages, in whole groups."""
-    pipeline = presets.hermes(1_000, Scripted("S"), protect_last_n=6, trigger=always)
+    pipeline = presets.hermes(4_000, Scripted("S"), target_ratio=0.10, protect_last_n=6, trigger=always)
     chat = worked_example()
     after = compact_sync(chat, pipeline, counter="chars/4").messages
     assert after[-7:] == chat[-7:]
+
+
+def working(turns: int, tokens: int) -> Chat:
+    """The worked example's head and so many turns, each with an answer of so many tokens."""
+    chat = worked_example()[:6]
+    for turn in range(turns):
+        chat += [{"role": "user", "content": f"Part {turn}."}, {"role": "assistant", "content": "code" * (tokens - 10)}]
+    return chat
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [(1_000, 20), (1_700, 8), (5_000, 2)],
+    ids=["all of them", "what half of the threshold holds", "the newest and the user's last"],
+)
+def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tokens: int, kept: int) -> None:
+    """Of 20 messages at the end, at a threshold of 16,000 tokens, what leaves room stays."""
+    chat = working(30, tokens)
+    after = compact_sync(chat, presets.hermes(32_000, Scripted("S"), trigger=always), counter="chars/4").messages
+    tail = [message for message in after[3:] if any(message is other for other in chat[6:])]
+    assert len(tail) == kept
+    assert tail == chat[-kept:]
+    assert MessageIndex(after, counter="chars/4").tokens < 16_000
+
+
+def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
+    """A first request of more than the threshold does not stay for ever: it is what the summary begins with."""
+    chat = working(30, 200)
+    chat[1] = {"role": "user", "content": "Set up a project. " * 2_000}
+    chat.append({"role": "user", "content": "Continue."})
+    scripted = Scripted("S")
+    after = compact_sync(chat, presets.hermes(16_000, scripted, trigger=always), counter="chars/4").messages
+    assert scripted.requests[0].groups[0].messages[0].raw is chat[1]
+    assert MessageIndex(after, counter="chars/4").tokens < 8_000
 
 
 # ---------------------------------------------------------------- where the preset does better than the release
@@ -247,6 +285,17 @@ def test_five_rounds_stay_valid_keep_the_first_request_and_never_grow(
             assert index.included.tokens <= before
             assert any(message is request for message in index.messages())
             assert {problem.rule for problem in validate(index.messages())} <= problems | {"pending-call"}
+
+
+@pytest.mark.parametrize("window", [16_000, 32_000])
+def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """668 messages at default settings, turn by turn; a window of 64,000 was never a difficulty."""
+    [source] = [each["messages"] for each in corpus("coding_long") if len(each["messages"]) == 668]
+    session = CompactionSession(presets.hermes(window), counter="chars/4", window=window)
+    for place, message in enumerate(source):
+        if message["role"] == "assistant":
+            session.view_sync(source[:place])
+            assert session.index.included.tokens <= window
 
 
 def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:

@@ -1,0 +1,65 @@
+"""Whether compacting still helps: an engine that cannot get below its threshold waits until there is something new."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+__all__ = ["Progress"]
+
+_STRIKES: Final = 2
+_NEW_SHARE: Final = 10  # a tenth of the threshold has to be new
+
+
+@attrs.define
+class Progress:
+    """What came of the last compactions. Holds state.
+
+    A compaction after which the reported tokens are still at the threshold or above it is a strike; one that changed nothing
+    is not. After two strikes in a row the next compaction waits until the request has grown by a tenth of the threshold, or
+    fills the window.
+
+    >>> progress = Progress()
+    >>> for _ in range(2):
+    ...     progress.ran(changed=True)
+    ...     progress.reported(5_000, 4_000)
+    >>> progress.waits(5_100, 4_000, window=8_000), progress.waits(5_500, 4_000, window=8_000)
+    (True, False)
+    """
+
+    _strikes: int = 0
+    _unproven: bool = False
+    _last: int = 0
+    _since: dict[bool, int] = attrs.field(factory=dict[bool, int])
+
+    def ran(self, *, changed: bool) -> None:
+        """Record that a compaction ended."""
+        self._unproven = self._unproven or changed
+
+    def reported(self, tokens: int, threshold: int) -> None:
+        """Record the tokens that a provider reported; 0 if it reported none."""
+        if not tokens:
+            return
+        self._last = tokens
+        if tokens < threshold:
+            self._strikes = 0
+        elif self._unproven:
+            self._strikes += 1
+            self._since = {True: tokens}
+        self._unproven = False
+
+    def waits(self, tokens: int, threshold: int, *, window: int) -> bool:
+        """Return whether too little is new since the last strike.
+
+        Reported tokens are compared with reported ones, and a host's estimates with its first estimate since.
+
+        Args:
+            tokens: Tokens of the request.
+            threshold: Tokens at which a compaction is due.
+            window: Tokens of the model's context window.
+        """
+        if self._strikes < _STRIKES or tokens >= window:
+            return False
+        before = self._since.setdefault(tokens == self._last, tokens)
+        return tokens < before + threshold // _NEW_SHARE

@@ -1,0 +1,286 @@
+"""The engine in a host's loop: it keeps compacting while there is something to win, and harder after a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import last, validate
+from compaction.errors import SummaryFailed
+from compaction.integrations.hermes import CompactionEngine, EngineSettings
+from compaction.integrations.hermes.progress import Progress
+from compaction.strategies import Truncation
+from compaction.testing import agent_session
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.hermes_host import Chat, requests, tokens_of
+from tests.support.scripted import Scripted
+
+SMALL = EngineSettings(threshold=0.5, protect_last_n=4)
+CHAT = agent_session(200, lines=20)
+
+
+class Clock:
+    """A clock that stands still until it is moved. Holds state: the time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def engine(settings: EngineSettings | None = None, **options: Any) -> CompactionEngine:
+    return CompactionEngine(settings, **{"context_length": 32_000, "counter": "chars/4", **options})
+
+
+def calls(number: int, lines: int) -> Chat:
+    """A generated session of so many calls of the model."""
+    chat = agent_session(3 * number, lines=lines)
+    answers = [place for place, message in enumerate(chat) if message["role"] == "assistant"]
+    return chat[: answers[number - 1] + 1]
+
+
+class TestLongRun:
+    """120 calls at default settings: the twenty protected messages alone exceed the threshold of small windows."""
+
+    @pytest.mark.parametrize("window", [16_000, 32_000, 64_000])
+    @pytest.mark.parametrize("lines", [40, 150])
+    def test_stays_inside(self, window: int, lines: int) -> None:
+        """Every request fits, with results of 700 and 2,600 tokens; Hermes' own peaks at 85 % of the window."""
+        made = engine(context_length=window)
+        sizes: list[int] = []
+        for request in requests(made, calls(120, lines)):
+            assert validate(request) == []
+            sizes.append(tokens_of(request))
+        assert len(sizes) == 120
+        assert max(sizes) <= 0.75 * window
+        assert made.last_error is None or "would save nothing" in made.last_error
+
+    def test_peak(self) -> None:
+        """In a window of 32,000 tokens requests peak near the threshold of 16,000; Hermes' own compressor peaks at 26,973."""
+        sizes = [tokens_of(request) for request in requests(engine(), calls(120, 85))]
+        assert 12_000 < max(sizes) < 17_500
+
+    @pytest.mark.parametrize(
+        "answer", ["## Goal\nFind the time-outs.", SummaryFailed("the server is away")], ids=["model", "broken"]
+    )
+    def test_with_a_summarizer(self, answer: Any) -> None:
+        """So it is with a model that answers and with one that is away; while that rests, it is not asked."""
+        clock = Clock()
+        summarizer = Scripted(answer)
+        made = engine(context_length=16_000, summarizer=summarizer, clock=clock)
+        assert max(tokens_of(request) for request in requests(made, calls(120, 85))) <= 16_000
+        assert summarizer.requests
+        if isinstance(answer, Exception):
+            assert len(summarizer.requests) == 1
+
+    @pytest.mark.parametrize("ratio", [2.1, 0.5])
+    def test_another_count(self, ratio: float) -> None:
+        """A provider that counts twice or half as much has every request inside its window too."""
+        made = engine()
+        sizes = [
+            int(tokens_of(request) * ratio)
+            for request in requests(made, calls(120, 60), lambda view: int(tokens_of(view) * ratio))
+        ]
+        assert max(sizes) <= 32_000
+
+    def test_recorded_session(self, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+        """A recorded session of 668 messages, 185,000 tokens, stays inside 32,000; `tests/hermes` has the other windows."""
+        [recorded] = [each["messages"] for each in corpus("coding_long") if len(each["messages"]) == 668]
+        made = engine()
+        assert max(tokens_of(request) for request in requests(made, recorded)) <= 32_000
+        assert made.compression_count > 3
+
+
+class TestProgress:
+    """When it waits, and for how long."""
+
+    def stuck(self) -> CompactionEngine:
+        """An engine after two compactions that did not get the reported tokens below the threshold of 4,000."""
+        made = engine(SMALL, context_length=8_000)
+        view: Chat = []
+        for start in (0, 100):
+            view = made.compress([*view, *CHAT[start : start + 100]])
+            made.update_from_response({"prompt_tokens": 5_000})
+        return made
+
+    def test_waits_for_something_new(self) -> None:
+        """It waits until a tenth of the threshold is new, or the window is full."""
+        made = self.stuck()
+        assert (made.should_compress(), made.get_status()["waiting"]) == (False, True)
+        due: list[bool] = []
+        for tokens in (5_399, 5_400, 8_000):
+            made.update_from_response({"prompt_tokens": tokens})
+            due.append(made.should_compress())
+        assert due == [False, True, True]
+
+    def test_estimates(self) -> None:
+        """A host's estimate is compared with its first estimate since, not with what the provider counts."""
+        made = self.stuck()
+        assert [made.should_compress(tokens) for tokens in (6_500, 6_800, 6_900, 5_000)] == [False, False, True, False]
+
+    def test_next_strike(self) -> None:
+        """The compaction after the wait is judged in turn: a strike more, and the wait starts from the new size."""
+        progress = Progress()
+        for tokens in (5_000, 5_000, 5_600):
+            progress.ran(changed=True)
+            progress.reported(tokens, 4_000)
+        waits: list[bool] = []
+        for tokens in (5_900, 6_000):
+            progress.reported(tokens, 4_000)
+            waits.append(progress.waits(tokens, 4_000, window=8_000))
+        assert waits == [True, False]
+
+    def test_no_op_is_no_strike(self) -> None:
+        """A run that changed nothing is not held against the next."""
+        made = engine(SMALL, context_length=8_000)
+        short = CHAT[:3]
+        for _ in range(5):
+            assert made.compress(short, current_tokens=5_000) is short
+            made.update_from_response({"prompt_tokens": 5_000})
+        assert made.should_compress(5_000) is True
+
+    def test_no_report_is_no_verdict(self) -> None:
+        """A response without usage neither clears the strikes nor adds one."""
+        made = self.stuck()
+        made.update_from_response({})
+        assert made.should_compress(5_000) is False
+
+
+class TestForced:
+    """A person asks."""
+
+    def test_within_the_pause(self) -> None:
+        """While a failed summarizer rests, an automatic run does not ask it; a person's run does, and compacts."""
+        clock = Clock()
+        summarizer = Scripted(SummaryFailed("away"), "## Goal\nFind the time-outs.")
+        made = engine(SMALL, context_length=8_000, summarizer=summarizer, clock=clock)
+        view = made.compress(CHAT[:100])
+        assert "away" in str(made.last_error)
+        clock.now = 10.0
+        longer = [*view, *CHAT[100:]]
+        assert made.should_compress(5_000)
+        made.compress(longer)
+        assert len(summarizer.requests) == 1
+        after = made.compress(longer, force=True)
+        assert (len(summarizer.requests), made.last_error, made.get_status()["outcome"]) == (2, None, "compacted")
+        assert "Find the time-outs." in str(after)
+
+    def test_nothing_to_do(self) -> None:
+        """If nothing can be compacted, it does not say that anything was."""
+        made = engine(SMALL, context_length=8_000)
+        view = made.compress(CHAT, force=True)
+        assert made.get_status()["outcome"] == "compacted"
+        assert made.compress(view, force=True) is view
+        assert (made.get_status()["outcome"], made.compression_count) == ("unchanged", 1)
+
+
+class TestRefused:
+    """The host calls it without having been told to: a provider refused the request as too long."""
+
+    def sent(self, **options: Any) -> tuple[CompactionEngine, Chat]:
+        """An engine, and a request which it thinks fits."""
+        made = engine(**options)
+        view = calls(30, 20)
+        made.update_from_response({"prompt_tokens": tokens_of(view[:-2])})
+        assert made.should_compress(tokens_of(view)) is False
+        return made, view
+
+    def test_half(self) -> None:
+        """At most half of the messages' tokens stay each time, whatever the settings protect."""
+        made, view = self.sent()
+        for _ in range(3):
+            before = tokens_of(view)
+            view = made.compress(view)
+            assert tokens_of(view) <= before / 2
+            assert validate(view) == []
+            made.last_prompt_tokens = -1  # as Hermes marks that a report is due
+
+    def test_waiting(self) -> None:
+        """It compacts then, too, if it would wait otherwise."""
+        made, view = self.sent()
+        for _ in range(2):
+            made._progress.ran(changed=True)
+            made._progress.reported(20_000, 16_000)
+        assert made.should_compress(20_000) is False
+        assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
+
+    def test_first_call(self) -> None:
+        """A host that only calls `compress` and never reports gets what the settings say."""
+        made = engine(EngineSettings(protect_last_n=40))
+        view = calls(30, 20)
+        assert tokens_of(made.compress(view)) > tokens_of(view) / 2
+
+    def test_pipeline(self) -> None:
+        """A pipeline of the user's that has nothing to do is followed by the same last resort, and only then."""
+        pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
+        made, view = self.sent(strategy=pipeline)
+        assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
+        assert made.should_compress(20_000) is True
+        assert engine(strategy=pipeline).compress(view) is view
+
+    def test_nothing_left(self) -> None:
+        """If nothing more can go, the list stays and the reason says what takes up the space."""
+        made = engine()
+        short: Chat = [{"role": "user", "content": "hello"}]
+        made.update_from_response({"prompt_tokens": 40_000})
+        assert made.compress(short) is short
+        assert "nothing more can be removed" in str(made.last_error)
+        assert "user" in str(made.last_error)
+
+    def test_source_again(self) -> None:
+        """Given the source again, with nothing more to remove, it answers with the view."""
+        made, view = self.sent()
+        out = made.compress(view)
+        for _ in range(9):
+            made.last_prompt_tokens = -1
+            out = made.compress(view)
+        assert len(out) < len(view) / 2
+
+    def test_store(self, tmp_path: Path) -> None:
+        """With a store, what the last resort removes is stored first."""
+        made, view = self.sent(settings=EngineSettings(store=tmp_path / "store.db"))
+        made.on_session_start("kim")
+        made.update_from_response({"prompt_tokens": 9_000})
+        out = made.compress(view)
+        assert tokens_of(out) <= tokens_of(view) / 2
+        assert made.store is not None
+        kept = {id(message) for message in out}
+        stored = made.store.describe("kim")
+        assert sum(tally.messages for tally in stored.tallies) >= sum(id(message) not in kept for message in view)
+
+
+class TestUsage:
+    """What the provider reports is what the session counts with."""
+
+    def test_anchored(self) -> None:
+        """The session's count is the report's, and what came after it by our own counter."""
+        made, view = engine(), calls(30, 20)
+        outside = 3_000
+        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + outside})
+        assert view[-1]["role"] == "assistant"
+        made.should_compress(40_000)
+        made.compress(view)
+        assert made.session.index.context.overhead_tokens == outside
+
+    def test_later_views(self) -> None:
+        """So it is after a compaction, and however many calls came since."""
+        made, chat = engine(context_length=16_000), calls(60, 40)
+        outside = 2_000
+        for _ in requests(made, chat, lambda view: tokens_of(view) + outside):
+            pass
+        assert made.compression_count > 2
+        assert made.session.index.context.overhead_tokens == outside
+
+    def test_report_over_estimate(self) -> None:
+        """Where there is a report, the host's rough estimate is not used."""
+        made, view = engine(), calls(30, 20)
+        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 100})
+        made.should_compress(40_000)
+        made.compress(view, current_tokens=31_000)
+        assert made.session.index.context.overhead_tokens == 100
+        made.compress([*view, CHAT[1]], current_tokens=31_000)
+        assert made.session.index.context.overhead_tokens == 100
