@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
+.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-hosts bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-frameworks: .venv-frameworks/.made ## the integrations against the agent fr
 
 bench-frameworks: .venv-frameworks/.made ## what a model call costs in a long history, beside the frameworks' own compaction
 	@.venv-frameworks/bin/python -m benchmarks.in_frameworks $(ARGS)
+
+bench-hosts: .venv-frameworks/.made ## every framework beside a plain loop, on a strict model on loopback (docs/hosts.md); half an hour
+	@.venv-frameworks/bin/python -W ignore -m benchmarks.hosts $(ARGS)
 
 bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
 	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)

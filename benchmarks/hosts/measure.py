@@ -1,0 +1,204 @@
+"""A case and its measurement: the host is asked turn after turn, then the same is asked of a plain loop."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from .plain import PlainChat, PlainResponses
+from .plain_others import PlainAnthropic, PlainBedrock, PlainGemini
+from .script import LONG, user_text
+from .server import StrictServer
+from .trial import CountingSummarizer, Host, StrategyName, Summaries, Trial
+
+__all__ = ["Case", "Figures", "Row", "measure"]
+
+MAX_CANCELS: Final = 5
+
+PLAIN: Final[Mapping[str, Any]] = {
+    "openai-chat": PlainChat,
+    "openai-responses": PlainResponses,
+    "anthropic": PlainAnthropic,
+    "gemini": PlainGemini,
+    "bedrock": PlainBedrock,
+}
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """What is asked of a framework.
+
+    Args:
+        host: The framework.
+        name: What the case is about.
+        make: Makes the host.
+        wire: The wire format its model client speaks.
+        characters_per_token: How the server counts.
+        sessions: Conversations at once.
+        tools: The agent's tools.
+        summaries: What the summarizer does.
+        cancel_every: Of so many summaries one is cancelled under way; 0 for none.
+        strategy: The strategy.
+        long: Whether a turn has 25 calls instead of five.
+    """
+
+    host: str
+    name: str
+    make: Callable[[Trial], Host]
+    wire: str = "openai-chat"
+    characters_per_token: float = 4.0
+    sessions: int = 1
+    tools: tuple[str, ...] = ("look_up_price",)
+    summaries: Summaries = "work"
+    cancel_every: int = 0
+    strategy: StrategyName = "summaries"
+    long: bool = False
+
+    def turns(self, turns: int) -> int:
+        """Return the turns of each conversation: fewer if they are long or there are many, but enough to be compacted."""
+        if self.long:
+            return max(3, turns // 4)
+        return turns if self.sessions == 1 else max(6, turns // 8)
+
+
+@attrs.frozen(kw_only=True)
+class Figures:
+    """What was counted in one run.
+
+    Args:
+        turns: Turns that were answered, of all conversations.
+        requests: Requests that were accepted.
+        invalid: Requests that broke a rule.
+        over: Requests that were too long.
+        over_twice: Those that were too long again, or ended the turn.
+        breaks: Requests that do not begin as the one before.
+        crossed: Requests that hold another conversation's words.
+        lost: Requests without the summary that the one before had.
+        summaries: Requests to the summarizer.
+        cancelled: Those that were cancelled under way.
+        cached_share: Share of the tokens that the request before began with.
+        stopped: The error that ended the run early, if any.
+    """
+
+    turns: int
+    requests: int
+    invalid: int
+    over: int
+    over_twice: int
+    breaks: int
+    crossed: int
+    lost: int
+    summaries: int
+    cancelled: int
+    cached_share: float
+    stopped: str | None
+
+
+@attrs.frozen
+class Row:
+    """A case, the host's figures and the plain loop's."""
+
+    case: Case
+    host: Figures
+    plain: Figures
+
+    @property
+    def problems(self) -> list[str]:
+        """What does not hold, in words; nothing if the host is at the plain loop's figures.
+
+        A turn that is cancelled and asked again may cost one summary and one prefix break more: a framework either takes back
+        what the turn had said so far, and the next request cannot begin as the last one, or it keeps it, and there is more to
+        summarize.
+        """
+        host, plain = self.host, self.plain
+        found = [f"stopped: {host.stopped}"] if host.stopped else []
+        found += [f"the plain loop stopped: {plain.stopped}"] if plain.stopped else []
+        counts = {"invalid": host.invalid, "over": host.over_twice, "crossed": host.crossed, "lost": host.lost}
+        found += [f"{count} {name}" for name, count in counts.items() if count]
+        if host.summaries > plain.summaries + host.cancelled:
+            found.append(f"{host.summaries} summaries, not {plain.summaries}")
+        if host.breaks > plain.breaks + host.cancelled:
+            found.append(f"{host.breaks} prefix breaks, not {plain.breaks}")
+        return found
+
+
+def measure(case: Case, *, turns: int = 100, seed: int = 0, window: int = 6_000) -> Row:
+    """Return a case's row: the host's run, then the plain loop's."""
+    host = _run(case, turns=turns, seed=seed, window=window)
+    plain = attrs.evolve(case, host="plain loop", name="", make=PLAIN[case.wire])
+    return Row(case, host, _run_once(plain, turns=turns, seed=seed, window=window))
+
+
+@cache
+def _run_once(case: Case, *, turns: int, seed: int, window: int) -> Figures:
+    """The figures of a plain loop, which stands beside several frameworks."""
+    return _run(
+        attrs.evolve(case, make=lambda trial: PLAIN[case.wire](trial, case.tools)), turns=turns, seed=seed, window=window
+    )
+
+
+def _run(case: Case, *, turns: int, seed: int, window: int) -> Figures:
+    summarizer = CountingSummarizer(case.summaries, case.cancel_every)
+    server = StrictServer(window=window, characters_per_token=case.characters_per_token)
+    with server, tempfile.TemporaryDirectory() as folder:
+        trial = Trial(
+            server=server,
+            summarizer=summarizer,
+            turns=case.turns(turns),
+            seed=seed,
+            folder=Path(folder),
+            strategy_name=case.strategy,
+        )
+        done, stopped = asyncio.run(_drive(case, trial))
+    ledger = server.ledger
+    counts = ("requests", "invalid", "over", "over_twice", "breaks", "crossed", "lost")
+    return Figures(
+        turns=done,
+        **{name: ledger.total(name) for name in counts},
+        summaries=summarizer.asked + server.summaries,
+        cancelled=summarizer.cancelled,
+        cached_share=ledger.total("cached") / max(1, ledger.total("tokens")),
+        stopped=stopped,
+    )
+
+
+async def _drive(case: Case, trial: Trial) -> tuple[int, str | None]:
+    """Ask all turns of all conversations; return how many were answered, and the error that ended it early."""
+    host = case.make(trial)
+    done = 0
+
+    async def conversation(name: str) -> None:
+        nonlocal done
+        for turn in range(trial.turns):
+            await _turn(trial, host, name, user_text(name, turn, trial.seed))
+            done += 1
+
+    try:
+        await asyncio.gather(*(conversation(f"{LONG if case.long else 'c'}{number}") for number in range(case.sessions)))
+    except Exception as error:
+        return done, f"turn {done}: {type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    finally:
+        await host.close()
+    return done, None
+
+
+async def _turn(trial: Trial, host: Host, name: str, text: str) -> None:
+    """One turn; it is asked again after it was cancelled while a summary was under way."""
+    for _ in range(MAX_CANCELS):
+        cancelled = trial.summarizer.cancelled
+        task = asyncio.ensure_future(host.turn(name, text))
+        trial.summarizer.turn = task
+        try:
+            await task
+        except asyncio.CancelledError:
+            if trial.summarizer.cancelled == cancelled:
+                raise
+        else:
+            return
+    raise RuntimeError("every attempt was cancelled")

@@ -1,0 +1,175 @@
+"""The part that the model plays: five tool calls a turn, three of them parallel, then an answer; and the texts it is about.
+
+Nothing is remembered: the reply follows from the request. A user's message holds a marker, ``[[conversation:turn]]``, and each
+call an item, ``conversation/turn/round/number``, so that the model knows where it is however the request was shortened.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+__all__ = ["LONG", "Asked", "Call", "Reply", "Step", "conversation_of", "result_text", "script", "user_text"]
+
+MARKER: Final = re.compile(r"\[\[([\w.-]+):(\d+)\]\]")
+ROUNDS: Final = (3, 1, 1)
+LONG_ROUNDS: Final = ROUNDS * 5
+SPECIALIST: Final = ".s"
+"""A part of the names of sub-agents' conversations; they have one turn with more rounds."""
+LONG: Final = "long"
+"""The beginning of the names of conversations whose turns have more rounds."""
+OUTPUT_TOOLS: Final = ("final_result", "Answer")
+"""Tools through which frameworks ask for structured output where the format has no option for it."""
+WORDS: Final = (
+    *("amber", "basket", "carton", "delivery", "east", "fabric", "garden", "harbour", "invoice", "jacket", "kettle"),
+    *("ladder", "market", "northern", "order", "paper", "quarter", "rail", "stock", "timber", "unit", "vendor"),
+    *("warehouse", "yellow", "zinc", "bottle", "copper", "drawer", "engine", "frame", "glass", "hinge", "iron"),
+)
+
+Kind: TypeAlias = Literal["user", "assistant", "calls", "results", "system"]
+
+
+@attrs.frozen
+class Step:
+    """One message of a request, whatever its format.
+
+    Args:
+        kind: What it is.
+        text: Its text.
+        items: The ``item`` arguments of its calls.
+    """
+
+    kind: Kind
+    text: str = ""
+    items: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Asked:
+    """A request, read.
+
+    Args:
+        model: The model's name.
+        messages: The messages in their own format, leading system messages aside.
+        steps: The same, read.
+        tools: The names of the tools.
+        characters: Characters of everything that counts.
+        schema: The JSON schema of the answer, if one is asked for.
+        stream: Whether the reply is streamed.
+        include_usage: Whether a stream reports usage.
+    """
+
+    model: str
+    messages: Sequence[Any]
+    steps: Sequence[Step]
+    tools: Sequence[str]
+    characters: int
+    schema: Mapping[str, Any] | None = None
+    stream: bool = False
+    include_usage: bool = True
+
+
+@attrs.frozen
+class Call:
+    """A tool call of the model: its id, its tool and its arguments."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Reply:
+    """What the model says: a text or calls, and what it is billed.
+
+    Args:
+        id: A name for this reply that no other has.
+        text: The text.
+        calls: The calls.
+        prompt_tokens: Tokens of the request, by the server's count.
+        cached_tokens: Those of them that the last request of the conversation began with.
+        completion_tokens: Tokens of the reply.
+    """
+
+    id: str
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+def words(about: str, characters: int) -> str:
+    """A text of about so many characters, always the same for the same subject."""
+    source = random.Random(about)
+    return " ".join(source.choice(WORDS) for _ in range(characters // 7))
+
+
+def user_text(conversation: str, turn: int, seed: int = 0) -> str:
+    """What the user says in a turn."""
+    return f"[[{conversation}:{turn}]] What does it cost now? {words(f'{seed} {conversation} {turn}', 140)}"
+
+
+def result_text(item: str, seed: int = 0) -> str:
+    """What a tool returns for an item: 700 to 1,300 characters."""
+    size = random.Random(f"{seed} {item}").randint(700, 1_300)
+    return f"{item}: {words(f'{seed} {item}', size)}"
+
+
+def markers(steps: Sequence[Step]) -> list[tuple[str, int]]:
+    """The markers in what the user said, newest first."""
+    return [(name, int(turn)) for step in reversed(steps) if step.kind == "user" for name, turn in MARKER.findall(step.text)]
+
+
+def conversation_of(asked: Asked) -> str:
+    """The conversation that a request belongs to; an empty name if nothing says."""
+    found = markers(asked.steps)
+    return found[0][0] if found else ""
+
+
+def script(asked: Asked, id: str) -> Reply:
+    """The model's reply to a request: calls until the turn's rounds are done, then an answer.
+
+    Args:
+        asked: The request.
+        id: A name that no other reply has; the calls' ids begin with it.
+    """
+    found = markers(asked.steps)
+    conversation, turn = found[0] if found else ("", 0)
+    rounds = LONG_ROUNDS if SPECIALIST in conversation or conversation.startswith(LONG) else ROUNDS
+    now = _round(asked.steps)
+    output = next((name for name in asked.tools if name in OUTPUT_TOOLS), None)
+    usual = [name for name in asked.tools if name != output]
+    if usual and now < len(rounds):
+        items = [f"{conversation}/{turn}/{now}/{number}" for number in range(rounds[now])]
+        calls = [Call(f"call_{id}_{n}", _tool(usual, turn, now, n), {"item": item}) for n, item in enumerate(items)]
+        return Reply(id=id, calls=tuple(calls))
+    answer = f"Turn {turn}: {words(f'{conversation} {turn} answer', 300)}"
+    if output is not None:
+        return Reply(id=id, calls=(Call(f"call_{id}_0", output, {"text": answer, "euros": turn}),))
+    if asked.schema is not None:
+        return Reply(id=id, text=json.dumps({"text": answer, "euros": turn}))
+    return Reply(id=id, text=answer)
+
+
+def _tool(names: Sequence[str], turn: int, now: int, number: int) -> str:
+    """The tool of a call: a specialist's in some turns, one that needs approval for some calls, else the price list."""
+    if "ask_specialist" in names and now == 0 and turn % 5 == 2:
+        return "ask_specialist"
+    if "place_order" in names and (now == 1 or number == 2):
+        return "place_order"
+    return next((name for name in names if name == "look_up_price"), names[0])
+
+
+def _round(steps: Sequence[Step]) -> int:
+    """How many rounds of calls the turn has had: none if the user spoke last, else as many as the newest call says."""
+    if not steps or steps[-1].kind != "results":
+        return 0
+    newest = next((step for step in reversed(steps) if step.kind == "calls" and step.items), None)
+    numbers = [int(item.split("/")[2]) for item in newest.items if item.count("/") == 3] if newest else []
+    return max(numbers, default=-1) + 1

@@ -1,0 +1,156 @@
+"""A strict model on loopback, in every wire format: it refuses what a provider would refuse, and counts.
+
+A request that breaks a rule of its format, by `tests.support.validators`, is refused with 400; one that is longer than the
+window, by a count of the server's own, with the provider's own length error. What is left is answered by the script, in one
+piece or streamed, with usage. An address that begins with ``/summaries`` is the model of a summarizer: it answers with a short
+text and is counted apart.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import ceil
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import attrs
+
+from tests.support.validators import VIOLATIONS
+
+from .ledger import SUMMARY_SIGN, Ledger
+from .script import MARKER, Asked, Reply, conversation_of, script
+from .wires import Body, Wire, wire_of
+
+__all__ = ["SUMMARY", "StrictServer", "json_response"]
+
+SUMMARY: Final = (
+    f"## Goal\nThe user asks what things cost.\n\n## Progress\n{SUMMARY_SIGN}\n\n## Next steps\nAnswer the latest question."
+)
+
+
+class StrictServer:
+    """A running server. Holds state: its ledger.
+
+    Args:
+        window: Tokens that it takes.
+        characters_per_token: How it counts: characters of the request, divided by this.
+        play: Returns the reply to a request, given a name that no other reply has.
+        seconds: Seconds that a summary takes.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 6_000,
+        characters_per_token: float = 4.0,
+        play: Callable[[Asked, str], Reply] = script,
+        seconds: float = 0.0,
+    ) -> None:
+        self.window = window
+        self.characters_per_token = characters_per_token
+        self.ledger = Ledger()
+        self.summaries = 0
+        self._play = play
+        self._seconds = seconds
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.model = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def address(self) -> str:
+        """The server's address, without a path; OpenAI's clients want ``/v1`` after it."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
+        """Return the status, the content type and the body of the response to a request."""
+        try:
+            asked = wire.read(path, body)
+        except (KeyError, TypeError, AttributeError) as error:
+            self.ledger.refuse("", f"not a request of {wire.name}: {error!r}", over=False)
+            return json_response(400, wire.invalid(f"malformed request: {error!r}"))
+        if path.startswith("/summaries"):
+            time.sleep(self._seconds)
+            self.summaries += 1
+            return self.reply(wire, asked, Reply(id=f"summary{self.summaries}", text=SUMMARY))
+        return self._turn(wire, asked)
+
+    def _turn(self, wire: Wire, asked: Asked) -> tuple[int, str, bytes]:
+        conversation = conversation_of(asked)
+        if problems := VIOLATIONS[wire.name](list(asked.messages)):
+            self.ledger.refuse(conversation, problems[0], over=False)
+            return json_response(400, wire.invalid(problems[0]))
+        tokens = self.tokens(asked.characters)
+        if tokens > self.window:
+            self.ledger.refuse(conversation, f"{tokens} tokens of {self.window}", over=True)
+            return json_response(400, wire.too_long(tokens, self.window))
+        cached = self.ledger.accept(conversation, asked.messages, tokens, asked.characters)
+        page = self.ledger.page(conversation)
+        page.crossed += len({name for step in asked.steps for name, _ in MARKER.findall(step.text)}) > 1
+        reply = self._play(asked, f"{conversation.replace('.', '_')}_{page.requests}")
+        return self.reply(wire, asked, attrs.evolve(reply, prompt_tokens=tokens, cached_tokens=cached))
+
+    def reply(self, wire: Wire, asked: Asked, reply: Reply) -> tuple[int, str, bytes]:
+        """Return the response that says this, in one piece or streamed."""
+        said = len(reply.text) + sum(len(json.dumps(call.arguments)) for call in reply.calls)
+        reply = attrs.evolve(reply, completion_tokens=self.tokens(said), prompt_tokens=reply.prompt_tokens or 1)
+        if asked.stream:
+            return 200, wire.stream_type, wire.stream(asked, reply)
+        return json_response(200, wire.write(asked, reply))
+
+    def tokens(self, characters: int) -> int:
+        """Return the tokens of so many characters, by this server's count."""
+        return ceil(characters / self.characters_per_token)
+
+
+def json_response(status: int, body: Body) -> tuple[int, str, bytes]:
+    """Return a response with a JSON body."""
+    return status, "application/json", json.dumps(body).encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    model: StrictServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that go away, as those of cancelled turns do."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body leave together: two small packets would wait for each other
+    server: _Server
+
+    def do_POST(self) -> None:
+        path = urlsplit(self.path).path
+        body: Any = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        wire = wire_of(path)
+        if wire is None:
+            self._send(404, "application/json", b'{"error": {"message": "nothing here"}}')
+        else:
+            self._send(*self.server.model.answer(wire, path, body))
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 400:
+            self.send_header("x-amzn-ErrorType", "ValidationException")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

@@ -1,0 +1,74 @@
+"""What a wire format of the server answers for, and what the formats share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from ..script import Asked, Reply
+
+__all__ = ["Body", "Wire", "characters", "item_of", "pieces", "server_events"]
+
+Body: TypeAlias = dict[str, Any]
+
+
+class Wire(Protocol):
+    """A format: how a request is read, a reply written, and a refusal worded as the provider words it."""
+
+    name: str
+    """The format's name in `tests.support.validators`."""
+    stream_type: str
+    """The content type of a stream."""
+
+    def read(self, path: str, body: Body) -> Asked:
+        """Read a request."""
+        ...
+
+    def write(self, asked: Asked, reply: Reply) -> Body:
+        """Write a reply."""
+        ...
+
+    def stream(self, asked: Asked, reply: Reply) -> bytes:
+        """Write a reply in pieces."""
+        ...
+
+    def too_long(self, tokens: int, window: int) -> Body:
+        """Return the body of the error for a request that is longer than the window; the status is 400."""
+        ...
+
+    def invalid(self, why: str) -> Body:
+        """Return the body of the error for a request that breaks a rule; the status is 400."""
+        ...
+
+
+def characters(value: Any) -> int:
+    """Characters of all texts in a value, names of fields aside."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(characters, value.values()))
+    if isinstance(value, list):
+        return sum(map(characters, value))
+    return 0
+
+
+def item_of(arguments: Any) -> str:
+    """The ``item`` of a call's arguments, as a mapping or as JSON."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return ""
+    return str(arguments.get("item", "")) if isinstance(arguments, Mapping) else ""
+
+
+def pieces(text: str, size: int = 120) -> list[str]:
+    """A text in pieces, as a stream brings it."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def server_events(events: Iterable[Mapping[str, Any]], *, named: bool) -> bytes:
+    """Events as a text stream; ``named``: each with its type as its name."""
+    lines = ((f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events)
+    return "".join(lines).encode()
