@@ -111,8 +111,9 @@ class SessionSteps:
 
     @property
     def new_messages(self) -> list[Any]:
-        """The messages of the source that came since the last view, O(their number)."""
-        return list(self._index.source[self._reports.messages :])
+        """The messages of the source that came since the last view, O(their number); none before the first view."""
+        sent = self._reports.messages
+        return list(self._index.source[sent:]) if sent else []
 
     # ---------------------------------------------------------------- following the host
 
@@ -203,9 +204,11 @@ class SessionSteps:
         return strategy if learned is None else within(strategy, learned)
 
     def use_window(self, window: int | None) -> None:
-        """Set the model's window, if it is known; what the provider of another taught is forgotten."""
+        """Set the model's window, if it is known; if another was set before, what its provider taught is forgotten."""
         if window is not None and window != self._base.window:
-            self._base, self._reports.learned = attrs.evolve(self._base, window=window), LearnedWindow()
+            if self._base.window is not None:
+                self._reports.learned = LearnedWindow()
+            self._base = attrs.evolve(self._base, window=window)
             self._index.context = attrs.evolve(self._index.context, window=self._window)
 
     # ---------------------------------------------------------------- storing

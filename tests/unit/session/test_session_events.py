@@ -266,8 +266,28 @@ class TestOverflowed:
         assert again.status().window is None
 
 
+def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
+    """Only another model's window makes the provider's figures worthless."""
+    session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+    session.view_sync(talk(20))
+    session.overflowed_sync(too_long(1_700, 1_000))
+    session.use_window(8_000)
+    assert session.status().window == 1_000
+    session.use_window(4_000)
+    assert session.status().window == 4_000
+
+
 class TestReportedUsage:
     """Usage is anchored to the view that was sent."""
+
+    def test_only_what_came_since_the_last_view_is_new(self) -> None:
+        """Before the first view nothing is, so that no old report is taken for one of it."""
+        session = cutting()
+        session.follow(talk(2))
+        assert session.new_messages == []
+        session.view_sync(talk(2))
+        session.follow(talk(3))
+        assert session.new_messages == talk(3)[4:]
 
     def test_a_late_report_is_ignored(self) -> None:
         """A report for an older view says nothing about the last one."""
