@@ -32,6 +32,7 @@ from .messages import Message
 from .result import CompactionResult, Step
 from .run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync
 from .selectors import everything, first, kinds, last, nothing, pinned, system, tools
+from .session import CompactionSession, SessionPool
 from .strategies import Pipeline
 from .tokens import TokenCounter, counter
 
@@ -39,6 +40,7 @@ __all__ = [
     "BudgetUnsatisfiable",
     "CompactionError",
     "CompactionResult",
+    "CompactionSession",
     "Drop",
     "Edit",
     "GroupKind",
@@ -54,6 +56,7 @@ __all__ = [
     "Request",
     "Rewrite",
     "RunContext",
+    "SessionPool",
     "Step",
     "Together",
     "TokenCounter",
