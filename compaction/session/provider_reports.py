@@ -12,6 +12,7 @@ from ..tokens import LengthError, Usage, UsageAnchor
 
 __all__ = ["LearnedWindow", "ProviderReports"]
 
+_MOST_RATIO: Final = 3  # of a provider's count to ours, for what is not overhead
 _WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window
 
 
@@ -71,22 +72,26 @@ class ProviderReports:
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
-    def refused(self, error: LengthError, counted: int) -> tuple[int, int]:
-        """Take the figures of a length error.
+    def refused(self, error: LengthError, counted: int, overhead: int) -> int:
+        """Take the figures of a length error, and return the tokens of the refused request.
+
+        Beyond the overhead that is known, the provider is taken to count in proportion to us, up to three times as much. The
+        anchor then makes a request of as many tokens as the window out of what would just fit.
 
         Args:
             error: The error.
             counted: Tokens of the request by our count.
-
-        Returns:
-            The tokens of the refused request, by the provider's count if it gave one, and how many tokens of messages, by our
-            count, would fit if the counts are in proportion.
+            overhead: Tokens of the request outside its messages, as known so far.
         """
-        own = self._tokens or counted
+        own = self._tokens or max(1, counted - overhead)
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
-        self.anchor = UsageAnchor(tokens - own)
-        return tokens, own * (self.learned.window or tokens) // tokens
+        window = self.learned.window or tokens
+        beside = min(max(0, overhead), tokens - 1)
+        beside = max(beside, tokens - _MOST_RATIO * own)
+        fits = (window - beside) * own // (tokens - beside)
+        self.anchor = UsageAnchor(window - max(0, fits))
+        return tokens
 
 
 def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:

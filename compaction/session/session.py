@@ -141,30 +141,29 @@ class CompactionSession(SessionSteps):
             BudgetUnsatisfiable: If nothing more may be removed; it says what takes up the space.
         """
         async with self.lock.task:
-            fits = self._learn(error)
-            return self._fitting(await self.compact_due(), fits)
+            self._learn(error)
+            return self._fitting(await self.compact_due())
 
     def overflowed_sync(self, error: BaseException) -> list[Any]:
         """`overflowed` for strategies that await nothing."""
         with self.lock.thread:
-            fits = self._learn(error)
-            return self._fitting(self.compact_due_sync(), fits)
+            self._learn(error)
+            return self._fitting(self.compact_due_sync())
 
-    def _learn(self, error: BaseException) -> int:
-        """Take the provider's figures from its error, and return how many tokens, by our count, would fit in proportion."""
+    def _learn(self, error: BaseException) -> None:
+        """Take the provider's figures from its error."""
         found = LengthError.read(error)
         if found is None:
             raise error
-        tokens, fits = self._reports.refused(found, self._index.tokens)
+        tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
         self._index.context = self._context()
         self._guard.clear()
         self._saver.unsaved = True
         self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
-        return fits
 
-    def _fitting(self, result: CompactionResult, fits: int) -> list[Any]:
+    def _fitting(self, result: CompactionResult) -> list[Any]:
         window = self._reports.learned.window or 0
-        if self._index.tokens > window and (not result.edits or self._index.included.tokens > fits):
+        if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, [f"a window of {window:,} tokens"], space_report(self._index))
         return result.messages
 
