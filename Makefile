@@ -64,8 +64,9 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 bench-replay: .venv-peers/.made ## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
 	@.venv-peers/bin/python -W ignore -m benchmarks.replay docs/benchmarks.md
 
-test-frameworks: .venv-frameworks/.made ## the integrations against the agent frameworks themselves, in an environment of their own
+test-frameworks: .venv-frameworks/.made .venv-frameworks-apart/.made ## the integrations against the agent frameworks themselves, in environments of their own
 	@.venv-frameworks/bin/python -m pytest tests/frameworks -q -n $(WORKERS) $(ARGS)
+	@.venv-frameworks-apart/bin/python -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py -q -n $(WORKERS) $(ARGS)
 
 bench-frameworks: .venv-frameworks/.made ## what a model call costs in a long history, beside the frameworks' own compaction
 	@.venv-frameworks/bin/python -m benchmarks.in_frameworks $(ARGS)
@@ -126,7 +127,9 @@ $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 # LangChain asks for an older google-genai than the one whose types are to judge; it works with both.
 .venv-judges/.made: after = --no-deps --upgrade 'google-genai>=3'
 .venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
-.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,langchain,langgraph,openai-agents,otel,pydantic-ai]' --group frameworks
+.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,anthropic,langchain,langgraph,openai-agents,otel,pydantic-ai]' --group frameworks
+# LiteLLM pins what the others need newer.
+.venv-frameworks-apart/.made: wanted = --editable '.[fast,litellm]' --group frameworks-apart
 
 # Of Hermes Agent these two need a few packages; it comes last and without the sixty it pins.
 .venv-peers/.made: wanted = --editable '.[fast]' --group peers

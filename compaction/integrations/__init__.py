@@ -1,8 +1,10 @@
 """Integrations with agent frameworks, one folder each; the framework is needed only where its integration is used.
 
     from compaction.integrations.agent_framework import CompactionProvider
+    from compaction.integrations.anthropic import RequestCompaction
     from compaction.integrations.langchain import CompactionMiddleware
     from compaction.integrations.langgraph import SummarizationNode
+    from compaction.integrations.litellm import ProxyCompaction
     from compaction.integrations.openai_agents import CompactingSession
     from compaction.integrations.pydantic_ai import CompactionProcessor
 

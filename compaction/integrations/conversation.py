@@ -125,11 +125,17 @@ class _Request:
     overhead_tokens: int
     focus: str | None
     window: int | None
+    scope: str
 
     @property
     def options(self) -> dict[str, Any]:
         """Return the arguments of the pool's turn."""
-        return {"id": self.id, "saved": _mapping(self.saved), "overhead_tokens": self.overhead_tokens}
+        return {
+            "id": self.id,
+            "scope": self.scope,
+            "saved": _mapping(self.saved),
+            "overhead_tokens": self.overhead_tokens,
+        }
 
 
 class FrameworkConversations:
@@ -155,6 +161,7 @@ class FrameworkConversations:
         model: str | None = None,
         overhead_tokens: int = 0,
         focus: str | None = None,
+        scope: str = "",
     ) -> FrameworkTurn:
         """Follow a framework's list, compact it if that is due, and return what to send.
 
@@ -165,12 +172,13 @@ class FrameworkConversations:
             model: The model's name, for ``window="auto"``.
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
             focus: Compact now, whatever the trigger says, and let a summary say most about this; ``""`` for no subject.
+            scope: The name of what shares nothing with other scopes, such as a tenant.
 
         Raises:
             ConfigurationError: If an option is wrong, whatever ``on_failure`` says.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
-        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model))
+        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
         return await self._turn(request)
 
     async def _turn(self, request: _Request, *ignored: Failed) -> FrameworkTurn:
@@ -196,9 +204,10 @@ class FrameworkConversations:
         model: str | None = None,
         overhead_tokens: int = 0,
         focus: str | None = None,
+        scope: str = "",
     ) -> FrameworkTurn:
         """`turn` for strategies that await nothing."""
-        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model))
+        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
         return self._turn_sync(request)
 
     def _turn_sync(self, request: _Request, *ignored: Failed) -> FrameworkTurn:

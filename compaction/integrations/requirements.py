@@ -12,9 +12,11 @@ from ..errors import ConfigurationError
 
 __all__ = [
     "AGENT_FRAMEWORK",
+    "ANTHROPIC",
     "LANGCHAIN",
     "LANGCHAIN_CORE",
     "LANGGRAPH",
+    "LITELLM",
     "OPENAI_AGENTS",
     "OPENTELEMETRY",
     "PYDANTIC_AI",
@@ -58,9 +60,11 @@ class Requirement:
 
 
 AGENT_FRAMEWORK: Final = Requirement("agent-framework-core", extra="agent-framework", minimum="1.23")
+ANTHROPIC: Final = Requirement("anthropic", extra="anthropic", minimum="2.0")
 LANGCHAIN: Final = Requirement("langchain", extra="langchain", minimum="1.4")
 LANGCHAIN_CORE: Final = Requirement("langchain-core", extra="langgraph", minimum="1.7")
 LANGGRAPH: Final = Requirement("langgraph", extra="langgraph", minimum="1.2")
+LITELLM: Final = Requirement("litellm", extra="litellm", minimum="1.106")
 OPENAI_AGENTS: Final = Requirement("openai-agents", extra="openai-agents", minimum="0.24")
 OPENTELEMETRY: Final = Requirement("opentelemetry-api", extra="otel", minimum="1.30")
 PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.60")

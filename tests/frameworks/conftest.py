@@ -13,6 +13,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """The frameworks' clients leave it to the collector to close their sockets; all else that warns still fails."""
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:litellm")  # what it uses of pydantic and asyncio
 
 
 @pytest.fixture(scope="session")

@@ -29,12 +29,13 @@ class Example:
         self.command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments]
         self.server = server
 
-    def ask(self, questions: Sequence[str], *, kill_at: int | None = None) -> list[str]:
+    def ask(self, questions: Sequence[str], *, kill_at: int | None = None, seconds: float = 110) -> list[str]:
         """The lines it answered.
 
         Args:
             questions: One for each line of its input.
             kill_at: The number of the model's request during which it is killed, from 1.
+            seconds: How long it may take.
         """
         address = {"OPENAI_BASE_URL": self.server.url, "ANTHROPIC_BASE_URL": self.server.url.removesuffix("/v1")}
         keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
@@ -48,7 +49,7 @@ class Example:
         )
         if kill_at is not None:
             self.server.before_answer = lambda number: number == kill_at and program.send_signal(signal.SIGKILL)
-        output, complaints = program.communicate("".join(f"{question}\n" for question in questions), timeout=110)
+        output, complaints = program.communicate("".join(f"{question}\n" for question in questions), timeout=seconds)
         assert program.returncode == (0 if kill_at is None else -signal.SIGKILL), complaints
         self.server.before_answer = int
         self.complaints = complaints

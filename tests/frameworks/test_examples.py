@@ -13,6 +13,7 @@ WINDOW = 4_000
 NAMES = (
     "agent_framework_shopping",
     "anthropic_loop",
+    "anthropic_tool_runner",
     "langchain_agent",
     "openai_agents_session",
     "openai_loop",

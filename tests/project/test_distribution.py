@@ -21,6 +21,7 @@ LINKS = ("strategies", "triggers")
 HEAVY = {
     "agent_framework",
     "agents",
+    "anthropic",
     "cattrs",
     "daft",
     "datasets",
@@ -28,6 +29,7 @@ HEAVY = {
     "langchain",
     "langchain_core",
     "langgraph",
+    "litellm",
     "numpy",
     "openai",
     "pyarrow",

@@ -9,7 +9,7 @@ from ..measure import Case
 
 __all__ = ["MODULES", "cases"]
 
-MODULES = ("agent_framework", "langchain", "langgraph", "openai_agents", "pydantic_ai")
+MODULES = ("agent_framework", "anthropic_sdk", "langchain", "langgraph", "litellm_proxy", "openai_agents", "pydantic_ai")
 
 
 def cases() -> list[Case]:

@@ -1,0 +1,67 @@
+"""The usage that a streamed reply reports, whatever its wire format: read from its events, or from the bytes of the stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from ..errors import InputError
+from ..formats import fields_of
+from ..tokens import Usage
+
+__all__ = ["StreamedUsage"]
+
+_HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
+
+
+class StreamedUsage:
+    """Collects what the events of one stream report. Holds state: the figures so far.
+
+    Chat completions report once, in the last chunk; Responses too, in the event that completes the response; Anthropic in two
+    events, where the second may repeat the figures of the first, or correct figures that were not known yet.
+
+    >>> usage = StreamedUsage()
+    >>> usage.add({"type": "message_start", "message": {"usage": {"input_tokens": 900, "output_tokens": 1}}})
+    >>> usage.add({"type": "message_delta", "usage": {"output_tokens": 40}})
+    >>> usage.read()
+    Usage(prompt_tokens=900, completion_tokens=40, cached_tokens=0, cache_write_tokens=0, reasoning_tokens=0)
+    """
+
+    def __init__(self) -> None:
+        self._figures: dict[str, Any] = {}
+        self._line = b""
+
+    def add(self, event: Any) -> None:
+        """Take an event: a mapping, a client library's object, or bytes or text of server-sent events, cut anywhere."""
+        if isinstance(event, str):
+            event = event.encode()
+        if isinstance(event, bytes):
+            self._add_bytes(event)
+            return
+        holders = (event, *(_member(event, name) for name in _HOLDERS))
+        for usage in (_member(each, "usage") for each in holders):
+            for name, value in (fields_of(usage) or {}).items():
+                if value or name not in self._figures:
+                    self._figures[name] = value
+
+    def _add_bytes(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:") and b'"usage"' in line:
+                try:
+                    self.add(json.loads(line.removeprefix(b"data:")))
+                except ValueError:
+                    continue
+
+    def read(self) -> Usage | None:
+        """Return the usage; ``None`` if nothing, or nothing about the request, was reported."""
+        try:
+            usage = Usage.read(self._figures)
+        except InputError:
+            return None
+        return usage if usage.prompt_tokens else None
+
+
+def _member(source: Any, name: str) -> Any:
+    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)

@@ -1,0 +1,229 @@
+"""The Anthropic SDK: 100 turns of its tool runner beside a plain loop, and what a middleware does with each request."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("anthropic", reason="the Anthropic SDK is missing: make test-frameworks")
+
+import anthropic
+from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
+
+from benchmarks.hosts.frameworks.anthropic_sdk import CASES
+from benchmarks.hosts.measure import Case, measure
+from benchmarks.hosts.script import result_text, user_text
+from benchmarks.hosts.server import SUMMARY, StrictServer
+from compaction import last, presets
+from compaction.errors import BudgetUnsatisfiable, SyncDriverError
+from compaction.integrations.anthropic import RequestCompaction
+from compaction.session import Event, Overflowed
+from compaction.stores import SessionStore
+from compaction.strategies import SlidingWindow, Summarization
+from compaction.triggers import tokens_exceed
+
+LONG = ("tool runner", "tool runner, streaming", "tool runner, no await", "tool runner, no await, streaming")
+WINDOW = 6_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in LONG], ids=lambda case: case.name)
+def test_100_turns(case: Case) -> None:
+    """No request is invalid or too long twice; summaries and prefix breaks are at most the plain loop's."""
+    row = measure(case, turns=100)
+    assert row.problems == []
+    assert row.host.turns == 100
+    assert row.host.breaks > 0
+
+
+def asked(turns: int, *, conversation: str = "c0") -> list[Any]:
+    """A conversation with so many turns, whose last word is the user's."""
+    messages: list[Any] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": user_text(conversation, turn)})
+        messages.append({"role": "assistant", "content": result_text(f"{turn}")})
+    return [*messages, {"role": "user", "content": user_text(conversation, turns)}]
+
+
+def client(server: StrictServer, compaction: RequestCompaction) -> Anthropic:
+    return Anthropic(api_key="none", base_url=server.address, max_retries=0, middleware=[compaction])
+
+
+def ask(model: Any, messages: list[Any], **options: Any) -> Any:
+    return model.messages.create(model="m", max_tokens=100, messages=messages, **options)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_one_retry_after_a_length_error(*, stream: bool) -> None:
+    """Without a window, the first request that is too long teaches it: it is sent again, shorter, and later ones fit."""
+    events: list[Event] = []
+    compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", on_event=events.append)
+    with StrictServer(window=2_000) as server, client(server, compaction) as model:
+        for turns in (30, 31, 32):
+            reply = ask(model, asked(turns), stream=stream)
+            for _ in reply if stream else ():
+                pass
+    assert (server.ledger.total("over"), server.ledger.total("over_twice"), server.ledger.total("requests")) == (1, 0, 3)
+    assert [type(event) for event in events if isinstance(event, Overflowed)] == [Overflowed]
+
+
+def test_nothing_more_can_be_removed() -> None:
+    """The error says what takes up the space; the provider's is its cause."""
+    compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
+    with StrictServer(window=100) as server, client(server, compaction) as model:
+        with pytest.raises(BudgetUnsatisfiable) as raised:
+            ask(model, asked(30))
+        assert isinstance(raised.value.__cause__, anthropic.APIStatusError)
+    assert server.ledger.total("over") == 1
+
+
+def test_another_error_is_the_sdks() -> None:
+    """An invalid request is refused as without a middleware, and not sent again."""
+    compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4")
+    wrong = [{"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]}]
+    with (
+        StrictServer(window=2_000) as server,
+        client(server, compaction) as model,
+        pytest.raises(anthropic.BadRequestError),
+    ):
+        ask(model, wrong)
+    assert server.ledger.total("invalid") == 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_usage_anchors_the_counts(*, stream: bool) -> None:
+    """A server that counts twice as many tokens is known from its first report, streamed or not."""
+    sizes: list[int] = []
+    strategy = SlidingWindow(trigger=lambda index: bool(sizes.append(index.tokens)), keep=last(turns=2))
+    compaction = RequestCompaction(strategy, counter="chars/4")
+    with StrictServer(window=1_000_000, characters_per_token=1.0) as server:
+        model = AsyncAnthropic(api_key="none", base_url=server.address, max_retries=0, middleware=[compaction])
+        for turns in (5, 6):
+            reply = await ask(model, asked(turns), stream=stream)
+            if stream:
+                async for _ in reply:
+                    pass
+        await model.close()
+    assert sizes[1] > 3 * sizes[0]
+
+
+async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
+    """A thread that must not go on without the server's memory gets an error that says what to do; the runner needs nothing."""
+    compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4")
+    with StrictServer(window=2_000) as server, client(server, compaction) as model:
+        thread = getattr(model.beta.messages, "thread", None)
+        if thread is not None:
+            with pytest.raises(anthropic.BadRequestError, match="pass thread=False"):
+                thread(model="m", max_tokens=100).send({"role": "user", "content": "[[c0:0]] hi"})
+        runner = model.beta.messages.tool_runner(
+            model="m", max_tokens=100, tools=[], messages=[{"role": "user", "content": "[[c0:0]] hi"}]
+        )
+        assert runner.until_done().stop_reason == "end_turn"
+    assert server.ledger.total("requests") == 1
+
+
+def test_conversations_with_equal_beginnings() -> None:
+    """Twenty conversations that begin alike, one after the other: none is sent another's words, each gets its own summary."""
+    compaction = RequestCompaction(presets.context_window(1_500), counter="chars/4", window=1_500)
+    same = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello, what do you need?"}]
+    with StrictServer(window=2_000) as server, client(server, compaction) as model:
+        for turns in (4, 8, 12):
+            for number in range(20):
+                ask(model, [*same, *asked(turns, conversation=f"c{number}")])
+    counts = {name: server.ledger.total(name) for name in ("invalid", "over", "crossed")}
+    assert counts == {"invalid": 0, "over": 0, "crossed": 0}
+
+
+def test_a_process_that_starts_again(tmp_path: Path) -> None:
+    """With a store, what the first process decided holds in the second: the prefix stays."""
+    with StrictServer(window=2_000) as server:
+        for turns in (30, 31):
+            store = SessionStore(tmp_path / "compaction.db")
+            compaction = RequestCompaction(presets.context_window(1_500), counter="chars/4", window=1_500, store=store)
+            with client(server, compaction) as model:
+                ask(model, asked(turns))
+    assert server.ledger.page("c0").breaks == 0
+    assert server.ledger.page("c0").requests == 2
+
+
+def test_other_requests_pass() -> None:
+    """Counting tokens is not a request to a model: its messages are left as they are."""
+    seen: list[Any] = []
+
+    def answer(request: Any, call_next: Any) -> Any:
+        seen.append(request.json["messages"])
+        return {"input_tokens": 1}
+
+    compaction = RequestCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
+    model = Anthropic(api_key="none", middleware=[compaction, answer])
+    model.messages.count_tokens(model="m", messages=asked(3))
+    ask(model, asked(3))
+    assert [len(messages) for messages in seen] == [7, 1]
+    model.close()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["no await", "await"])
+async def test_a_tool_asks_for_compaction(*, asynchronous: bool) -> None:
+    """`compact_next` in a tool compacts the conversation of that runner before its next request, with the tool's focus."""
+    focuses: list[str | None] = []
+
+    class Summarizer:
+        def summarize(self, request: Any) -> str:
+            focuses.append(request.focus)
+            return SUMMARY
+
+    strategy = Summarization(Summarizer(), trigger=tokens_exceed(1_000_000), keep=last(turns=2))
+    compaction = RequestCompaction(strategy, counter="chars/4")
+
+    def look_up_price(item: str) -> str:
+        """Look up what an item costs."""
+        compaction.compact_next("prices")
+        return result_text(item)
+
+    async def awaited(item: str) -> str:
+        """Look up what an item costs."""
+        return look_up_price(item)
+
+    with StrictServer(window=1_000_000) as server:
+        options: Any = {"api_key": "none", "base_url": server.address, "middleware": [compaction]}
+        request: Any = {"model": "m", "max_tokens": 100, "messages": asked(40)}
+        if asynchronous:
+            tools: Any = [beta_async_tool(awaited, name="look_up_price")]
+            async with AsyncAnthropic(**options) as waiting:
+                await waiting.beta.messages.tool_runner(**request, tools=tools).until_done()
+        else:
+            with Anthropic(**options) as model:
+                model.beta.messages.tool_runner(**request, tools=[beta_tool(look_up_price)]).until_done()
+    assert set(focuses) == {"prices"}
+    assert server.ledger.total("invalid") == 0
+
+
+def test_a_client_without_await_needs_a_strategy_without() -> None:
+    """A summarizer that is awaited is refused with what to do, and nothing is sent."""
+
+    class Awaited:
+        async def summarize(self, request: Any) -> str:
+            return "A summary."
+
+    compaction = RequestCompaction(Summarization(Awaited(), trigger=lambda _: True, keep=last(turns=1)), counter="chars/4")
+    with StrictServer() as server, client(server, compaction) as model, pytest.raises(SyncDriverError):
+        ask(model, asked(5))
+    assert server.ledger.total("requests") == 0
+
+
+def test_window_by_the_models_name() -> None:
+    """The model of the request decides the window."""
+    pytest.importorskip("compaction.models", reason="windows by name are not there yet")
+    results: list[Any] = []
+    compaction = RequestCompaction(presets.context_window(5_000), counter="chars/4", window="auto", on_result=results.append)
+    send = partial(compaction.handle, call_next=lambda request: {"usage": None})
+
+    class Request:
+        json, method, url, stream = {"model": "claude-sonnet-4-5", "messages": asked(2)}, "post", "/v1/messages", False
+
+    send(Request())
+    assert [result.outcome for result in results] == ["unchanged"]

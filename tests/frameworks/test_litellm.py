@@ -1,0 +1,242 @@
+"""The LiteLLM proxy, its own application in this process: 100 turns beside a plain loop, and what its callback does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+
+pytest.importorskip("litellm", reason="LiteLLM has an environment of its own: make test-frameworks")
+
+import yaml
+from litellm.proxy import proxy_server
+
+from benchmarks.hosts.frameworks.litellm_proxy import CASES, KEY, Proxy
+from benchmarks.hosts.measure import Case, measure
+from benchmarks.hosts.script import result_text, user_text
+from benchmarks.hosts.server import StrictServer
+from compaction import last, presets
+from compaction.integrations.litellm import ProxyCompaction
+from compaction.session import Event, Overflowed
+from compaction.strategies import SlidingWindow, Summarization
+from compaction.triggers import tokens_exceed
+from tests.frameworks.programs import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy has warnings of its own
+
+LONG = ("chat completions", "chat completions, streaming", "Responses, streaming", "Anthropic messages, streaming")
+FIELDS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
+MODELS = {"/v1/chat/completions": "openai/m", "/v1/messages": "anthropic/claude-sonnet-4-5", "/v1/responses": "openai/m"}
+BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+PATHS = pytest.mark.parametrize("path", list(FIELDS))
+
+Client: TypeAlias = httpx.AsyncClient
+Start: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy takes its table of prices from its own package."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in LONG], ids=lambda case: case.name)
+def test_100_turns(case: Case) -> None:
+    """No request is invalid or too long twice; summaries and prefix breaks are at most the plain loop's."""
+    row = measure(case, turns=100)
+    assert row.problems == []
+    assert row.host.turns == 100
+    assert row.host.breaks > 0
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in LONG], ids=lambda case: case.name)
+def test_at_the_plain_loops_figures(case: Case) -> None:
+    """So is every other case, in a short run; many clients at once never share a conversation."""
+    row = measure(case, turns=8)
+    assert row.problems == []
+    assert row.host.breaks > 0
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Starts the proxy with a callback, and returns a client of it."""
+
+    @asynccontextmanager
+    async def started(server: StrictServer, compaction: ProxyCompaction, model: str = "openai/m") -> AsyncIterator[Client]:
+        app = await Proxy.start(compaction, model, server.address, tmp_path)
+        transport, headers = httpx.ASGITransport(app), {"Authorization": f"Bearer {KEY}"}
+        try:
+            async with httpx.AsyncClient(transport=transport, base_url="http://proxy", headers=headers, timeout=60) as client:
+                yield client
+        finally:
+            Proxy.stop()
+
+    return started
+
+
+def asked(turns: int, *, conversation: str = "c0") -> list[Any]:
+    """A conversation with so many turns, whose last word is the user's."""
+    messages: list[Any] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": user_text(conversation, turn)})
+        messages.append({"role": "assistant", "content": result_text(f"{turn}")})
+    return [*messages, {"role": "user", "content": user_text(conversation, turns)}]
+
+
+async def ask(client: Client, path: str, messages: list[Any], headers: Any = None, **options: Any) -> httpx.Response:
+    limit = {"max_tokens": 100} if path == "/v1/messages" else {}
+    return await client.post(path, json={"model": "m", FIELDS[path]: messages, **limit, **options}, headers=headers)
+
+
+@PATHS
+@BOTH
+async def test_one_retry_after_a_length_error(path: str, start: Start, *, stream: bool) -> None:
+    """Without a window, the first request that is too long teaches it: the router tries it again, and later ones fit."""
+    events: list[Event] = []
+    compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", on_event=events.append)
+    with StrictServer(window=2_000) as server:
+        async with start(server, compaction, MODELS[path]) as client:
+            for turns in (30, 31, 32):
+                answer = await ask(client, path, asked(turns), stream=stream)
+                assert answer.status_code == 200, answer.text
+    counts = [server.ledger.total(name) for name in ("over", "over_twice", "requests")]
+    assert counts == [1, 0, 3]
+    assert len([event for event in events if isinstance(event, Overflowed)]) == 1
+
+
+async def test_nothing_more_can_be_removed(start: Start) -> None:
+    """The provider is asked once; the answer has its error, and what takes up the space."""
+    compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
+    with StrictServer(window=100) as server:
+        async with start(server, compaction) as client:
+            answer = await ask(client, "/v1/chat/completions", asked(30))
+    assert answer.status_code == 400
+    assert "maximum context length" in answer.text
+    assert "pinned" in answer.text
+    assert server.ledger.total("over") == 1
+
+
+async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
+    """A model that the configuration names for requests that are too long comes after the retry."""
+    compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
+    with StrictServer(window=100) as server, StrictServer(window=1_000_000) as larger:
+        async with start(server, compaction) as client:
+            router: Any = proxy_server.llm_router
+            params = {"model": "openai/m", "api_base": f"{larger.address}/v1", "api_key": "none"}
+            router.set_model_list([*router.model_list, {"model_name": "large", "litellm_params": params}])
+            router.context_window_fallbacks = [{"m": ["large"]}]
+            answer = await ask(client, "/v1/chat/completions", asked(30))
+    assert answer.status_code == 200
+    assert (server.ledger.total("over"), larger.ledger.total("requests")) == (1, 1)
+
+
+@PATHS
+@BOTH
+async def test_usage_anchors_the_counts(path: str, start: Start, *, stream: bool) -> None:
+    """A server that counts four times as many tokens is known from its first report; the client's stream is as it was."""
+    sizes: list[int] = []
+    strategy = SlidingWindow(trigger=lambda index: bool(sizes.append(index.tokens)), keep=last(turns=2))
+    with StrictServer(window=1_000_000, characters_per_token=1.0) as server:
+        async with start(server, ProxyCompaction(strategy, counter="chars/4"), MODELS[path]) as client:
+            for turns in (5, 6):
+                answer = await ask(client, path, asked(turns), stream=stream)
+                assert answer.status_code == 200
+    assert sizes[1] > 3 * sizes[0]
+    if stream and path == "/v1/chat/completions":
+        assert "prompt_tokens" not in answer.text
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-litellm-session-id": "session-1"}], ids=["by content", "by id"])
+async def test_conversations_with_equal_beginnings(headers: dict[str, str], start: Start) -> None:
+    """Twenty conversations that begin alike, one after the other: none is sent another's words."""
+    compaction = ProxyCompaction(presets.context_window(1_500), counter="chars/4", window=1_500)
+    same = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello, what do you need?"}]
+    with StrictServer(window=2_000) as server:
+        async with start(server, compaction) as client:
+            for turns in (4, 8, 12):
+                for number in range(20):
+                    messages = [*same, *asked(turns, conversation=f"c{number}")]
+                    answer = await ask(client, "/v1/chat/completions", messages, headers)
+                    assert answer.status_code == 200
+    assert {name: server.ledger.total(name) for name in ("invalid", "over", "crossed")} == {
+        "invalid": 0,
+        "over": 0,
+        "crossed": 0,
+    }
+
+
+async def test_users_and_models_share_nothing(start: Start) -> None:
+    """The same conversation of another end user is decided again; the same user's is not."""
+    summaries: list[str] = []
+
+    class Summarizer:
+        async def summarize(self, request: Any) -> str:
+            summaries.append("asked")
+            return "The user asked for prices."
+
+    strategy = Summarization(Summarizer(), trigger=tokens_exceed(2_000), keep=last(turns=2))
+    with StrictServer(window=1_000_000) as server:
+        async with start(server, ProxyCompaction(strategy, counter="chars/4")) as client:
+            for user in ("ann", "ann", "bob"):
+                await ask(client, "/v1/chat/completions", asked(12), user=user)
+    assert len(summaries) == 2
+
+
+async def test_a_client_asks_for_compaction(start: Start) -> None:
+    """A header compacts now, and tells the summary what matters."""
+    focuses: list[str | None] = []
+
+    class Summarizer:
+        async def summarize(self, request: Any) -> str:
+            focuses.append(request.focus)
+            return "The user asked for prices."
+
+    strategy = Summarization(Summarizer(), trigger=tokens_exceed(1_000_000), keep=last(turns=2))
+    with StrictServer(window=1_000_000) as server:
+        async with start(server, ProxyCompaction(strategy, counter="chars/4")) as client:
+            await ask(client, "/v1/chat/completions", asked(12))
+            await ask(client, "/v1/chat/completions", asked(12), {"x-compact-focus": "prices"})
+    assert focuses == ["prices"]
+
+
+async def test_what_a_service_keeps_is_left_alone() -> None:
+    """Items that continue a conversation elsewhere are sent as they are; so is a prompt that is one text."""
+    hook = ProxyCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
+    for data in (
+        {"input": asked(5), "previous_response_id": "resp_1"},
+        {"input": asked(5), "conversation": "conv_1"},
+        {"input": "Hello."},
+    ):
+        assert await hook.async_pre_call_hook(None, None, data, "aresponses") is data
+    embedding = {"input": ["Hello."]}
+    assert await hook.async_pre_call_hook(None, None, embedding, "aembedding") is embedding
+
+
+async def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy runs with the configuration of the page and the example's callback, and compacts."""
+    page = (ROOT / "docs" / "frameworks" / "litellm.md").read_text("utf-8")
+    config = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
+    (tmp_path / "litellm_callback.py").write_text((ROOT / "examples" / "litellm_callback.py").read_text("utf-8"))
+    monkeypatch.setenv("COMPACTION_WINDOW", "2000")
+    monkeypatch.setenv("COMPACTION_STORE", str(tmp_path / "compaction.db"))
+    monkeypatch.setenv("PROXY_KEY", KEY)
+    with StrictServer(window=2_000) as server:
+        config["model_list"][0]["litellm_params"] |= {"api_base": f"{server.address}/v1", "api_key": "none"}
+        name = config["model_list"][0]["model_name"]
+        (tmp_path / "litellm.yaml").write_text(json.dumps(config))
+        Proxy.stop()
+        await proxy_server.initialize(config=str(tmp_path / "litellm.yaml"))
+        transport, headers = httpx.ASGITransport(proxy_server.app), {"Authorization": f"Bearer {KEY}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://proxy", headers=headers) as client:
+            answer = await client.post("/v1/chat/completions", json={"model": name, "messages": asked(30)})
+        Proxy.stop()
+    assert answer.status_code == 200, answer.text
+    assert (server.ledger.total("over"), server.ledger.total("requests")) == (0, 1)
