@@ -127,7 +127,7 @@ $(VENV)/.bench: wanted = --editable '.[all]' --group bench
 # LangChain asks for an older google-genai than the one whose types are to judge; it works with both.
 .venv-judges/.made: after = --no-deps --upgrade 'google-genai>=3'
 .venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
-.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,anthropic,langchain,langgraph,openai-agents,otel,pydantic-ai]' --group frameworks
+.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,anthropic,google-adk,langchain,langgraph,openai-agents,otel,pydantic-ai,strands]' --group frameworks
 # LiteLLM pins what the others need newer.
 .venv-frameworks-apart/.made: wanted = --editable '.[fast,litellm]' --group frameworks-apart
 

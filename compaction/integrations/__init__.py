@@ -2,11 +2,13 @@
 
     from compaction.integrations.agent_framework import CompactionProvider
     from compaction.integrations.anthropic import RequestCompaction
+    from compaction.integrations.google_adk import CompactionPlugin
     from compaction.integrations.langchain import CompactionMiddleware
     from compaction.integrations.langgraph import SummarizationNode
     from compaction.integrations.litellm import ProxyCompaction
     from compaction.integrations.openai_agents import CompactingSession
     from compaction.integrations.pydantic_ai import CompactionProcessor
+    from compaction.integrations.strands import CompactionConversationManager
 
 Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks of each framework.
 """

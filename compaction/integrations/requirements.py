@@ -13,6 +13,7 @@ from ..errors import ConfigurationError
 __all__ = [
     "AGENT_FRAMEWORK",
     "ANTHROPIC",
+    "GOOGLE_ADK",
     "LANGCHAIN",
     "LANGCHAIN_CORE",
     "LANGGRAPH",
@@ -20,6 +21,7 @@ __all__ = [
     "OPENAI_AGENTS",
     "OPENTELEMETRY",
     "PYDANTIC_AI",
+    "STRANDS",
     "Requirement",
     "import_framework",
 ]
@@ -61,6 +63,7 @@ class Requirement:
 
 AGENT_FRAMEWORK: Final = Requirement("agent-framework-core", extra="agent-framework", minimum="1.23")
 ANTHROPIC: Final = Requirement("anthropic", extra="anthropic", minimum="2.0")
+GOOGLE_ADK: Final = Requirement("google-adk", extra="google-adk", minimum="2.9")
 LANGCHAIN: Final = Requirement("langchain", extra="langchain", minimum="1.4")
 LANGCHAIN_CORE: Final = Requirement("langchain-core", extra="langgraph", minimum="1.7")
 LANGGRAPH: Final = Requirement("langgraph", extra="langgraph", minimum="1.2")
@@ -68,6 +71,7 @@ LITELLM: Final = Requirement("litellm", extra="litellm", minimum="1.106")
 OPENAI_AGENTS: Final = Requirement("openai-agents", extra="openai-agents", minimum="0.24")
 OPENTELEMETRY: Final = Requirement("opentelemetry-api", extra="otel", minimum="1.30")
 PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.60")
+STRANDS: Final = Requirement("strands-agents", extra="strands", minimum="1.62")
 
 
 def import_framework(module: str) -> Any:

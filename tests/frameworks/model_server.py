@@ -61,13 +61,13 @@ class ModelServer(StrictServer):
 
     def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
         asked = wire.read(path, body)
-        request = anthropic_as_chat(body) if wire.name == "anthropic" else body
+        request = body if wire.name.startswith("openai") else as_chat(wire, asked, body)
         messages = request["messages"]
         asks_for_a_summary = messages[0]["role"] == "system" and SUMMARY_SIGN in str(messages[0].get("content")).lower()
         if asks_for_a_summary and not request.get("tools"):
             self.summaries += 1
             return self.reply(wire, asked, Reply(id=f"summary{self.summaries}", text=self.summary))
-        problems = validate(body["messages"], format=wire.name)
+        problems = validate(asked.messages, format=wire.name)
         size = tokens_of(request)
         if problems or size > self.window:
             why = str(problems[0]) if problems else f"maximum context length is {self.window} tokens, this request has {size}"
@@ -100,12 +100,25 @@ The prices of several items were looked up.
 Answer the latest question."""
 
 
-def anthropic_as_chat(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A request of Anthropic's as one of chat completions, so that one script serves both."""
-    tools = [
-        {"type": "function", "function": {"name": tool["name"], "parameters": tool["input_schema"]}}
-        for tool in request.get("tools", ())
-    ]
-    system = [{"role": "system", "content": request["system"]}] if request.get("system") else []
-    converted = convert(request["messages"], to="openai-chat", format="anthropic").messages
-    return {"model": request["model"], "messages": [*system, *converted], "tools": tools}
+def as_chat(wire: Wire, asked: Asked, body: Body) -> Body:
+    """A request of another format as one of chat completions, so that one script serves all."""
+    system = body.get("system") or body.get("systemInstruction") or ""
+    said = system if isinstance(system, str) else json.dumps(system)
+    converted = convert(asked.messages, to="openai-chat", format=wire.name).messages
+    return {
+        "model": asked.model,
+        "messages": [*([{"role": "system", "content": said}] if said else []), *converted],
+        "tools": [{"type": "function", "function": schema} for schema in _schemas(body)],
+    }
+
+
+def _schemas(body: Body) -> list[Body]:
+    """The tools of a request of Anthropic, Gemini or Bedrock: their names and parameters."""
+    bedrock = [each["toolSpec"] for each in body.get("toolConfig", {}).get("tools", ())]
+    if bedrock:
+        return [{"name": each["name"], "parameters": each["inputSchema"]["json"]} for each in bedrock]
+    tools = body.get("tools", ())
+    if tools and "functionDeclarations" in tools[0]:
+        declared = tools[0]["functionDeclarations"]
+        return [{"name": each["name"], "parameters": each["parameters_json_schema"]} for each in declared]
+    return [{"name": each["name"], "parameters": each["input_schema"]} for each in tools]

@@ -37,8 +37,10 @@ class Example:
             kill_at: The number of the model's request during which it is killed, from 1.
             seconds: How long it may take.
         """
-        address = {"OPENAI_BASE_URL": self.server.url, "ANTHROPIC_BASE_URL": self.server.url.removesuffix("/v1")}
-        keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+        names = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
+        address = {"OPENAI_BASE_URL": self.server.url, **dict.fromkeys(names, self.server.address)}
+        names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        keys = {**dict.fromkeys(names, "none"), "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
         program = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,

@@ -14,10 +14,12 @@ NAMES = (
     "agent_framework_shopping",
     "anthropic_loop",
     "anthropic_tool_runner",
+    "google_adk_shopping",
     "langchain_agent",
     "openai_agents_session",
     "openai_loop",
     "pydantic_ai_history",
+    "strands_shopping",
 )
 
 each = pytest.mark.parametrize("name", NAMES)
@@ -56,4 +58,5 @@ def test_killed_half_way_it_goes_on_with_the_same_view(name: str, server: ModelS
     assert before[-1]["role"] == "user"
     program.ask(asked[20:])
     assert server.refused == []
-    assert server.requests[41]["messages"][: len(before)] == before
+    same = len(before) - (name == "strands_shopping")  # Bedrock takes no second question: it becomes part of the first
+    assert server.requests[41]["messages"][:same] == before[:same]

@@ -9,7 +9,17 @@ from ..measure import Case
 
 __all__ = ["MODULES", "cases"]
 
-MODULES = ("agent_framework", "anthropic_sdk", "langchain", "langgraph", "litellm_proxy", "openai_agents", "pydantic_ai")
+MODULES = (
+    "agent_framework",
+    "anthropic_sdk",
+    "google_adk",
+    "langchain",
+    "langgraph",
+    "litellm_proxy",
+    "openai_agents",
+    "pydantic_ai",
+    "strands",
+)
 
 
 def cases() -> list[Case]:

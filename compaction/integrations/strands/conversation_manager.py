@@ -1,0 +1,180 @@
+"""A conversation manager for Strands that compacts each request on its way to the model.
+
+Strands' own managers rewrite ``agent.messages``. This one adds a middleware around the model call instead, which is given a
+copy of the messages: what is sent is compacted, and the agent's messages stay whole. What was decided is saved with the agent,
+as the manager's state in its session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ...formats import bedrock
+from ...strategies import StrategyLike
+from ...tokens import LengthError, Usage, counter
+from ..conversation import FrameworkConversations, FrameworkTurn
+from ..options import IntegrationOptions
+from ..requirements import STRANDS, import_framework
+
+if TYPE_CHECKING:
+
+    class _ConversationManager:
+        def register_hooks(self, registry: Any, **kwargs: Any) -> None: ...
+
+        def get_state(self) -> dict[str, Any]: ...
+
+        def restore_from_session(self, state: dict[str, Any]) -> Any: ...
+
+else:
+    try:
+        from strands.agent.conversation_manager import ConversationManager as _ConversationManager
+    except ImportError:
+        _ConversationManager = object  # the module can be imported without the framework; creating a manager raises
+
+__all__ = ["CompactionConversationManager"]
+
+_NO_ID: Final = "default"
+"""The id of every agent that was given none."""
+
+
+class CompactionConversationManager(_ConversationManager):
+    """A conversation manager that compacts what is sent before each model call.
+
+    Use it as ``Agent(conversation_manager=CompactionConversationManager(strategy))``, one for each agent. The system prompt and
+    the tools count. A request that is too long is compacted harder and sent once more. Holds state: the conversations used
+    last, and what a session manager should save.
+
+    Args:
+        strategy: The strategy; its trigger decides when it runs.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
+    """
+
+    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+        STRANDS.check()
+        super().__init__()
+        self.options = IntegrationOptions(strategy=strategy, **options)
+        self._conversations = FrameworkConversations(self.options, bedrock)
+        self._counter = counter(self.options.counter)
+        self._saved: dict[str, Any] | None = None
+        self._asked: str | None = None
+
+    def compact_next(self, focus: str = "") -> None:
+        """Compact before the next model call, whatever the strategy's trigger says.
+
+        Args:
+            focus: A topic that a summary should give most room to, if any.
+        """
+        self._asked = focus
+
+    def register_hooks(self, registry: Any, **kwargs: Any) -> None:
+        """Register a hook that adds the middleware to the agent."""
+        super().register_hooks(registry, **kwargs)
+        registry.add_callback(import_framework("strands.hooks").AgentInitializedEvent, self._attach)
+
+    def _attach(self, event: Any) -> None:
+        event.agent.add_middleware(import_framework("strands.middleware").InvokeModelStage, self._call)
+
+    async def _call(self, context: Any, call: Callable[[Any], AsyncIterator[Any]]) -> AsyncIterator[Any]:
+        """Call the model with the compacted messages, once more if they were too long."""
+        turn = await self._turn(context)
+        try:
+            async for event in call(context.replace(messages=turn.view)):
+                _record(turn, event)
+                yield event
+            return
+        except Exception as error:
+            view = await turn.overflowed(_as_length_error(error))
+            if view is None:
+                raise
+        self._save(turn)
+        async for event in call(context.replace(messages=view)):
+            _record(turn, event)
+            yield event
+
+    async def _turn(self, context: Any) -> FrameworkTurn:
+        id, focus = context.agent.agent_id, self._asked
+        self._asked = None
+        turn = await self._conversations.turn(
+            _taking_turns(context.messages),
+            id=None if id == _NO_ID else id,
+            saved=self._saved,
+            model=_model(context.model),
+            overhead_tokens=self._counter.count_text(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
+            focus=focus,
+        )
+        self._save(turn)
+        return turn
+
+    def _save(self, turn: FrameworkTurn) -> None:
+        state = turn.state(self._saved)
+        self._saved = self._saved if state is None else state
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what a session manager saves: edits and fingerprints, without messages."""
+        return {**super().get_state(), "compaction": self._saved}
+
+    def restore_from_session(self, state: dict[str, Any]) -> None:
+        """Take up what was saved; the agent's messages are whole in its session, so none are added."""
+        super().restore_from_session(state)
+        self._saved = state.get("compaction")
+
+    def apply_management(self, agent: Any, **kwargs: Any) -> None:
+        """Do nothing: the agent's messages stay whole."""
+
+    def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:
+        """Raise the error of a request that was too long twice; it was compacted and sent once more before."""
+        if e is not None:
+            raise e
+
+
+def _record(turn: FrameworkTurn, event: Any) -> None:
+    """Record the usage that the last event of a call reports."""
+    if isinstance(event, import_framework("strands.middleware").ModelStopReason):
+        turn.record_usage(_usage(event["stop"][2]))
+
+
+def _taking_turns(messages: Sequence[Any]) -> list[Any]:
+    """Return the messages with neighbours of one role as one message; O(messages).
+
+    Strands leaves two messages of the user side by side after a structured answer or a run that was cancelled, which Bedrock
+    refuses.
+    """
+    taken: list[Any] = []
+    for message in messages:
+        if taken and taken[-1]["role"] == message["role"]:
+            taken[-1] = {**taken[-1], "content": [*taken[-1]["content"], *message["content"]]}
+        else:
+            taken.append(message)
+    return taken
+
+
+def _model(model: Any) -> str | None:
+    """Return the name of the model, if it has one."""
+    config: object = model.get_config()
+    fields = cast("Mapping[str, object]", config if isinstance(config, Mapping) else {})
+    name = fields.get("model_id")
+    return name if isinstance(name, str) else None
+
+
+def _as_length_error(error: Exception) -> Exception:
+    """Return an error that reads as a length error if the framework says that it is one, in whatever words of a provider."""
+    overflow = import_framework("strands.types.exceptions").ContextWindowOverflowException
+    if not isinstance(error, overflow) or LengthError.read(error) is not None:
+        return error
+    said: Exception = overflow(f"the prompt is too long: {error}")
+    said.__cause__ = error
+    return said
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Return what a model reported; its total shows whether what was read from a cache is part of the input."""
+    sent, said = usage.get("inputTokens", 0), usage.get("outputTokens", 0)
+    cached, written = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)
+    apart = sent + said != usage.get("totalTokens")
+    if not sent and not cached:
+        return None
+    return Usage(sent + (cached + written if apart else 0), said, cached_tokens=cached, cache_write_tokens=written)

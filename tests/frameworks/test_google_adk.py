@@ -1,0 +1,271 @@
+"""Google ADK: its contents as a format, and what the plugin does that the examples and the table of hosts do not show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.adk")
+
+from google.adk.agents import LlmAgent, RunConfig
+from google.adk.agents.run_config import StreamingMode
+from google.adk.apps import App
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import ToolContext
+from google.genai import types
+
+from benchmarks.hosts.frameworks import google_adk as hosts
+from benchmarks.hosts.measure import measure
+from compaction import Edit, MessageIndex, compact_sync, last, presets
+from compaction.errors import BudgetUnsatisfiable, ConfigurationError
+from compaction.integrations.google_adk import CompactionPlugin, adk_contents
+from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from compaction.strategies import Clear, Summarization, Truncation
+from compaction.strategies import ToolResult as Clearing
+from compaction.testing import check_strategy
+from compaction.triggers import never, tokens_exceed
+from tests.support.scripted import Scripted
+
+CALL = types.Part(function_call=types.FunctionCall(id="c1", name="look_up", args={"a": 1}), thought_signature=b"signed")
+RESULT = types.Part(function_response=types.FunctionResponse(id="c1", name="look_up", response={"result": "18 " * 50}))
+PARTS: dict[str, tuple[types.Part, type]] = {
+    "text": (types.Part(text="hello"), TextPart),
+    "thought": (types.Part(text="hm", thought=True, thought_signature=b"signed"), ReasoningPart),
+    "call": (CALL, ToolCallPart),
+    "result": (RESULT, ToolResultPart),
+    "data": (types.Part(inline_data=types.Blob(data=b"\x89PNG", mime_type="image/png")), MediaPart),
+    "file": (types.Part(file_data=types.FileData(file_uri="gs://a/b.mp3", mime_type="audio/mpeg")), MediaPart),
+    "code": (types.Part(executable_code=types.ExecutableCode(code="1 + 1", language=types.Language.PYTHON)), OtherPart),
+}
+
+
+def too_long(tokens: int = 740, window: int = 500) -> ValueError:
+    """The provider's length error, by default about the first eight notes."""
+    return ValueError(f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).")
+
+
+def content(*parts: types.Part | str, role: str = "user") -> types.Content:
+    return types.Content(role=role, parts=[types.Part(text=part) if isinstance(part, str) else part for part in parts])
+
+
+@pytest.mark.parametrize("kind", sorted(PARTS))
+def test_every_part_is_kept_whole(kind: str) -> None:
+    """It is read as what it is, comes out as the same object, and survives JSON."""
+    part, read_as = PARTS[kind]
+    raw = content(part, "beside it", role="user" if kind == "result" else "model")
+    message = adk_contents.read(raw)
+    assert type(message.parts[0]) is read_as
+    assert message.raw is raw
+    assert adk_contents.from_wire(json.loads(json.dumps(adk_contents.to_wire(raw)))) == raw
+    changed = adk_contents.changed(message, message.parts[:1]).raw
+    assert isinstance(changed, types.Content)
+    assert changed.parts is not None
+    assert changed.parts[0] is part
+
+
+def test_what_is_made_are_contents() -> None:
+    """Changed, new and repaired messages are objects of the framework, with the ids and signatures they had."""
+    raws = [content("prices?"), content(CALL, role="model"), content(RESULT)]
+    result = compact_sync([*raws, content("thanks")], Clearing(Clear(min_chars=1), keep=last(groups=1)), format=adk_contents)
+    assert result.edits
+    assert [isinstance(raw, types.Content) for raw in result.messages] == [True] * 4
+    assert result.messages[:2] == raws[:2]
+    answered = result.messages[2].parts[0].function_response
+    assert (answered.id, answered.name) == ("c1", "look_up")
+    assert answered.response != {"result": "18 " * 50}
+    repaired = adk_contents.repair([*raws[:2], content("again")])
+    assert all(isinstance(raw, types.Content) for raw in repaired.messages)
+    assert repaired.remaining == ()
+
+
+def test_the_format_holds_the_laws() -> None:
+    """Strategies keep conversations of this format valid."""
+    check_strategy(Truncation(keep=last(groups=1)), format=adk_contents)
+
+
+# --- the plugin -------------------------------------------------------------------------------------------------------
+
+
+class ScriptedModel(BaseLlm):
+    """Replays replies: texts, calls, or errors. Holds state: what is left, and what was asked."""
+
+    model: str = "gemini-2.5-flash"
+    replies: list[Any]
+    extra_tokens: int
+    requests: list[list[types.Content]]
+
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
+        self.requests.append(llm_request.contents)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        size = sum(len(part.text or "") for each in llm_request.contents for part in each.parts or ())
+        usage = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=self.extra_tokens + size // 4, candidates_token_count=10
+        )
+        part = types.Part(text=reply) if isinstance(reply, str) else reply
+        if stream:
+            yield LlmResponse(content=content(part, role="model"), partial=True)
+        yield LlmResponse(content=content(part, role="model"), usage_metadata=usage)
+
+
+def runner_of(
+    plugin: CompactionPlugin, *replies: Any, alone: bool = False, tools: Sequence[Any] = (), extra_tokens: int = 0
+) -> InMemoryRunner:
+    """A runner with the plugin; ``alone``: with its callbacks on the agent instead."""
+    model = ScriptedModel(replies=list(replies), requests=[], extra_tokens=extra_tokens)
+    agent = LlmAgent(name="shop", model=model, tools=list(tools), **(plugin.callbacks if alone else {}))
+    return InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[] if alone else [plugin]))
+
+
+async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list[str]:
+    """The answers to what the user says."""
+    config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
+    runner.auto_create_session = True
+    answers: list[str] = []
+    for text in texts:
+        run = runner.run_async(user_id="u", session_id="s", new_message=content(text), run_config=config)
+        answers += [said async for event in run if (said := final_text(event)) is not None]
+    return answers
+
+
+def final_text(event: Any) -> str | None:
+    """What the agent answers, if the event is its answer."""
+    if event.partial or not event.is_final_response() or not event.content or not event.content.parts:
+        return None
+    return str(event.content.parts[0].text)
+
+
+def requests_of(runner: InMemoryRunner) -> list[list[types.Content]]:
+    agent: Any = runner.agent
+    requests: list[list[types.Content]] = agent.model.requests
+    return requests
+
+
+NOTES = [f"Note {place}: " + "the shop is open. " * 20 for place in range(8)]
+at_times = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streaming"])
+both = pytest.mark.parametrize("alone", [False, True], ids=["plugin", "callbacks"])
+
+
+@both
+@at_times
+async def test_a_request_that_is_too_long_is_sent_once_more(alone: bool, stream: bool) -> None:
+    """The run answers as if nothing had happened, what was sent again is shorter, and the session is whole."""
+    plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4")
+    runner = runner_of(plugin, *["ok"] * 7, too_long(), "done", "and on", alone=alone)
+    assert await ask(runner, *NOTES, "more?", stream=stream) == [*["ok"] * 7, "done", "and on"]
+    sizes = [len(request) for request in requests_of(runner)]
+    assert sizes[7] == 15
+    assert sizes[8] < 15
+    assert len(sizes) == 10
+    session = await runner.session_service.get_session(app_name="shop", user_id="u", session_id="s")
+    assert session is not None
+    assert sum(event.content is not None for event in session.events) == 18
+
+
+@both
+async def test_nothing_more_can_go(alone: bool) -> None:
+    """The typed error says what takes up the space; ADK wraps it if a plugin raises it."""
+    plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4", pin=lambda message: True)
+    refusal = too_long(9_000, 1_000)
+    with pytest.raises(BudgetUnsatisfiable if alone else RuntimeError) as raised:
+        await ask(runner_of(plugin, refusal, alone=alone), "x" * 36_000)
+    error = raised.value if alone else raised.value.__cause__
+    assert isinstance(error, BudgetUnsatisfiable)
+    assert error.__cause__ is refusal
+
+
+async def test_other_errors_are_raised_as_they_are() -> None:
+    """Nothing is sent again; if the second attempt fails in another way, the first error carries a note of it."""
+    other = OSError("the server is down")
+    plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4")
+    runner = runner_of(plugin, other, *["ok"] * 7, too_long(), other)
+    with pytest.raises(OSError, match="the server is down"):
+        await ask(runner, "hi")
+    assert len(requests_of(runner)) == 1
+    with pytest.raises(ValueError, match="exceeds the maximum") as raised:
+        await ask(runner, *NOTES)
+    assert "the server is down" in raised.value.__notes__[-1]
+
+
+@at_times
+async def test_reported_usage_reaches_the_session(stream: bool) -> None:
+    """After a reply a strategy sees the provider's count and what was added since."""
+    seen: list[int] = []
+
+    def watch(index: MessageIndex) -> Iterator[Edit]:
+        """A strategy that looks."""
+        seen.append(index.tokens)
+        yield from ()
+
+    runner = runner_of(CompactionPlugin(watch, counter="chars/4"), "ok", "ok", extra_tokens=1_000)
+    await ask(runner, "hi", "more", stream=stream)
+    assert seen[0] < 100
+    assert 1_000 < seen[1] < 1_100
+
+
+async def test_the_model_asks_for_compaction() -> None:
+    """A tool that calls ``compact_next`` has its agent's next request compacted, with its focus in the summary's prompt."""
+    scripted = Scripted("## Goal\nPrices.\n\n## Progress\nSome.\n\n## Next steps\nAnswer.")
+    strategy = Summarization(scripted, trigger=tokens_exceed(10**6), keep=last(groups=1))
+    plugin = CompactionPlugin(strategy, counter="chars/4")
+
+    def compact_conversation(focus: str, tool_context: ToolContext) -> str:
+        """Make room."""
+        plugin.compact_next(tool_context, focus)
+        return "soon"
+
+    call = types.Part(function_call=types.FunctionCall(id="c1", name="compact_conversation", args={"focus": "tea"}))
+    runner = runner_of(plugin, *["ok"] * 7, call, "done", "and on", tools=[compact_conversation])
+    await ask(runner, *NOTES, "more?")
+    sizes = [len(request) for request in requests_of(runner)]
+    assert sizes[7] == 15
+    assert sizes[8] < 10
+    assert sizes[9] == sizes[8] + 2
+    assert len(scripted.requests) == 1
+    assert "tea" in str(scripted.requests[0])
+
+
+async def test_what_a_service_keeps_is_left_alone() -> None:
+    """A request whose history the provider keeps is sent as it is."""
+    contents = [content("hi")]
+    request = SimpleNamespace(previous_interaction_id="i1", contents=contents)
+    plugin = CompactionPlugin(presets.token_budget(300))
+    await plugin.before_model_callback(callback_context=None, llm_request=request)
+    assert request.contents is contents
+
+
+async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for its usage is bounded."""
+    monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
+    plugin = CompactionPlugin(presets.token_budget(300), counter="chars/4")
+    runner = runner_of(plugin, *[OSError("down")] * 4)
+    for _ in range(4):
+        with pytest.raises(OSError, match="down"):
+            await ask(runner, "hi")
+    waiting: Any = plugin.__dict__["_under_way"]
+    assert len(waiting) == 2
+
+
+def test_wrong_options() -> None:
+    """An option out of range is refused when the plugin is made."""
+    wrong: list[Callable[[], object]] = [
+        lambda: CompactionPlugin(presets.token_budget(300), window=0),
+        lambda: CompactionPlugin(presets.token_budget(300), on_failure="ignore"),
+    ]
+    for make in wrong:
+        with pytest.raises((ConfigurationError, ValueError)):
+            make()
+
+
+@pytest.mark.timeout(280)
+def test_100_turns_beside_a_plain_loop() -> None:
+    """No request is invalid or too long, and summaries and prefix breaks are at most the plain loop's."""
+    row = measure(next(case for case in hosts.CASES if case.name == "tool loop"), turns=100)
+    assert row.problems == []
+    assert (row.host.turns, row.host.over, row.plain.stopped) == (100, 0, None)

@@ -1,0 +1,223 @@
+"""Strands: what the conversation manager does that the examples and the table of hosts do not show."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("strands")
+
+from strands import Agent, tool
+from strands.models import Model
+from strands.session import FileSessionManager
+from strands.types.exceptions import ContextWindowOverflowException
+
+from benchmarks.hosts.frameworks import strands as hosts
+from benchmarks.hosts.measure import measure
+from compaction import Edit, MessageIndex, last, presets
+from compaction.errors import BudgetUnsatisfiable, ConfigurationError
+from compaction.formats import bedrock
+from compaction.integrations.strands import CompactionConversationManager
+from compaction.strategies import Summarization, Truncation
+from compaction.triggers import never, tokens_exceed
+from tests.support.scripted import Scripted
+
+WORDS = {
+    "figures": "prompt is too long: 740 tokens > 500 maximum",
+    "no figures": "Input is too long for requested model",
+    "words of its own": "the slot has no room",
+}
+NO_USAGE = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+USAGE = {"inputTokens": 1_000, "outputTokens": 10, "totalTokens": 1_010}
+NOTES = [f"Note {place}: " + "the shop is open. " * 20 for place in range(8)]
+
+
+class ScriptedModel(Model):
+    """Replays replies: texts, calls, or errors. Holds state: what is left, and what was asked."""
+
+    def __init__(self, *replies: Any, usage: dict[str, int] | None = None) -> None:
+        self.replies, self.usage = list(replies), usage or NO_USAGE
+        self.requests: list[list[Any]] = []
+
+    def update_config(self, **model_config: Any) -> None:
+        """Nothing to change."""
+
+    def get_config(self) -> Any:
+        """Its name."""
+        return {"model_id": "m"}
+
+    def structured_output(self, *args: Any, **kwargs: Any) -> Any:
+        """Not used."""
+        raise NotImplementedError
+
+    async def stream(self, messages: Any, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        self.requests.append(copy.deepcopy(messages))
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        yield {"messageStart": {"role": "assistant"}}
+        if isinstance(reply, dict):
+            yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c1", "name": reply["name"]}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": reply["input"]}}}}
+        else:
+            yield {"contentBlockDelta": {"delta": {"text": reply}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, dict) else "end_turn"}}
+        yield {"metadata": {"usage": self.usage, "metrics": {"latencyMs": 1}}}
+
+
+def agent_of(model: ScriptedModel, manager: CompactionConversationManager, **options: Any) -> Agent:
+    return Agent(model=model, conversation_manager=manager, callback_handler=None, **options)
+
+
+def manager_of(**options: Any) -> CompactionConversationManager:
+    """A manager whose strategy never runs by itself."""
+    return CompactionConversationManager(Truncation(trigger=never), counter="chars/4", **options)
+
+
+@pytest.mark.parametrize("words", sorted(WORDS))
+async def test_a_request_that_is_too_long_is_sent_once_more(words: str) -> None:
+    """The run answers as if nothing had happened, what was sent again is shorter, and the agent's messages are whole."""
+    model = ScriptedModel(*["ok"] * 7, ContextWindowOverflowException(WORDS[words]), "done", "and on")
+    agent = agent_of(model, manager_of())
+    answers = [str(await agent.invoke_async(text)).strip() for text in [*NOTES, "more?"]]
+    assert answers == [*["ok"] * 7, "done", "and on"]
+    sizes = [len(request) for request in model.requests]
+    assert sizes[7] == 15
+    assert sizes[8] < 15
+    assert len(sizes) == 10
+    assert all(bedrock.validate(request) == [] for request in model.requests)
+    assert len(agent.messages) == 18
+
+
+async def test_too_long_twice_ends_the_run() -> None:
+    """Strands' own recovery finds nothing left to do and raises the error."""
+    refusals = [ContextWindowOverflowException(WORDS["figures"]) for _ in range(2)]
+    model = ScriptedModel(*["ok"] * 7, *refusals)
+    agent = agent_of(model, manager_of())
+    for text in NOTES[:7]:
+        await agent.invoke_async(text)
+    with pytest.raises(ContextWindowOverflowException):
+        await agent.invoke_async(NOTES[7])
+    assert len(model.requests) == 9
+
+
+async def test_nothing_more_can_go() -> None:
+    """The typed error says what takes up the space."""
+    refusal = ContextWindowOverflowException("prompt is too long: 9000 tokens > 1000 maximum")
+    agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
+    with pytest.raises(BudgetUnsatisfiable, match="pin less"):
+        await agent.invoke_async("x" * 36_000)
+
+
+async def test_other_errors_are_raised_as_they_are() -> None:
+    """Nothing is sent again."""
+    model = ScriptedModel(OSError("the server is down"))
+    with pytest.raises(Exception, match="the server is down"):
+        await agent_of(model, manager_of()).invoke_async("hi")
+    assert len(model.requests) == 1
+
+
+CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 0}
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt"),
+    [(USAGE, 1_000), ({**CACHED, "totalTokens": 1_010}, 1_000), ({**CACHED, "totalTokens": 110}, 100), ({}, 0)],
+    ids=["plain", "cache beside the input", "cache within the input", "none"],
+)
+async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt: int) -> None:
+    """After a reply a strategy sees the provider's count and what was added since."""
+    seen: list[int] = []
+
+    def watch(index: MessageIndex) -> Iterator[Edit]:
+        """A strategy that looks."""
+        seen.append(index.tokens)
+        yield from ()
+
+    model = ScriptedModel("ok", "ok", usage=usage)
+    agent = agent_of(model, CompactionConversationManager(watch, counter="chars/4"))
+    await agent.invoke_async("hi")
+    await agent.invoke_async("more")
+    assert seen[0] < 50
+    assert prompt <= seen[1] < prompt + 60
+
+
+async def test_resumed_with_the_same_view(tmp_path: Path) -> None:
+    """Another process sends what was sent, from what the session manager saved."""
+    sent: list[list[Any]] = []
+    for texts in (NOTES, ["more?"]):
+        model = ScriptedModel(*["ok"] * 8)
+        manager = CompactionConversationManager(presets.token_budget(700), counter="chars/4")
+        agent = agent_of(model, manager, session_manager=FileSessionManager("s", storage_dir=str(tmp_path)), agent_id="shop")
+        for text in texts:
+            await agent.invoke_async(text)
+        assert len(agent.messages) == 16 + 2 * (texts is not NOTES)
+        sent += model.requests
+    before, after = ([message["content"] for message in request] for request in sent[-2:])
+    assert len(before) < 15
+    assert after[: len(before)] == before
+
+
+async def test_the_model_asks_for_compaction() -> None:
+    """A tool that calls ``compact_next`` has the next request compacted, with its focus in the summary's prompt."""
+    scripted = Scripted("## Goal\nPrices.\n\n## Progress\nSome.\n\n## Next steps\nAnswer.")
+    strategy = Summarization(scripted, trigger=tokens_exceed(10**6), keep=last(groups=1))
+    manager = CompactionConversationManager(strategy, counter="chars/4")
+
+    @tool
+    def compact_conversation(focus: str) -> str:
+        """Make room."""
+        manager.compact_next(focus)
+        return "soon"
+
+    model = ScriptedModel(*["ok"] * 7, {"name": "compact_conversation", "input": '{"focus": "tea"}'}, "done", "and on")
+    agent = agent_of(model, manager, tools=[compact_conversation])
+    for text in [*NOTES, "more?"]:
+        await agent.invoke_async(text)
+    sizes = [len(request) for request in model.requests]
+    assert sizes[7] == 15
+    assert sizes[8] < 10
+    assert sizes[9] == sizes[8] + 2
+    assert len(scripted.requests) == 1
+    assert "tea" in str(scripted.requests[0])
+
+
+async def test_messages_take_turns() -> None:
+    """Two messages of the user side by side, as a run that was cancelled leaves them, are sent as one."""
+    model = ScriptedModel(OSError("down"), "ok")
+    agent = agent_of(model, manager_of())
+    with pytest.raises(Exception, match="down"):
+        await agent.invoke_async("first")
+    await agent.invoke_async("second")
+    assert [message["content"] for message in model.requests[-1]] == [[{"text": "first"}, {"text": "second"}]]
+    assert len(agent.messages) == 3
+
+
+def test_a_manager_does_not_touch_the_messages() -> None:
+    """What Strands asks of a manager besides: nothing is removed, and an error it cannot help with is raised."""
+    agent = agent_of(ScriptedModel(), manager_of(), messages=[{"role": "user", "content": [{"text": "hi"}]}])
+    manager = agent.conversation_manager
+    manager.apply_management(agent)
+    manager.reduce_context(agent)
+    assert len(agent.messages) == 1
+    with pytest.raises(ContextWindowOverflowException):
+        manager.reduce_context(agent, e=ContextWindowOverflowException("too long"))
+
+
+def test_wrong_options() -> None:
+    """An option out of range is refused when the manager is made."""
+    with pytest.raises((ConfigurationError, ValueError)):
+        CompactionConversationManager(presets.token_budget(300), window=0)
+
+
+@pytest.mark.timeout(280)
+def test_100_turns_beside_a_plain_loop() -> None:
+    """No request is invalid or too long, and summaries and prefix breaks are at most the plain loop's."""
+    row = measure(next(case for case in hosts.CASES if case.name == "streaming"), turns=100)
+    assert row.problems == []
+    assert (row.host.turns, row.host.over, row.plain.stopped) == (100, 0, None)
