@@ -9,6 +9,7 @@ from .edits import brief as brief
 from .edits import named as named
 from .edits import signature as signature
 from .fingerprints import fingerprint as fingerprint
+from .forgetting import occurrences as occurrences
 from .grouping import Grouping as Grouping
 from .groups import GroupKind, MessageGroup
 from .groups import only_reasoning as only_reasoning

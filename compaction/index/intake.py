@@ -17,6 +17,7 @@ from .columns import Fresh
 from .editing import Editor
 from .edits import Replace, brief, named
 from .fingerprints import Fingerprints
+from .forgetting import forgotten, saved_without
 from .journal import Applied, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Projection
@@ -210,7 +211,7 @@ class Intake:
         self.changes = plan.changes
         if not plan.changes and not plan.summaries:
             return self._go_on(given, plan.matched)
-        self._follow(plan, given)
+        self._follow(plan, given, self.editor.journal)
         return False
 
     def accounts_for(self, given: list[Any], *, by_id: bool) -> bool:
@@ -236,9 +237,9 @@ class Intake:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
         return len(self.format.validate(self.projection.raws())) > len(self.format.validate(given))
 
-    def _follow(self, plan: Plan, given: Sequence[Any]) -> None:
+    def _follow(self, plan: Plan, given: Sequence[Any], journal: Sequence[Applied]) -> None:
         """Take a conversation as the host has it now. What cannot be read is noticed before anything changes."""
-        old, journal = self.projection, self.editor.journal
+        old = self.projection
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
             for (raw, ordinal), place in zip(plan.entries, plan.places, strict=True)
@@ -256,6 +257,23 @@ class Intake:
         back = [place for place in plan.only_in_source if self.projection.visibility.messages[place]]
         if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
             self._read_anew(given, journal)  # the list does not have what would be shown, or shows it better
+
+    def forget(self, given: list[Any]) -> int:
+        """Forget messages and the edits that knew them, see `MessageIndex.forget`; says how many messages."""
+        if self._detects and not fits(given, self.format):
+            return 0
+        for place, raw in enumerate(given):
+            self._read(raw, place)
+        if self.saved is not None:
+            self.saved, count = saved_without(self.saved, given)
+            return count
+        gone = forgotten(self.projection, self.editor.journal, given, self.format)
+        if gone:
+            plan = gone.plan(self.projection.source)
+            self.marks = None if self.marks is None else gone.marks(self.marks)
+            self._fingerprints, self.changes = Fingerprints(), HostChanges()
+            self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
+        return gone.count
 
     def _restore_late(self, start: int) -> None:
         """Bring back the groups that are out of the view and have messages from a place on."""

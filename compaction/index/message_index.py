@@ -1,7 +1,7 @@
 """The index: a conversation read once into groups, with running metrics and a journal of edits.
 
 It answers what triggers and selectors ask in O(1), applies edits and undoes them exactly, refuses what would break the
-conversation, and projects what is left as a list of the caller's own objects. The caller's list and messages are never changed.
+conversation, and projects what is left as a list of the caller's own objects, which are never changed or copied.
 
     >>> index = MessageIndex([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], counter="chars/4")
     >>> index.included.groups, index.included.turns
@@ -39,8 +39,7 @@ __all__ = ["MessageIndex"]
 class MessageIndex:
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
-    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) once after a change.
-    The caller's objects are kept, not copied.
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) after a change.
 
     Args:
         messages: The conversation so far, oldest first.
@@ -155,21 +154,21 @@ class MessageIndex:
     ) -> Iterator[list[int]]:
         """Plan what to drop: the smallest runs of these groups that can leave together, oldest first.
 
-        What is left after each step is a list that the provider takes. Steps that the format prefers come first, such as those
-        after which the user speaks first; the others follow. Groups that cannot leave are in no step. Where any message may
-        follow any other, a user message that opens the view leaves with what is left before the next. O(messages) for all.
+        What is left after each step is a list that the provider takes. Steps that the format prefers come first; the others
+        follow. Groups that cannot leave are in no step. Where any message may follow any other, a user message that opens the
+        view leaves with what is left before the next. O(messages) for all.
 
         Args:
             groups: The groups that may leave, in order.
             together: Says of two of them that follow one another whether one does not leave without the other.
             preferred_only: Whether to leave out steps that the format allows and does not prefer.
-            replaced: Whether a message will stand in their place, and so may open the view itself.
+            replaced: Whether a message will stand in their place, and so may open the view.
 
         Yields:
             The ids of the groups of a step. Drop each step before you ask for the next, or only plan with them.
         """
-        ids = [group if isinstance(group, int) else group.id for group in groups]
-        return steps(self.columns, self.format, units_of(ids, together), preferred_only=preferred_only, replaced=replaced)
+        units = units_of([group if isinstance(group, int) else group.id for group in groups], together)
+        return steps(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can stand for, in the order in which they end. O(messages)."""
@@ -186,8 +185,7 @@ class MessageIndex:
         For ``by``, ``round`` and the errors see `marked`.
         """
         before, after = replacing.neighbours(self.columns, {group.id for group in groups})
-        role = self.format.summary(body, before, after)[0].role
-        text = (self.marks or Marks()).write(body, by=by, round=round, role=role)
+        text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
     def messages(self) -> list[Any]:
@@ -198,7 +196,7 @@ class MessageIndex:
 
     @property
     def source(self) -> Sequence[Any]:
-        """Every message ever appended, as it was passed in."""
+        """Every message of the conversation, as it was passed in."""
         return tuple(self.columns.source)
 
     def ordinals(self, group: MessageGroup | int) -> list[int]:
@@ -260,18 +258,15 @@ class MessageIndex:
         return self._intake.idle_seconds(self.context.now)
 
     def apply(self, edit: Edit, *, by: str = "") -> bool:
-        """Apply an edit, unless it would break a rule; O(the groups it names).
+        """Apply an edit, unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses what the provider would not take: messages that break a rule of the format, and neighbours that may
-        not follow one another. A drop that is refused only for its neighbours is held: if later drops of the same step close
-        the gap, they are applied together.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. A drop that
+        is refused only for its neighbours is held: if later drops of the same step close the gap, they are applied together.
+        A refusal is recorded in ``refused``, with the rule, until the next run.
 
         Args:
-            edit: What should happen.
+            edit: The edit.
             by: The strategy that asks, for the journal.
-
-        Returns:
-            Whether it was applied. A refusal is recorded in ``refused``, with the rule, until the next run.
 
         Raises:
             NoProgress: If this edit was refused before, nothing changed since, and no other strategy began.
@@ -327,8 +322,7 @@ class MessageIndex:
     def append(self, messages: Iterable[Any]) -> None:
         """Add messages at the end; O(new). If one of them cannot be read, that is an `InputError` and none is added.
 
-        A result that answers a call whose group was dropped brings that group back, by a journaled `Restore`. An edit that is
-        wrong beside the new messages is undone, see ``undone``.
+        A result that answers a call whose group was dropped brings it back, by a journaled `Restore`; see also ``undone``.
         """
         given = as_list(messages)
         self._grew(self._intake.append(given), len(given))
@@ -336,9 +330,9 @@ class MessageIndex:
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Follow the full list a framework passes on each call, by its messages and not by their places.
 
-        The list may be the source, the last view or an earlier one with what came since, the same objects or rebuilt ones. What
-        the host altered, removed, put in or took back is in ``changes``; decisions about the other messages stay, and a message
-        that is not known again is new. O(list) comparisons, by identity first; where the list departs, O(contents).
+        The list may be the source, the last view or an earlier one with what came since, the same objects or rebuilt ones.
+        What the host changed is in ``changes``; decisions about the other messages stay, and a message that is not known
+        again is new. O(list) comparisons, by identity first; where the list departs, O(contents).
 
         Args:
             messages: Everything, oldest first.
@@ -351,6 +345,14 @@ class MessageIndex:
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list has all of the source, or what stands for it; ``by_id``: the host knows it. Cost as for `sync`."""
         return self._intake.accounts_for(as_list(messages), by_id=by_id)
+
+    def forget(self, messages: Iterable[Any]) -> int:
+        """Remove all messages that say the same as these, undo every edit that knew them, and return their number; O(contents).
+
+        If the rest of a group would break more rules, it leaves too, until the host's next list brings it back.
+        """
+        self._changed()
+        return self._intake.forget(as_list(messages))
 
     def _grew(self, only_grew: bool, count: int) -> None:
         """Take note that messages came; the view is built again unless it only grew by them."""
@@ -366,8 +368,8 @@ class MessageIndex:
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
         """Return the index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not fingerprinted.
 
-        With ``messages=False`` it holds fingerprints only, and the index that `from_dict` makes is empty until the first `sync`
-        brings the messages; asked for messages before that, such an index raises a `StateError`.
+        With ``messages=False`` it holds fingerprints only: what `from_dict` makes is empty until the first `sync`, and raises a
+        `StateError` if asked for messages before.
         """
         return self._intake.to_dict(messages=messages)
 

@@ -19,7 +19,7 @@ from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["HostChanges", "Plan", "accounts_for", "continued", "edits_after", "follow", "read_before"]
+__all__ = ["HostChanges", "Plan", "accounts_for", "continued", "edits_after", "follow", "known_messages", "read_before"]
 
 
 @attrs.frozen(kw_only=True)
@@ -187,7 +187,7 @@ def follow(
         format: Says which messages are the same.
         verify: Whether to compare the contents of the same objects too.
     """
-    known, hidden = _known_messages(projection, journal)
+    known, hidden = known_messages(projection, journal)
 
     def changed(each: Known, place: int) -> bool:
         if each.group < 0 or each.raw is not projection.source[each.position[0]]:
@@ -200,7 +200,7 @@ def follow(
     return _Planner(projection, matches, given).plan()
 
 
-def _known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
+def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
     """Every message that was shown or may be, in order, and the ordinals at which nothing was shown at some time."""
     history = _History(journal)
     known: list[Known] = []

@@ -162,6 +162,19 @@ class SessionDirectory:
         self._sessions[session] = size
         self._sessions.move_to_end(session)
 
+    def in_space(self, space: str) -> list[PooledSession]:
+        """Return the sessions of a scope and format."""
+        return [session for session in self._sessions if session.space == space]
+
+    def renew(self, session: PooledSession) -> None:
+        """Register a session by what it has now alone, and by nothing that it had before."""
+        for key in session.keys:
+            _remove(self._ends, key, session)
+        for key in session.ends:
+            _remove(self._forks, key, session)
+        session.keys, session.ends = (), []
+        self.register(session)
+
     def evict(self) -> list[tuple[PooledSession, str]]:
         """Give up sessions past the bounds, least recently used first, but none in a turn."""
         evicted: list[tuple[PooledSession, str]] = []

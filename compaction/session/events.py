@@ -121,7 +121,7 @@ class CacheBroken(Event):
 
     Args:
         tokens: Tokens that were sent last time, are sent again, and are no longer a part of the common beginning.
-        why: What changed the beginning: ``"compaction"`` or ``"the host"``.
+        why: What changed the beginning: ``"compaction"``, ``"forget"`` or ``"the host"``.
     """
 
     tokens: int

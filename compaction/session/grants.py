@@ -16,12 +16,12 @@ from ..messages import Message
 from ..stores import NotStored, Store, StoredRecord
 from ..strategies import Lossless, Offload, Strategy
 
-__all__ = ["copies", "refuse_named_stores"]
+__all__ = ["copies", "refuse_named_stores", "storing"]
 
 
 def refuse_named_stores(strategy: Strategy) -> None:
     """Raise a `ConfigurationError` if the strategy stores all conversations under one name."""
-    for each in _storing(strategy):
+    for each in storing(strategy):
         if each.session is not None:
             raise ConfigurationError(
                 f"{type(each).__name__}(session={each.session!r}): a pool has many conversations, and each stores under the id "
@@ -42,7 +42,7 @@ def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterato
         Exception: Whatever a store raises.
     """
     messages = [message for applied in saved.journal for message in _written(applied.edit)]
-    for each in _storing(strategy):
+    for each in storing(strategy):
         records: dict[str, StoredRecord] = {}
         for message in messages:
             wire = saved.format.to_wire(message.raw)
@@ -57,11 +57,12 @@ def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterato
             yield each.store.put(child, sorted(records.values(), key=lambda record: record.position))
 
 
-def _storing(strategy: Strategy) -> Iterator[Offload | Lossless]:
+def storing(strategy: Strategy) -> Iterator[Offload | Lossless]:
+    """Yield the parts of a strategy that store messages."""
     if isinstance(strategy, Offload | Lossless):
         yield strategy
     for child in strategy.children:
-        yield from _storing(child)
+        yield from storing(child)
 
 
 def _written(edit: Edit) -> Iterator[Message]:

@@ -15,15 +15,17 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from typing import Any, Final, Self
 
-from ..errors import InputError, StateError, SyncDriverError
+from ..errors import InputError, StateError
 from ..formats import as_list, resolve
 from ..stores import SessionStore
 from ..strategies import Failed, StrategyLike, as_strategy
 from .background import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
+from .forgetting import none_awaited
 from .grants import copies, refuse_named_stores
-from .list_keys import ListKeys, lookup_key
+from .list_keys import ListKeys
+from .pool_forgetting import PoolForgetting
 from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
 from .reporter import EventReporter
 from .session import CompactionSession
@@ -34,7 +36,7 @@ _logger = logging.getLogger("compaction")
 _MOST_TRIES: Final = 8
 
 
-class SessionPool:
+class SessionPool(PoolForgetting):
     """The sessions of many conversations. Holds state: up to ``limit`` of them, found by the messages of a list.
 
     A list continues a session only if it accounts for all of its source: each message is there, altered in place, or replaced
@@ -97,8 +99,8 @@ class SessionPool:
         if options.get("ahead") is not None and not isinstance(options.get("portal"), BackgroundTasks):
             self._tasks = self._options["portal"] = BackgroundTasks(options.get("portal"))
         CompactionSession(self._strategy, **self._options)  # an option that is wrong is wrong now
-        self._named = options.get("format") is not None
         self._format = resolve(options.get("format"))
+        self._format_name = "" if options.get("format") is None else self._format.name
         self._lock = threading.Lock()  # held only while the directory is read or changed
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
 
@@ -188,11 +190,7 @@ class SessionPool:
                 if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
                     continue
                 with self._took_over(found):
-                    for answer in self._granted(found):
-                        if inspect.isawaitable(answer):
-                            if inspect.iscoroutine(answer):
-                                answer.close()
-                            raise SyncDriverError("the store is awaited; use turn or view, and await them")
+                    none_awaited(self._granted(found))
                 with self._followed(found, request):
                     yield found.session
                 return
@@ -211,8 +209,7 @@ class SessionPool:
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        scopes = (self._scope, scope)
-        space = lookup_key(*scopes, self._format.name if self._named else "")
+        scopes, space = (self._scope, scope), self._space(scope)
         keys = ListKeys(given, self._format)
         return ListRequest(
             given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved

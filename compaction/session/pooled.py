@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 import attrs
 
@@ -14,7 +15,16 @@ from ..stores import SessionStore
 from .list_keys import KnownLine, ListKeys, lookup_key
 from .session import CompactionSession
 
-__all__ = ["Inheritance", "KnownConversation", "PooledSession", "end_key", "fork_key", "id_key", "whole_key"]
+__all__ = [
+    "Inheritance",
+    "KnownConversation",
+    "PooledSession",
+    "end_key",
+    "fork_key",
+    "id_key",
+    "keys_of_saved",
+    "whole_key",
+]
 
 _MOST_VIEWS: Final = 4
 _MOST_ENDS: Final = 512
@@ -168,6 +178,22 @@ class PooledSession:
         gone = self.ends[1 : _MOST_ENDS // 2 : 2]
         del self.ends[1 : _MOST_ENDS // 2 : 2]
         return new, gone
+
+
+def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
+    """Return the keys of a saved session of which messages went.
+
+    Args:
+        space: Its scope and format.
+        name: Its name, which has the host's id, if there is one.
+        fingerprints: Of its messages.
+        before: The keys it had.
+    """
+    whole, id = "", unquote(name.partition(":")[0].rpartition("/")[2])
+    for each in fingerprints:
+        whole = lookup_key(whole, lookup_key(each))  # as in `ListKeys`
+    of_id = id_key(space, id)
+    return [whole_key(space, id, whole), of_id] if of_id in before else [whole_key(space, None, whole)]
 
 
 def _same(one: Sequence[object], other: Sequence[object]) -> bool:

@@ -60,6 +60,10 @@ class ProviderReports:
         """Note the view of a turn, its tokens by our count, without the overhead, and how many messages it was made of."""
         self._view, self._tokens, self.messages = view, tokens, messages
 
+    def forgot(self, messages: int) -> None:
+        """Keep no view; of the messages it was made of, so many are left."""
+        self._view, self.messages = (), messages
+
     def window(self, configured: int | None) -> int | None:
         """Return the window: as configured, or as the provider taught it, if that is less."""
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)

@@ -72,6 +72,13 @@ class EventReporter:
             self._why = "the host"
             self.tell(HostChanged(session=self._session, changes=index.changes, undone=undone))
 
+    def forgot(self, index: MessageIndex) -> None:
+        """Tell what the next request costs after messages were forgotten, and keep no view that has them."""
+        self._undone = len(index.undone)
+        if self._sent:
+            self._why = "forget"
+            self._sent_now(index.messages(), index)
+
     def settled(self, result: CompactionResult, index: MessageIndex, mark: int) -> CompactionResult:
         """Tell what a run did, and return its result, undone if somebody vetoed it.
 

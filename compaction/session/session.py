@@ -23,14 +23,14 @@ from ..result import CompactionResult
 from ..strategies import StrategyLike, as_strategy
 from ..tokens import LengthError, Usage
 from .events import Overflowed
+from .forgetting import SessionForgetting
 from .provider_reports import LearnedWindow
 from .status import SessionStatus
-from .steps import SessionSteps
 
 __all__ = ["CompactionSession"]
 
 
-class CompactionSession(SessionSteps):
+class CompactionSession(SessionForgetting):
     """A conversation that is compacted as it grows. Holds state: the index, the usage anchor, the pauses after failures.
 
     Cost of a turn: a comparison of the list with the known one (by identity first), reading the new messages, O(1) for the

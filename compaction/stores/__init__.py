@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import (
+    ForgettingStore,
     NotStored,
     SearchHit,
     SearchResult,
@@ -20,6 +21,7 @@ from .sqlite import SQLiteStore
 
 __all__ = [
     "TOOLS",
+    "ForgettingStore",
     "NotStored",
     "SQLiteStore",
     "SearchHit",

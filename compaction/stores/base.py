@@ -22,6 +22,7 @@ from ..json_data import json_of
 
 __all__ = [
     "RANKED",
+    "ForgettingStore",
     "NotStored",
     "SearchHit",
     "SearchResult",
@@ -225,6 +226,19 @@ class Store(Protocol):
 
     def describe(self, session: str) -> StoreDescription:
         """Return counts of what a session stored, and its newest stubs and summaries."""
+        ...
+
+
+@runtime_checkable
+class ForgettingStore(Store, Protocol):
+    """A store that can delete messages for good, which `CompactionSession.forget` needs."""
+
+    def forget(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None] | None:
+        """Delete every record of a session that holds one of these messages, and leave no trace of it; may be awaited.
+
+        A record holds a message if it has its id or the same JSON data, the order of keys aside: a fork has copies with the ids
+        of another session. Every record of which a child holds it goes too. Deleting what is not there changes nothing.
+        """
         ...
 
 

@@ -70,6 +70,18 @@ class DatabaseFile:
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
 
+    def scrub(self) -> None:
+        """Write the file again, so that nothing that was deleted or replaced is left in it or in its log; O(file).
+
+        Raises:
+            StateError: If another process uses the file, and as for `open`.
+        """
+        with self.open() as database:
+            database.execute("VACUUM")
+            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StateError(f"{self.path}: another process reads the file, and its log still has what was deleted; try again")
+
     def _fill(self, database: sqlite3.Connection) -> None:
         """Create the tables in one transaction, unless the file belongs to something else."""
         with database:

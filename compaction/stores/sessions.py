@@ -121,6 +121,26 @@ class SessionStore:
             database.execute("DELETE FROM sessions WHERE id = ?", (id,))
             database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
 
+    def in_scope(self, scope: str) -> dict[str, list[str]]:
+        """Return the ids of the sessions of a scope, each with the keys by which it is found.
+
+        Raises:
+            StateError: If the file cannot be read.
+        """
+        found: dict[str, list[str]] = {}
+        with self._file.open() as database:
+            for id, key in database.execute("SELECT id, key FROM session_keys WHERE scope = ? ORDER BY rowid", (scope,)):
+                found.setdefault(id, []).append(key)
+        return found
+
+    def scrub(self) -> None:
+        """Write the file again, so that no deleted or replaced state is left in it; O(file).
+
+        Raises:
+            StateError: If the file cannot be written, or another process uses it.
+        """
+        self._file.scrub()
+
     def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]]) -> SessionStore:
         """Return the same store for one session, whose saves also save its scope and the keys by which `find` finds it.
 

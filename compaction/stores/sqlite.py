@@ -6,6 +6,7 @@ reads the records of another.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,6 +105,26 @@ class SQLiteStore:
                     _insert(database, number, place, record)
                 else:
                     _merge(database, known, record)
+
+    def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
+        """Delete every record that holds one of these messages, see `ForgettingStore`; O(what the session stored).
+
+        If anything was deleted, the file is written again, which is O(file): so no bytes of it are left there or in the log.
+
+        Raises:
+            StateError: If the file cannot be written, or another process reads it meanwhile; call it again then.
+        """
+        with self._file.open() as database:
+            database.execute("PRAGMA secure_delete=ON")
+            number = _number(database, session)
+            holding = _holding(database, number, records)
+            for place in holding:
+                _delete(database, number, place)
+            if holding:
+                database.execute("INSERT INTO words (words) VALUES ('optimize')")
+            (unused,) = database.execute("PRAGMA freelist_count").fetchone()
+        if holding or unused:
+            self._file.scrub()
 
     # ---------------------------------------------------------------- reading
 
@@ -210,6 +231,52 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: St
     if new:
         children = before + [child for child in dict.fromkeys(record.children) if child in new]
         database.execute("UPDATE records SET children = ? WHERE place = ?", (_children_text(children), place))
+
+
+def _holding(database: sqlite3.Connection, number: int, records: Iterable[StoredRecord]) -> list[int]:
+    """Return the places of a session's records that hold one of these messages, or stand for one that does."""
+    wanted = list(records)
+    ids, messages = {_storable(record.id) for record in wanted}, {_unordered(record.data) for record in wanted if record.data}
+    parents: dict[str, list[str]] = {}
+    places: dict[str, int] = {}
+    waiting: list[str] = []
+    rows = database.execute("SELECT place, id, data, children FROM records WHERE place BETWEEN ? AND ?", _places(number))
+    for place, id, data, children in rows:
+        places[id] = place
+        for child in _children(children, id):
+            parents.setdefault(child, []).append(id)
+        if id in ids or (data and _unordered(data) in messages):
+            waiting.append(id)
+    found: set[str] = set()
+    while waiting:
+        id = waiting.pop()
+        if id not in found:
+            found.add(id)
+            waiting += parents.get(id, ())
+    return sorted(places[id] for id in found)
+
+
+def _unordered(data: str) -> str:
+    """Return what two messages share if they differ at most in the order of their keys."""
+    try:
+        return json.dumps(json.loads(data), sort_keys=True)
+    except (ValueError, RecursionError):
+        return data
+
+
+def _delete(database: sqlite3.Connection, number: int, place: int) -> None:
+    """Delete a record, with its words and its part of the counts."""
+    query = "SELECT kind, made_by, reason, tokens, text, length(data) FROM records WHERE place = ?"
+    kind, by, reason, tokens, text, chars = database.execute(query, (place,)).fetchone()
+    if kind == "message":
+        database.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (place, text))
+        where = "WHERE session = ? AND made_by = ? AND reason = ?"
+        database.execute(
+            f"UPDATE tallies SET messages = messages - 1, tokens = tokens - ?, chars = chars - ? {where}",
+            (tokens, chars, number, by, reason),
+        )
+        database.execute(f"DELETE FROM tallies {where} AND messages = 0", (number, by, reason))
+    database.execute("DELETE FROM records WHERE place = ?", (place,))
 
 
 def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compaction.errors import ConfigurationError, StateError
-from compaction.stores import NotStored, SQLiteStore, Store, StoredRecord
+from compaction.stores import ForgettingStore, NotStored, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
 
 
@@ -415,3 +415,59 @@ def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object)
         store.get("s", [record.id])
     with pytest.raises(StateError, match=f"record '{record.id}'"):
         store.put("s", [record])
+
+
+# ------------------------------------------------------------------------ forgetting
+
+
+def test_a_forgotten_message_leaves_no_trace(store: SQLiteStore) -> None:
+    """Its record, what stands for it, its words and its part of the counts go; the file has no bytes of it."""
+    secret, tea = note("swordfish " * 900, by="A", tokens=9), note("green tea", by="A", tokens=2)
+    link = StoredRecord.of_summary([secret.id], salt="s")
+    placeholder = StoredRecord.of_placeholder({"content": "swordfish, in short"}, [link.id], role="tool", salt="s")
+    outer = StoredRecord.of_summary([tea.id, placeholder.id], salt="t")
+    store.put("s", [tea, secret, link, placeholder, outer])
+    store.put("other", [tea])
+    assert isinstance(store, ForgettingStore)
+    store.forget("s", [secret])
+    assert [record.id for record in store.range("s", 1, 9)] == [tea.id]
+    for gone in (secret, link, placeholder, outer):
+        with pytest.raises(NotStored):
+            store.get("s", [gone.id])
+    assert found(store, "swordfish") == []
+    assert found(store, "tea") == found(store, "tea", "other") == ["green tea"]
+    [counts] = store.describe("s").tallies
+    assert (counts.messages, counts.tokens) == (1, 2)
+    for path in store.path.parent.iterdir():
+        assert b"swordfish" not in path.read_bytes()
+
+
+def test_forgetting_in_one_session_leaves_the_others(store: SQLiteStore) -> None:
+    """A record is found by its id or by what it says, whatever the order of its keys, and in its session alone."""
+    record = note("tea", by="A")
+    store.put("s", [record])
+    store.put("other", [record])
+    same = StoredRecord.of_message({"content": "tea", "role": "user"}, role="user", text="", salt="another")
+    store.forget("s", [same])
+    assert store.range("s", 1, 9) == []
+    assert store.describe("s").tallies == ()
+    assert len(store.range("other", 1, 9)) == 1
+    store.forget("s", [same])
+    store.forget("nobody", [same])
+    store.put("s", [record])
+    assert found(store, "tea") == ["tea"]
+
+
+def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> None:
+    """The log still has it then, and the error says so; the next call removes it."""
+    store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
+    store.put("s", [note("swordfish " * 900)])
+    reader = sqlite3.connect(store.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM records").fetchone()
+    with pytest.raises(StateError, match="again"):
+        store.forget("s", [note("swordfish " * 900)])
+    reader.close()
+    store.forget("s", [note("swordfish " * 900)])
+    for path in tmp_path.iterdir():
+        assert b"swordfish" not in path.read_bytes()

@@ -1,0 +1,198 @@
+"""Forgetting: the messages and what was decided about them go, and everything else stays as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compaction.errors import InputError
+from compaction.formats import openai_chat
+from compaction.index import Drop, Marks, MessageIndex, Replace, Rewrite, Together
+
+Chat = list[dict[str, Any]]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def calls(*ids: str) -> dict[str, Any]:
+    made = [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def result(id: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+CHAT: Chat = [
+    {"role": "system", "content": "You keep a store."},
+    *(each for n in range(6) for each in (user(f"question {n} " * 5), answer(f"reply {n} " * 5))),
+]
+
+
+def edited() -> MessageIndex:
+    """Two edits in a row, and one apart from them."""
+    index = MessageIndex(CHAT, counter="chars/4", marks=Marks())
+    for ids, text in (((1, 2), "first"), ((-1, 3), "second")):
+        groups = [index.group(id) for id in ids]
+        assert index.apply(Replace(ids, index.summary(text, groups, by="S"), "old"), by="S")
+    assert index.apply(Drop([6, 7], "old"))
+    return index
+
+
+def test_edits_that_knew_a_message_are_undone() -> None:
+    """An edit of its group, and each summary that stands for one of these; the others stay, by their new ids."""
+    index = edited()
+    assert index.forget([dict(CHAT[2])]) == 1
+    assert index.edits == (Drop([5, 6], "old"),)
+    assert index.messages() == [each for place, each in enumerate(CHAT) if place not in (2, 6, 7)]
+    assert all(one is other for one, other in zip(index.source, [*CHAT[:2], *CHAT[3:]], strict=True))
+
+
+def test_the_inner_summary_stays() -> None:
+    """What only the outer summary knew takes the outer one along, and not the inner one."""
+    index = edited()
+    assert index.forget([CHAT[3]]) == 1
+    assert [type(edit) for edit in index.edits] == [Replace, Drop]
+    assert "first" in index.messages()[1]["content"]
+
+
+def test_the_hosts_next_list_changes_nothing() -> None:
+    """A list without the messages is the conversation that the index has."""
+    index = edited()
+    index.forget([CHAT[2], CHAT[6]])
+    view = index.messages()
+    index.sync([each for each in CHAT if each not in (CHAT[2], CHAT[6])])
+    assert index.messages() == view
+    assert not index.changes
+
+
+def test_what_is_not_there() -> None:
+    """Nothing changes; all that say the same go, and what is no message is an error."""
+    index = edited()
+    before = index.to_dict(), index.messages()
+    assert index.forget([user("nobody said this")]) == 0
+    assert (index.to_dict(), index.messages()) == before
+    index.append([user("ok"), answer("yes"), user("ok")])
+    assert index.forget([user("ok")]) == 2
+    with pytest.raises(InputError):
+        index.forget([7])
+
+
+def test_a_part_of_a_group_takes_the_rest_along() -> None:
+    """A call without its result would be wrong, so the group leaves until the host's list brings back what is right."""
+    chat = [user("go"), calls("a", "b"), result("a", "the secret"), result("b", "public"), answer("done"), user("more")]
+    index = MessageIndex(chat, counter="chars/4")
+    assert index.forget([chat[2]]) == 1
+    assert index.messages() == [chat[0], chat[4], chat[5]]
+    host = [chat[0], calls("b"), *chat[3:]]
+    index.sync(host)
+    assert index.messages() == host
+    assert openai_chat.validate(index.messages()) == []
+
+
+def test_a_part_of_a_group_alone() -> None:
+    """What is left stays if the list is right with it."""
+    chat = [user("go"), answer("thinking aloud"), calls("a"), result("a", "public"), answer("done")]
+    index = MessageIndex(chat, counter="chars/4")
+    assert index.forget([chat[1]]) == 1
+    assert index.messages() == [chat[0], *chat[2:]]
+
+
+def test_a_message_as_the_view_shows_it() -> None:
+    """A shortened version names the message, and of a summary the edit is undone."""
+    index = edited()
+    shown = index.messages()
+    assert index.forget([shown[1]]) == 0
+    assert [type(edit) for edit in index.edits] == [Replace, Drop]
+    index = MessageIndex(CHAT, counter="chars/4")
+    message = index.group(2).messages[0]
+    assert index.apply(Rewrite(2, [message.evolve(text="reply")], "long"))
+    assert index.forget([index.messages()[2]]) == 1
+    assert index.messages() == [*CHAT[:2], *CHAT[3:]]
+
+
+def test_what_quotes_a_message_that_stays_in_the_view() -> None:
+    """A summary of other messages may hold words that only this one says."""
+    index = MessageIndex([*CHAT, user("the code is 4711")], counter="chars/4")
+    groups = [index.group(1), index.group(2)]
+    other = [index.group(3), index.group(4)]
+    assert index.apply(Replace([1, 2], index.summary("question, given 4711", groups, by="S"), "old"))
+    assert index.apply(Replace([3, 4], index.summary("question", other, by="S"), "old"))
+    assert index.forget([user("the code is 4711")]) == 1
+    assert [edit.groups for edit in index.edits if isinstance(edit, Replace)] == [(3, 4)]
+    assert "4711" not in json.dumps(index.to_dict())
+
+
+def test_parts_of_a_whole_edit_go_together() -> None:
+    """All or none of a `Together` stays."""
+    index = MessageIndex(CHAT, counter="chars/4")
+    assert index.apply(Together(Drop([1, 2], "old"), Drop([5, 6], "old")))
+    assert index.forget([CHAT[5]]) == 1
+    assert index.edits == ()
+
+
+def test_pins_and_marks_move() -> None:
+    """A pin stays with its group; marks of later messages are not believed because earlier ones went."""
+    index = MessageIndex(CHAT, counter="chars/4", marks=Marks(until=4))
+    index.pin([2, 8])
+    assert index.forget([CHAT[2]]) == 1
+    assert index.group(7).pinned
+    assert sum(index.group(id).pinned for id in index.included_ids) == 1
+    assert index.marks is not None
+    assert index.marks.until == 3
+
+
+def test_summaries_are_not_believed_any_more() -> None:
+    """A list that still has the summary shows it as a plain message."""
+    index = edited()
+    view = index.messages()
+    index.sync([view[0], user("another"), view[1], user("and another")])
+    index.forget([CHAT[1]])
+    assert index.marks is not None
+    assert not index.marks.known
+
+
+def test_a_state_without_messages() -> None:
+    """Fingerprints and edits go too, and the host's list without the messages finds the rest again."""
+    index = edited()
+    saved = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", marks=Marks())
+    assert saved.forget([user("nobody said this")]) == 0
+    assert saved.to_dict(messages=False) == index.to_dict(messages=False)
+    assert saved.forget([CHAT[7]]) == 1
+    state = json.dumps(saved.to_dict(messages=False))
+    assert len(json.loads(state)["fingerprints"]) == len(CHAT) - 1
+    left = [each for each in CHAT if each is not CHAT[7]]
+    saved = MessageIndex.from_dict(json.loads(state), counter="chars/4", marks=Marks())
+    saved.sync(left)
+    assert [type(edit) for edit in saved.edits] == [Replace, Replace]
+    assert saved.source == tuple(left)
+
+
+def test_a_state_without_messages_guesses_to_the_safe_side() -> None:
+    """A result may belong to any earlier group, so every edit of one goes; an edit of a later group stays."""
+    chat = [
+        user("go"),
+        calls("a"),
+        result("a", "secret " * 20),
+        answer("done " * 9),
+        user("more " * 9),
+        answer("so"),
+        user("?"),
+    ]
+    index = MessageIndex(chat, counter="chars/4", marks=Marks())
+    groups = [index.group(0), index.group(1)]
+    assert index.apply(Replace([0, 1], index.summary("secret", groups, by="S"), "old"))
+    assert index.apply(Drop([3, 4], "old"))
+    saved = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", marks=Marks())
+    assert saved.forget([chat[1], chat[2]]) == 2
+    assert "secret" not in json.dumps(saved.to_dict(messages=False))
+    saved.sync([chat[0], *chat[3:]])
+    assert saved.edits == (Drop([1, 2], "old"),)

@@ -1,0 +1,314 @@
+"""Deletion requests: after `forget` no view, saved state or store holds what somebody said, and nothing else is lost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import last
+from compaction.errors import ConfigurationError, StateError, SyncDriverError
+from compaction.session import CacheBroken, CompactionSession, SessionPool
+from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
+from compaction.strategies import Lossless, Offload, Strategy, StubResults, Summarization, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
+
+Chat = list[dict[str, Any]]
+SECRET = "swordfish4711"
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def chat_of(name: str, turns: int = 8, *, secret: int = 1) -> Chat:
+    """A conversation in which the user says the secret in one turn, and a tool repeats nothing of it."""
+    chat: Chat = [{"role": "system", "content": "You keep a store."}]
+    for number in range(turns):
+        said = f" The password is {SECRET}." if number == secret else ""
+        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        chat += [
+            user(f"{name} asks {number}: " + "why? " * 10 + said),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"{name}{number}", "content": f"{name} found {number}. " * 20},
+            answer(f"{name} hears {number}: " + "so. " * 12),
+        ]
+    return chat
+
+
+def telling(chat: Chat) -> Chat:
+    return [message for message in chat if SECRET in json.dumps(message)]
+
+
+def without(chat: Chat) -> Chat:
+    return [message for message in chat if SECRET not in json.dumps(message)]
+
+
+def quoting() -> Scripted:
+    """A summarizer that says what it was shown."""
+    return Scripted(
+        lambda request: " ".join(message.text[-60:] for group in request.groups for message in group.messages)[:900]
+    )
+
+
+def summarizing(**options: Any) -> Summarization:
+    return Summarization(quoting(), trigger=tokens_exceed(500), keep=last(messages=3), **options)
+
+
+def storing(path: Path) -> Strategy:
+    store = SQLiteStore(path / "records.db")
+    offload = Offload(store, trigger=tokens_exceed(300), style=StubResults(min_chars=250), keep=last(groups=2))
+    return offload >> Lossless(summarizing(), store)
+
+
+def options(**more: Any) -> dict[str, Any]:
+    return {"counter": "chars/4", "clock": lambda: 0.0, **more}
+
+
+def turns_of(session: Any, chat: Chat, **named: Any) -> list[Any]:
+    view: list[Any] = []
+    for place, message in enumerate(chat):
+        if message["role"] == "user":
+            view = session.view_sync(chat[: place + 1], **named)
+    return view
+
+
+def traces(path: Path) -> list[str]:
+    """The files that hold the secret, logs included."""
+    return [each.name for each in path.iterdir() if SECRET.encode() in each.read_bytes().lower()]
+
+
+async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
+    """Neither in the view nor in the saved state, the stores and their files."""
+    store = SessionStore(tmp_path / "sessions.db")
+    session = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    assert sorted(traces(tmp_path)) == ["records.db", "sessions.db"]
+    assert await session.forget(telling(chat)) == 1
+    assert SECRET not in json.dumps(session.index.messages()) + json.dumps(session.to_dict()) + repr(session.__dict__)
+    assert traces(tmp_path) == []
+    view = await session.view(without(chat))
+    assert SECRET not in json.dumps(view)
+    assert len(view) < len(chat)
+    again = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
+    assert await again.view(without(chat)) == view
+
+
+def test_what_others_said_is_still_stored(tmp_path: Path) -> None:
+    """Only what holds the message is deleted from a store: its record, and what stands for it."""
+    session = CompactionSession(storing(tmp_path), id="kim", **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    store = SQLiteStore(tmp_path / "records.db")
+    before = {record.data for record in store.range("kim", 1, 999)}
+    assert session.forget_sync(telling(chat)) == 1
+    after = {record.data for record in store.range("kim", 1, 999)}
+    assert len(before) - len(after) == 1
+    assert after < before
+    assert SECRET not in repr(store.describe("kim"))
+    assert not store.search("kim", SECRET, limit=9).hits
+
+
+def test_the_message_left_the_source_first(tmp_path: Path) -> None:
+    """What a store holds of it is deleted even so."""
+    session = CompactionSession(storing(tmp_path), id="kim", **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    other = CompactionSession(storing(tmp_path), id="kim", **options())
+    assert other.forget_sync(telling(chat)) == 0
+    assert traces(tmp_path) == []
+
+
+def test_other_edits_stay() -> None:
+    """A drop of other messages is in force after it, and the prefix cache is told as broken."""
+    events: list[Any] = []
+    cut = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=2))
+    session = CompactionSession(cut, on_event=events.append, **options())
+    chat = chat_of("kim", secret=7)
+    view = turns_of(session, chat)
+    assert session.forget_sync(telling(chat)) == 1
+    assert session.index.messages() == without(view)
+    assert session.index.edits
+    assert session.view_sync(without(chat)) == [*without(view), *chat[-3:]]
+    assert not [each for each in events if isinstance(each, CacheBroken) and each.why == "the host"]
+
+
+def test_a_late_report_for_the_old_view() -> None:
+    """It is ignored, and so is what came since: nothing came."""
+    session = CompactionSession(summarizing(), **options())
+    chat = chat_of("kim", 3)
+    view = session.view_sync(chat)
+    session.forget_sync(telling(chat))
+    session.record_usage({"prompt_tokens": 9_000, "completion_tokens": 3}, view=view)
+    assert session.status().tokens < 1_000
+    assert session.new_messages == []
+
+
+def test_a_session_that_never_saw_it(tmp_path: Path) -> None:
+    """Nothing changes."""
+    store = SessionStore(tmp_path / "sessions.db")
+    session = CompactionSession(storing(tmp_path), store=store, id="lee", **options())
+    chat = without(chat_of("lee"))
+    view = turns_of(session, chat)
+    state, revision = session.to_dict(), session.revision
+    assert session.forget_sync(telling(chat_of("kim"))) == 0
+    assert (session.to_dict(), session.revision, session.view_sync(chat[:-3])) == (state, revision, view)
+
+
+# ---------------------------------------------------------------- stores that fail or cannot
+
+
+class Plain:
+    """A store of somebody else, without `forget`. Holds state: how often it was asked."""
+
+    def __init__(self, inner: SQLiteStore) -> None:
+        self.put, self.get, self.range = inner.put, inner.get, inner.range
+        self.search, self.describe = inner.search, inner.describe
+
+
+def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
+    """It is a typed error, and nothing changed."""
+    store = Plain(SQLiteStore(tmp_path / "records.db"))
+    assert isinstance(store, Store)
+    session = CompactionSession(Lossless(summarizing(), store), **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    state = session.to_dict()
+    with pytest.raises(ConfigurationError, match="Plain has no method forget"):
+        session.forget_sync(telling(chat))
+    assert session.to_dict() == state
+
+
+class AwaitedStore(Plain):
+    """A store that is awaited."""
+
+    def __init__(self, inner: SQLiteStore) -> None:
+        super().__init__(inner)
+        self.inner = inner
+
+    def forget(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None]:
+        async def later() -> None:
+            self.inner.forget(session, records)
+
+        return later()
+
+
+async def test_an_awaited_store(tmp_path: Path) -> None:
+    """`forget` awaits it; `forget_sync` says that it would have to be."""
+    session = CompactionSession(Lossless(summarizing(), AwaitedStore(SQLiteStore(tmp_path / "records.db"))), **options())
+    chat = chat_of("kim")
+    for place in range(2, len(chat)):
+        if chat[place]["role"] == "user":
+            await session.view(chat[: place + 1])
+    with pytest.raises(SyncDriverError):
+        session.forget_sync(telling(chat))
+    assert await session.forget(telling(chat)) == 1
+    assert traces(tmp_path) == []
+
+
+def test_a_save_that_fails_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session itself has forgotten, and the next call saves that."""
+    store = SessionStore(tmp_path / "sessions.db")
+    session = CompactionSession(summarizing(), store=store, **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "save", lambda *_: (_ for _ in ()).throw(StateError("no space")))
+        with pytest.raises(StateError, match="no space"):
+            session.forget_sync(telling(chat))
+    assert SECRET not in json.dumps(session.index.messages()) + json.dumps(session.to_dict())
+    assert traces(tmp_path) == ["sessions.db"]
+    assert session.forget_sync(telling(chat)) == 0
+    assert traces(tmp_path) == []
+
+
+# ---------------------------------------------------------------- pools
+
+
+def pool_of(path: Path, **more: Any) -> SessionPool:
+    numbers = itertools.count()
+    given = {"new_id": lambda: f"session-{next(numbers)}", "store": SessionStore(path / "sessions.db"), **more}
+    return SessionPool(storing(path), **options(**given))
+
+
+async def test_every_session_of_a_pool(tmp_path: Path) -> None:
+    """A fork has it too; conversations without it are as they were, and each list finds its session again."""
+    pool = pool_of(tmp_path)
+    chat = chat_of("kim")
+    fork = [*chat[:-4], user("something else"), answer("so?"), user("really")]
+    other = without(chat_of("lee"))
+    turns_of(pool, chat)
+    pool.view_sync(fork)
+    view = turns_of(pool, other)
+    assert len(pool) == 3
+    assert await pool.forget(telling(chat)) == 2
+    assert traces(tmp_path) == []
+    assert SECRET not in repr([each.known for each in pool._directory.in_space(pool._space(""))])
+    assert pool.view_sync(other[:-3]) == view
+    for each in (without(chat), without(fork)):
+        assert SECRET not in json.dumps(await pool.view(each))
+    assert len(pool) == 3
+
+
+@pytest.mark.parametrize("id", [None, "kim/1:x"])
+async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
+    """A saved session forgets, and comes back with the list that lacks the message."""
+    pool = pool_of(tmp_path, limit=1)
+    chat = chat_of("kim", secret=7)
+    turns_of(pool, chat, id=id)
+    pool.view_sync([user("hello")])
+    assert len(pool) == 1
+    assert await pool.forget(telling(chat)) == 1
+    assert traces(tmp_path) == []
+    with pool.turn_sync([*without(chat), user("more")], id=id) as session:
+        assert session.index.edits
+        assert SECRET not in json.dumps(session.compact_due_sync().messages)
+    assert pool.forget_sync(telling(chat)) == 0
+
+
+def test_scopes_are_apart(tmp_path: Path) -> None:
+    """A request of one tenant changes nothing of another's."""
+    pool = pool_of(tmp_path)
+    chat = chat_of("kim")
+    turns_of(pool, chat, scope="one")
+    view = turns_of(pool, chat, scope="two")
+    assert pool.forget_sync(telling(chat), "one") == 1
+    assert pool.view_sync(chat[:-3], scope="two") == view
+
+
+def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:
+    """The others forget, and the error names it."""
+    store = SessionStore(tmp_path / "sessions.db")
+    pool = pool_of(tmp_path, limit=1)
+    chat = chat_of("kim")
+    turns_of(pool, chat)
+    pool.view_sync([user("hello")])
+    store.keyed(lambda: (pool._space(""), ["key"])).save("broken", {"version": 99})
+    with pytest.raises(StateError, match="99"):
+        pool.forget_sync(telling(chat))
+    assert traces(tmp_path) == []
+
+
+def test_a_copy_of_a_forks_parent(tmp_path: Path) -> None:
+    """A fork's copies have the ids of its parent, and are found by what they say."""
+    session = CompactionSession(storing(tmp_path), id="kim", **options())
+    chat = chat_of("kim")
+    turns_of(session, chat)
+    store = SQLiteStore(tmp_path / "records.db")
+    [record] = [each for each in store.range("kim", 1, 999) if SECRET in each.data]
+    store.put("fork", [record])
+    fork = CompactionSession(storing(tmp_path), id="fork", **options())
+    fork.forget_sync(telling(chat))
+    with pytest.raises(NotStored):
+        store.get("fork", [record.id])
+    assert store.get("kim", [record.id])
