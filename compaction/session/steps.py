@@ -159,13 +159,15 @@ class SessionSteps:
         return self._run_sync(self._ahead.begin(self._index, self._due()))
 
     async def compact_now(self, focus: str | None = None) -> CompactionResult:
-        """Run the strategy whatever its trigger says; see `CompactionSession.compact`."""
+        """Run the strategy whatever its trigger says, and forget its pauses; see `CompactionSession.compact`."""
         self._guard.clear()
+        self._base.pauses.clear()
         return await self._run(self._strategy.forced(focus or None))
 
     def compact_now_sync(self, focus: str | None = None) -> CompactionResult:
         """`compact_now` for strategies that await nothing."""
         self._guard.clear()
+        self._base.pauses.clear()
         return self._run_sync(self._strategy.forced(focus or None))
 
     async def _run(self, strategy: Strategy) -> CompactionResult:

@@ -177,14 +177,8 @@ class CompactionStrategy(Strategy):
         return self._unforced or self
 
     def is_paused(self, index: MessageIndex) -> bool:
-        """Return whether this strategy failed so recently that it should wait.
-
-        Nothing waits past the window, and a forced run forgets the pause.
-        """
-        if self._unforced is not None:
-            index.context.pauses.record_success(self._unforced)
-            return False
-        return not self.is_past_window(index) and index.context.pauses.is_paused(self, index.context.now)
+        """Return whether this strategy failed so recently that it should wait; nothing waits past the window."""
+        return not self.is_past_window(index) and index.context.pauses.is_paused(self.pauses_as, index.context.now)
 
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:

@@ -230,7 +230,6 @@ class CompactionEngine(ContextEngine):
             self._due = False
             if force:
                 self._progress = Progress()
-                self._session.index.context.pauses.clear()
             try:
                 self._session.follow(messages)
                 self._anchor(current_tokens)

@@ -149,17 +149,17 @@ def paused(strategy: CompactionStrategy, context: RunContext) -> MessageIndex:
 
 
 @strategies
-def test_a_forced_run_forgets_the_pause(make: Any) -> None:
+def test_a_run_that_a_person_asks_for_forgets_the_pause(make: Any) -> None:
     """It asks at once; if that fails too, the strategy itself pauses, as after a first failure."""
-    scripted = Scripted(SummaryFailed("down"), "Up.")
-    strategy = make(scripted)
-    index = paused(strategy, RunContext(now=10.0))
-    assert failure(run_sync(index, strategy.forced())) == "down"
-    assert index.context.pauses.is_paused(strategy, 69.0)
-    assert not index.context.pauses.is_paused(strategy, 70.0)
-    index.append(said(40))
-    assert run_sync(index, strategy.forced()).outcome == "compacted"
-    assert not index.context.pauses.is_paused(strategy, 10.0)
+    scripted = Scripted(SummaryFailed("down"), SummaryFailed("still down"), "Up.")
+    session = CompactionSession(make(scripted), counter="chars/4", clock=lambda: 10.0)
+    session.view_sync(said(40))
+    session.view_sync(said(41))
+    assert len(scripted.requests) == 1
+    assert [str(each.error) for each in session.compact_sync(said(80)).failures] == ["still down"]
+    session.view_sync(said(81))
+    assert len(scripted.requests) == 2
+    assert session.compact_sync(said(120)).outcome == "compacted"
 
 
 @strategies
