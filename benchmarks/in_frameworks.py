@@ -35,6 +35,7 @@ __all__ = ["main"]
 MESSAGES = 10_000
 WINDOW = 10_000_000
 CALLS = 15
+HISTORY = {"source_id": "in_memory", "source_type": "InMemoryHistoryProvider"}
 
 
 def main() -> None:
@@ -113,29 +114,31 @@ def provider_times() -> tuple[float, float]:
 
 
 async def _provider_times() -> tuple[float, float]:
+    from compaction.index import MessageIndex
     from compaction.integrations import IntegrationOptions
     from compaction.integrations.agent_framework import agent_framework
     from compaction.integrations.agent_framework.run_view import RunView
-    from compaction.integrations.conversation import FrameworkConversation
+    from compaction.integrations.conversation import FrameworkConversations
 
     history = peer_messages(conversation(MESSAGES))
     options = IntegrationOptions(strategy=presets.context_window(WINDOW), counter="chars/4")
-    known = FrameworkConversation(options, agent_framework)
-    await known.view(history)
-    run_view, run = RunView(known, "in_memory", "Shop"), _copies(history)
+    conversations = FrameworkConversations(options, agent_framework)
+    await conversations.turn(history, id="one")
+    run_view = RunView("in_memory", "Shop", MessageIndex(counter="chars/4", format=agent_framework))
+    run = _copies(history)
 
-    async def before_and_first(messages: list[Any]) -> bool:
-        await known.view(history)
-        return bool(await run_view.messages(messages, {}))
+    async def call(messages: list[Any]) -> bool:
+        run_view.follow(list(messages))
+        turn = await conversations.turn(run_view.messages, id="one", overhead_tokens=run_view.overhead_tokens({}))
+        assert turn.index is not None
+        run_view.use(turn.index.source)
+        return bool(run_view.request(turn.view))
 
-    async def later(messages: list[Any]) -> bool:
-        return bool(await run_view.messages(list(messages), {}))
-
-    first = await _timed(before_and_first, run)
+    first = await _timed(call, run)
     times: list[float] = []
     for place in range(CALLS):
         run = [*run, *peer_messages(conversation(2, start=MESSAGES + 1 + 4 * place))]
-        times.append(await _timed(later, run))
+        times.append(await _timed(call, run))
     return first, median(times)
 
 
@@ -145,7 +148,7 @@ def _copies(messages: Sequence[Any]) -> list[Any]:
     for message in messages:
         one = copy.copy(message)
         one.contents = list(message.contents)
-        one.additional_properties = {**message.additional_properties, "_attribution": {"source_id": "in_memory"}}
+        one.additional_properties = {**message.additional_properties, "_attribution": HISTORY}
         made.append(one)
     return made
 

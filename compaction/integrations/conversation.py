@@ -103,6 +103,10 @@ class FrameworkTurn:
             return None
         return {**self.session.to_dict(), "id": self.session.id, "revision": revision, "last": self.report()}
 
+    def reports(self) -> dict[str, Any]:
+        """Return the entries of `state` that change whenever the provider reports something, O(1)."""
+        return {} if self.session is None else self.session.provider_reports
+
     def report(self) -> dict[str, Any]:
         """Return a report of the run as JSON-ready data."""
         result = self.result

@@ -17,7 +17,7 @@ from ..strategies import Failed
 from ..tokens import UsageAnchor
 from .provider_reports import LearnedWindow
 
-__all__ = ["SavedSession", "SessionSaver"]
+__all__ = ["SavedSession", "SessionSaver", "reports_to_dict"]
 
 _logger = logging.getLogger("compaction")
 _VERSION: Final = 1  # of what CompactionSession.to_dict returns
@@ -72,6 +72,11 @@ class SessionSaver:
         return attrs.evolve(result, failures=(*result.failures, self.failure), outcome=outcome)
 
 
+def reports_to_dict(anchor: UsageAnchor | None, learned: LearnedWindow) -> dict[str, Any]:
+    """Return the part of a saved session that the provider reported, as JSON-ready data."""
+    return {"anchor": None if anchor is None else anchor.offset, "learned": [learned.window, learned.accepted]}
+
+
 @attrs.frozen(kw_only=True)
 class SavedSession:
     """A session as it was saved.
@@ -95,8 +100,7 @@ class SavedSession:
         return {
             "version": _VERSION,
             "index": self.index,
-            "anchor": None if self.anchor is None else self.anchor.offset,
-            "learned": [self.learned.window, self.learned.accepted],
+            **reports_to_dict(self.anchor, self.learned),
             "compactions": self.compactions,
             "pauses": self.pauses.to_dict(),
         }

@@ -25,7 +25,7 @@ from .loop_guard import LoopGuard
 from .overflow import within
 from .provider_reports import LearnedWindow, ProviderReports
 from .reporter import EventReporter
-from .saving import SavedSession, SessionSaver
+from .saving import SavedSession, SessionSaver, reports_to_dict
 from .turns import TurnLock
 
 __all__ = ["SessionSteps"]
@@ -108,6 +108,11 @@ class SessionSteps:
     def revision(self) -> str:
         """A name for what was decided so far; it changes with every run that changed something or failed."""
         return f"{self._id}:{self._revision}"
+
+    @property
+    def provider_reports(self) -> dict[str, Any]:
+        """The entries of `to_dict` that change with each report of the provider."""
+        return reports_to_dict(self._reports.anchor, self._reports.learned)
 
     @property
     def new_messages(self) -> list[Any]:

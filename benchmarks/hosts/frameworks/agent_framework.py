@@ -68,7 +68,7 @@ class AgentFramework(Host):
         providers: list[Any] = [history]
         more: dict[str, Any] = {}
         if self._as_strategy:
-            more["compaction_strategy"] = as_framework_strategy(self.trial.strategy, **self.trial.options)
+            more["compaction_strategy"] = as_framework_strategy(self.trial.strategy, agent_name="Shop", **self.trial.options)
         else:
             ours = CompactionProvider(
                 before_strategy=self.trial.strategy, history_source_id=history.source_id, **self.trial.options

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import operator
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import attrgetter, is_not, itemgetter
 from typing import Any, Final
 
-from ...index import MessageGroup, MessageIndex, named
-from ..conversation import FrameworkConversation
-from ..options import IntegrationOptions
+import attrs
+
+from ...index import MessageIndex, digest_of, named
 from .format import agent_framework, without_annotations
 
-__all__ = ["LiveList", "is_excluded", "source_of"]
+__all__ = ["LiveLists", "is_excluded"]
 
 _GROUP: Final = "_group"
 _EXCLUDED: Final = "_excluded"
-_FLAG: Final = operator.itemgetter(_EXCLUDED)
 _REASON: Final = "_exclude_reason"
 _SUMMARY_OF_MESSAGES: Final = "_summary_of_message_ids"
 _SUMMARY_OF_GROUPS: Final = "_summary_of_group_ids"
 _SUMMARIZED_BY: Final = "_summarized_by_summary_id"
+_properties: Final = attrgetter("additional_properties")
+_flag: Final = itemgetter(_EXCLUDED)
 
 
 def is_excluded(message: Any) -> bool:
@@ -33,226 +35,142 @@ def is_excluded(message: Any) -> bool:
     return bool(message.additional_properties.get(_EXCLUDED, False))
 
 
-def source_of(message: Any) -> str | None:
-    """Return the ``source_id`` of the provider that added a message to this run; ``None`` for what the run itself added."""
-    attribution = message.additional_properties.get("_attribution")
-    return attribution.get("source_id") if attribution.__class__ is dict else None
+class LiveLists:
+    """The lists into which our edits are written. Holds state: which of their messages are ours, and which we excluded.
 
-
-def _comes_back(known: Sequence[Any], included: Sequence[Any], history: str) -> bool:
-    """Return whether a provider brings back what the last run added, after everything it brought for that run."""
-    theirs = (each for each in included if source_of(each) == history)
-    added = False
-    for each in known:
-        if (source := source_of(each)) in (None, history):
-            other = next(theirs, None)
-            if other is None or agent_framework.key(each) != agent_framework.key(other):
-                return False
-            added = added or source is None
-    return added
-
-
-class LiveList:
-    """A list of the framework. Holds state: its conversation, and which of its messages are ours.
-
-    Args:
-        options: The integration's options.
+    A message is forgotten when the list that holds it is gone. One that is not known is the host's, whatever its flags say.
     """
 
-    def __init__(self, options: IntegrationOptions) -> None:
-        self.conversation = FrameworkConversation(options, agent_framework)
-        self._list: list[Any] | None = None
-        self._source: list[Any] = []
-        self._seen: list[Any] = []
-        self._properties: list[dict[str, Any]] = []
-        self._flags: list[Any] = []
-        self._ours: dict[int, Any] = {}
-        self._hidden: dict[int, Any] = {}
-        self._history: str | None = None  # the history provider's source_id, once it is known
-        self._overhead_tokens = 0
+    def __init__(self) -> None:
+        self._ours: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._hidden: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
-    def is_of(self, messages: list[Any]) -> bool:
-        """Return whether this is the list of the last call."""
-        return self._list is messages
+    def source(self, messages: Sequence[Any]) -> list[Any]:
+        """Return the messages that are not ours and that nobody else excluded; O(messages), at C speed if all are."""
+        if not self._ours and not _any_excluded(messages):
+            return list(messages)
+        ours, hidden = self._ours, self._hidden
+        return [each for each in messages if id(each) not in ours and (id(each) in hidden or not is_excluded(each))]
 
-    def continues(self, included: list[Any]) -> bool:
-        """Return whether another list continues the conversation, as the copy in the framework's next run does.
+    def write(self, messages: list[Any], source: Sequence[Any], index: MessageIndex) -> bool:
+        """Write the view of an index into a list, and return whether that changed it; O(messages).
 
-        What the last run added comes back from the history provider, which is then known. What other providers added to the
-        last run does not come back; from then on their messages are not part of the conversation.
+        Args:
+            messages: The list.
+            source: Those of its messages that the index has followed, in order.
+            index: The index.
         """
-        known = self.conversation.index.source
-        if not known:
+        if not index.edit_count and not self._hidden and not self._ours:
             return False
-        own = self._own(included) if self._may_begin(included) else []
-        if agent_framework.common_prefix(known, own) == len(known):
-            if self._history is None:
-                pairs = zip(map(source_of, known), map(source_of, own), strict=False)
-                self._history = next((new for old, new in pairs if old is None and new is not None), None)
-            self._source = own[: len(known)]
-        else:
-            sources = dict.fromkeys(filter(None, map(source_of, included)))
-            history = next((each for each in sources if _comes_back(known, included, each)), None)
-            if history is None:
-                return False
-            self._history, self._source = history, []
-        self._list, self._seen, self._ours, self._hidden = None, [], {}, {}
-        return True
-
-    def _may_begin(self, included: list[Any]) -> bool:
-        """Return whether the conversation begins with the first message of its own in a list: a fast check."""
-        first = next((each for each in included if not self._is_of_another(each)), None)
-        return first is not None and agent_framework.key(first) == agent_framework.key(self.conversation.index.source[0])
-
-    async def compact(self, messages: list[Any]) -> bool:
-        """Run the strategy on the list, write the changes, and return whether there were any; O(new), and a fast comparison."""
-        index, fresh_start = self.conversation.index, self._list is not messages
-        before = index.edits
-        if not fresh_start and self._is_as_it_was(messages):
-            source = self._source
-            source += [each for each in messages[len(self._seen) :] if not is_excluded(each)]
-            await self._view_more(source, index.total.messages)
-        else:
-            source = self._source_of(messages)
-            self._overhead_tokens = self._tokens_of_others(messages)
-            await self._follow(source)
-        if index.total.messages != len(source):  # read as the last view fed back, into which nothing can be written
-            self.conversation = FrameworkConversation(self.conversation.options, agent_framework)
-            index, fresh_start = self.conversation.index, True
-            await self._view(source)
-        changed = index.edits != before or (fresh_start and bool(index.edits))
-        if changed:
-            self._write(messages, source, index)
-        self._list, self._source = messages, source
-        self._remember(messages, fresh_start=fresh_start or changed)
+        inserted = {id(each.contents): each for each in messages if id(each) in self._ours}
+        layout = _layout(source, index) if len(index.source) == len(source) else _layout_of_view(source, index)
+        lives = {place: self._lives(raws, inserted) for place, raws in layout.after.items()}
+        flagged = self._flagged(source, layout.visible, index)
+        for place, ordinals in layout.summarized.items():
+            if id(lives[place][0].contents) not in inserted:
+                _link(lives[place], [flagged[ordinal] for ordinal in ordinals])
+        places = {id(live): place for place, live in enumerate(source)}
+        written = lives.get(-1, [])
+        for live in messages:
+            at = places.get(id(live))
+            if at is not None:
+                written += [flagged[at], *lives.get(at, ())]
+            elif id(live) not in self._ours:
+                written.append(live)
+        changed = len(written) != len(messages) or any(map(is_not, written, messages))
+        messages[:] = written
         return changed
 
-    def _is_as_it_was(self, messages: list[Any]) -> bool:
-        """Return whether the list only grew, and nobody else changed an exclusion flag."""
-        known = len(self._seen)
-        return messages[:known] == self._seen and _flags(self._properties) == self._flags
-
-    def _remember(self, messages: list[Any], *, fresh_start: bool) -> None:
-        fresh = messages if fresh_start else messages[len(self._seen) :]
-        properties = [each.additional_properties for each in fresh]
-        flags = _flags(properties)
-        if fresh_start:
-            self._seen, self._properties, self._flags = list(messages), properties, flags
-        else:
-            self._seen += fresh
-            self._properties += properties
-            self._flags += flags
-
-    async def _follow(self, source: list[Any]) -> None:
-        """Run the strategy on the list; messages known to be the same are not compared again."""
-        known = len(self._source)
-        if known == self.conversation.index.total.messages and source[:known] == self._source:
-            await self._view_more(source, known)
-        else:
-            await self._view(source)
-
-    async def _view(self, source: list[Any]) -> None:
-        await self.conversation.view(source, overhead_tokens=self._overhead_tokens)
-
-    async def _view_more(self, source: list[Any], known: int) -> None:
-        await self.conversation.view_more(source, known, total=known, overhead_tokens=self._overhead_tokens)
-
-    def _source_of(self, messages: list[Any]) -> list[Any]:
-        """Return the conversation's messages that are not ours and that nobody else excluded."""
-        ours, hidden = self._ours, self._hidden
-        if ours or hidden:
-            messages = [
-                each
-                for each in messages
-                if id(each) not in ours and (id(each) in hidden or not each.additional_properties.get(_EXCLUDED))
-            ]
-        else:
-            messages = [each for each in messages if not each.additional_properties.get(_EXCLUDED)]
-        return self._own(messages)
-
-    def _own(self, messages: list[Any]) -> list[Any]:
-        """Return the messages that no other provider than the history's added; all of them while that one is not known."""
-        return messages if self._history is None else [each for each in messages if not self._is_of_another(each)]
-
-    def _is_of_another(self, message: Any) -> bool:
-        return self._history is not None and source_of(message) not in (None, self._history)
-
-    def _tokens_of_others(self, messages: Iterable[Any]) -> int:
-        if self._history is None:
-            return 0
-        others = [each for each in messages if self._is_of_another(each) and not is_excluded(each)]
-        measure = self.conversation.index.measure
-        return sum(measure(agent_framework.read(each))[0] for each in others)
-
-    # ---------------------------------------------------------------- writing
-
-    def _write(self, messages: list[Any], source: Sequence[Any], index: MessageIndex) -> None:
-        for live in self._hidden.values():
-            live.additional_properties[_EXCLUDED] = False
-        known = index.source
-        visible: set[int] = set()
-        after: dict[int, list[Any]] = {}
-        for group in index.included_groups:
-            ordinals = index.ordinals(group)
-            raws = [message.raw for message in group.messages]
-            if group.id >= 0 and _same(raws, [known[ordinal] for ordinal in ordinals]):
-                visible.update(ordinals)
-            else:
-                originals = [source[ordinal] for ordinal in ordinals]
-                after.setdefault(ordinals[-1], []).extend(self._standing_for(group, raws, originals))
-        self._hide(source, visible, _reasons(index))
-        ordinal_of = {id(live): ordinal for ordinal, live in enumerate(source)}
-        written: list[Any] = []
-        for live in messages:
-            if id(live) in self._ours:
-                continue
-            written.append(live)
-            written += after.get(ordinal_of.get(id(live), -1), ())
-        self._ours = {id(live): live for lives in after.values() for live in lives}
-        messages[:] = written
-
-    def _standing_for(self, group: MessageGroup, raws: Sequence[Any], originals: Sequence[Any]) -> list[Any]:
-        """Return the messages to insert for a changed group; an unchanged message is copied."""
-        known = {id(live) for live in originals} | {id(raw) for raw in self.conversation.index.source}
-        made: list[Any] = []
+    def _lives(self, raws: Sequence[Any], inserted: Mapping[int, Any]) -> list[Any]:
+        """Return messages to insert: those that the list has, or copies for it."""
+        lives: list[Any] = []
         for raw in raws:
-            live = raw
-            if id(raw) in known:
+            live = inserted.get(id(raw.contents))
+            if live is None:
                 live = copy.copy(raw)
                 live.additional_properties = without_annotations(raw.additional_properties)
-            made.append(live)
-        if group.id < 0:
-            _link(made, originals)
-        return made
+                self._ours[id(live)] = live
+            lives.append(live)
+        return lives
 
-    def _hide(self, source: Sequence[Any], visible: set[int], reasons: dict[int, str]) -> None:
-        self._hidden = {}
-        for ordinal, live in enumerate(source):
-            if ordinal in visible:
-                continue
-            self._hidden[id(live)] = live
-            live.additional_properties[_EXCLUDED] = True
-            live.additional_properties[_REASON] = reasons.get(ordinal, "compacted")
+    def _flagged(self, source: Sequence[Any], visible: set[int], index: MessageIndex) -> list[Any]:
+        """Return the messages; copies of those with a wrong flag, as the originals may be stored where no summary is."""
+        wrong = [place for place, live in enumerate(source) if is_excluded(live) == (place in visible)]
+        if not wrong:
+            return list(source)
+        flagged, reasons = list(source), _reasons(source, index)
+        for place in wrong:
+            live = flagged[place] = copy.copy(source[place])
+            live.additional_properties = {**live.additional_properties, _EXCLUDED: place not in visible}
+            if place not in visible:
+                live.additional_properties[_REASON] = reasons.get(place, "compacted")
+                self._hidden[id(live)] = live
+        return flagged
 
 
-def _flags(properties: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return the exclusion flag of each message; the framework sets one on every message it has read."""
+def _any_excluded(messages: Sequence[Any]) -> bool:
+    """Return whether any message is flagged; the framework sets the flag, to true or false, on every message it has read."""
     try:
-        return list(map(_FLAG, properties))
+        return any(map(_flag, map(_properties, messages)))
     except KeyError:
-        return [each.get(_EXCLUDED) for each in properties]
+        return any(map(is_excluded, messages))
 
 
-def _same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
+@attrs.frozen
+class _Layout:
+    """Where a view stands in a list.
+
+    Args:
+        visible: The places of messages that it shows as they are.
+        after: What is inserted after a place; -1 for the front.
+        summarized: The places that what is inserted after a place stands for.
+    """
+
+    visible: set[int] = attrs.field(factory=set[int])
+    after: dict[int, list[Any]] = attrs.field(factory=dict[int, list[Any]])
+    summarized: dict[int, list[int]] = attrs.field(factory=dict[int, list[int]])
 
 
-def _reasons(index: MessageIndex) -> dict[int, str]:
-    """Return why each message left the view, by its place in the source."""
+def _layout(source: Sequence[Any], index: MessageIndex) -> _Layout:
+    """Return where the view stands in the index's source."""
+    known, layout = index.source, _Layout()
+    for group in index.included_groups:
+        ordinals, raws = index.ordinals(group), [message.raw for message in group.messages]
+        if group.id < 0:
+            layout.after[ordinals[-1]], layout.summarized[ordinals[-1]] = raws, ordinals
+            continue
+        for ordinal, raw in zip(ordinals, raws, strict=True):
+            if raw is known[ordinal]:
+                layout.visible.add(ordinal)
+            else:
+                layout.after[ordinal] = [raw]
+    return layout
+
+
+def _layout_of_view(source: Sequence[Any], index: MessageIndex) -> _Layout:
+    """Return where the view stands in a list that is itself an earlier view with what came since; O(contents)."""
+    places: dict[Hashable, list[int]] = {}
+    for place in range(len(source) - 1, -1, -1):
+        places.setdefault(digest_of(source[place], agent_framework, place), []).append(place)
+    layout, last = _Layout(), -1
+    for raw in index.messages():
+        same = places.get(digest_of(raw, agent_framework, 0), [])
+        while same and same[-1] <= last:
+            same.pop()
+        if same:
+            last = same.pop()
+            layout.visible.add(last)
+        else:
+            layout.after.setdefault(last, []).append(raw)
+    return layout
+
+
+def _reasons(source: Sequence[Any], index: MessageIndex) -> Mapping[int, str]:
+    """Return why each message left the view, by its place; nothing for a list that is itself a view."""
     reasons: dict[int, str] = {}
-    for edit in index.edits:
-        for id in named(edit):
-            reasons.update(dict.fromkeys(index.ordinals(id), edit.reason))
+    for edit in index.edits if len(index.source) == len(source) else ():
+        for group in named(edit):
+            reasons.update(dict.fromkeys(index.ordinals(group), edit.reason))
     return reasons
 
 

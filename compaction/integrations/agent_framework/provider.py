@@ -7,17 +7,19 @@ that the prompt grows only at its end.
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ConfigurationError
+from ...index import MessageIndex
 from ...strategies import StrategyLike, as_strategy
-from ..conversation import FrameworkConversation
+from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, import_framework
+from .chat_call import ChatCall
 from .format import agent_framework
 from .live_list import is_excluded
-from .run_view import RunView
+from .run_view import RunView, tokens_of_others
 from .strategies import FrameworkStrategy
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ else:
 
 __all__ = ["CompactionProvider"]
 
+_SAVED: Final = "conversation"
+_FOCUS: Final = "focus"
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 _UNNAMED: Final = "UnnamedAgent"  # what the framework calls an agent without a name
 _PER_CALL: Final = (
@@ -45,19 +49,21 @@ _PER_CALL: Final = (
 class CompactionProvider(_ContextProvider):
     """A context provider, placed after the history provider: ``context_providers=[history, CompactionProvider(...)]``.
 
-    Holds state: the conversations of live sessions. What must outlive the process is in the session's state as JSON-ready
-    data; a session saved and restored with it resumes with the same view. ``session.state[source_id]`` also holds a report of
-    the last run (``"last"``), or why nothing was done (``"skipped"``).
+    Holds state: a pool of the sessions used last. What must outlive the process is in the framework's session as JSON-ready
+    data; one that was saved and restored resumes with the same view. ``session.state[source_id]`` also holds a report of the
+    last run that did something (``"last"``), or why nothing was done (``"skipped"``).
 
     Args:
-        before_strategy: The strategy for requests: it runs on the loaded history before a run, and, unless ``in_loop`` is off,
-            before each model call inside it. ``None`` for neither.
+        before_strategy: The strategy for requests: it runs before each model call, or, if ``in_loop`` is off or the client
+            takes no middleware, once before a run on the loaded history. ``None`` for neither.
         after_strategy: The strategy for the stored history after a run: messages are flagged and summaries inserted there, like
             by the framework's own provider. Providers finish in reverse order, so what this run adds is compacted after the
             next one. ``None`` to leave the stored history unchanged.
         history_source_id: The history provider's ``source_id``.
         source_id: This provider's own ``source_id``.
-        in_loop: Whether to compact inside the tool loop too.
+        in_loop: Whether to compact inside the tool loop too. Only then is reported usage recorded, and a request that the
+            provider finds too long sent once more.
+        compact_tool: Whether the model gets a tool ``compact_conversation(focus)``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
@@ -74,6 +80,7 @@ class CompactionProvider(_ContextProvider):
         history_source_id: str = "in_memory",
         source_id: str = "compaction",
         in_loop: bool = True,
+        compact_tool: bool = False,
         **options: Any,
     ) -> None:
         AGENT_FRAMEWORK.check()
@@ -82,35 +89,39 @@ class CompactionProvider(_ContextProvider):
         self.before_strategy = None if before_strategy is None else as_strategy(before_strategy)
         self.after_strategy = None if after_strategy is None else as_strategy(after_strategy)
         self._in_loop = in_loop
+        self._compact_tool = compact_tool
         self._options = IntegrationOptions(
             strategy=self.before_strategy or self.after_strategy or (lambda index: ()), **options
         )
         self._after = (
             None if self.after_strategy is None else FrameworkStrategy(self._options.with_strategy(self.after_strategy))
         )
-        self._live: weakref.WeakKeyDictionary[Any, tuple[FrameworkConversation, object]] = weakref.WeakKeyDictionary()
+        self._conversations = FrameworkConversations(self._options, agent_framework)
+        self._measure = MessageIndex(counter=self._options.counter, format=agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Compact the loaded history, without flagged messages, and register for the model calls of this run."""
+        """Register for the model calls of this run; or compact the loaded history, if they are not to be compacted."""
         if self._skips(agent, context, state):
             return
         self._claim(context, state)
         loaded = [each for each in context.context_messages.get(self.history_source_id, ()) if not is_excluded(each)]
-        if self.before_strategy is None:
-            if loaded:
-                context.context_messages[self.history_source_id] = loaded
-            return
-        conversation = self._conversation(session, state)
-        run_view = RunView(conversation, self.history_source_id, getattr(agent, "name", None) or _UNNAMED)
         if loaded:
-            overhead = run_view.overhead(context.get_messages(exclude_sources={self.history_source_id}, include_input=True))
-            view = await conversation.view(loaded, overhead_tokens=overhead)
-            for message in view:  # our summaries are history from now on, like the messages they stand for
-                message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
-            context.context_messages[self.history_source_id] = view
-            self._save(session, state, conversation)
-        if self._in_loop:
+            context.context_messages[self.history_source_id] = loaded
+        if self.before_strategy is None:
+            return
+        if self._compact_tool:
+            context.extend_tools(self.source_id, [_tool(state)])
+        if self._in_loop and _takes_middleware(agent):
+            author = getattr(agent, "name", None) or _UNNAMED
+            run_view = RunView(self.history_source_id, author, self._measure)
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))
+        elif loaded:
+            others = context.get_messages(exclude_sources={self.history_source_id}, include_input=True)
+            overhead = tokens_of_others(others, self._measure)
+            turn = await self._turn(loaded, session, state, _model(context.options, agent), overhead)
+            for message in turn.view:  # our summaries are history from now on, like the messages they stand for
+                message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
+            context.context_messages[self.history_source_id] = turn.view
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Compact the stored history, if there is a strategy for it."""
@@ -123,19 +134,50 @@ class CompactionProvider(_ContextProvider):
         await self._after(messages)
         state["last_stored"] = self._after.report
 
+    def compact_next(self, session: Any, focus: str = "") -> None:
+        """Have the next request of a session compacted, whatever the strategy's trigger says: for a host's ``/compact``.
+
+        Args:
+            session: The session; what is asked for is in its state.
+            focus: A topic that a summary should give most room to.
+        """
+        session.state.setdefault(self.source_id, {})[_FOCUS] = focus
+
     # ---------------------------------------------------------------- inside a run
 
     def _middleware(self, run_view: RunView, session: Any, state: dict[str, Any]) -> Any:
-        """Return the middleware that runs before each model call of this run."""
+        """Return the middleware that runs around each model call of this run."""
 
         async def compacting(context: Any, call_next: Any) -> None:
             options: dict[str, Any] = context.options or {}
-            if not options.get("conversation_id"):
-                context.messages = await run_view.messages(list(context.messages), options)
-                self._save(session, state, run_view.conversation)
-            await call_next()
+            if options.get("conversation_id"):
+                await call_next()
+                return
+            run_view.follow(list(context.messages))
+            overhead = run_view.overhead_tokens(options)
+            turn = await self._turn(run_view.messages, session, state, _model(options, context), overhead)
+            if turn.index is not None:
+                run_view.use(turn.index.source)
+            await ChatCall(context, call_next, turn, run_view.request, lambda changed: _save(changed, state)).send()
 
         return import_framework("agent_framework").chat_middleware(compacting)
+
+    async def _turn(
+        self, messages: list[Any], session: Any, state: dict[str, Any], model: str | None, overhead_tokens: int
+    ) -> FrameworkTurn:
+        focus = state.get(_FOCUS)
+        turn = await self._conversations.turn(
+            messages,
+            id=session.session_id,
+            saved=state.get(_SAVED),
+            model=model,
+            overhead_tokens=overhead_tokens,
+            focus=focus,
+        )
+        if focus is not None:
+            state.pop(_FOCUS, None)
+        _save(turn, state)
+        return turn
 
     # ---------------------------------------------------------------- sessions
 
@@ -167,20 +209,38 @@ class CompactionProvider(_ContextProvider):
                 " each compaction provider a source_id of its own"
             )
 
-    def _conversation(self, session: Any, state: dict[str, Any]) -> FrameworkConversation:
-        """Return the live conversation of a session, or the saved one, or a new one."""
-        saved = state.get("conversation")
-        known = self._live.get(session)
-        if known is not None and known[1] is saved:
-            return known[0]
-        conversation = FrameworkConversation(self._options, agent_framework, saved)
-        self._live[session] = (conversation, saved)
-        return conversation
 
-    def _save(self, session: Any, state: dict[str, Any], conversation: FrameworkConversation) -> None:
-        """Write the changes into the session's state."""
-        if not conversation.unsaved:
-            return
-        state["conversation"] = conversation.to_dict()
-        state["last"] = conversation.report()
-        self._live[session] = (conversation, state["conversation"])
+def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
+    """Write what changed into the session's state: O(1), and what was decided when that changed."""
+    saved = turn.state(state.get(_SAVED))
+    if saved is not None:
+        state[_SAVED] = saved
+    elif turn.session is not None:
+        state[_SAVED].update(turn.reports())
+    if saved is not None or turn.result.failures:
+        state["last"] = turn.report()
+
+
+def _takes_middleware(agent: Any) -> bool:
+    """Return whether the agent's client calls chat middleware; the framework's clients do, except its raw ones."""
+    return isinstance(getattr(agent, "client", None), import_framework("agent_framework").ChatMiddlewareLayer)
+
+
+def _model(options: Mapping[str, Any], has_client: Any) -> str | None:
+    """Return the name of the model of a request, if it is known."""
+    return options.get("model") or getattr(getattr(has_client, "client", None), "model", None)
+
+
+def _tool(state: dict[str, Any]) -> Any:
+    """Return the tool by which the model asks to compact the conversation of a session."""
+
+    def compact_conversation(focus: str = "") -> str:
+        """Shorten this conversation by summarizing its older part; use it when a task is done and its details are not needed.
+
+        Args:
+            focus: What the summary should say most about.
+        """
+        state[_FOCUS] = focus
+        return "The conversation is compacted before the next answer."
+
+    return import_framework("agent_framework").tool(compact_conversation, approval_mode="never_require")

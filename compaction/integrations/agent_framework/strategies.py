@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -15,34 +14,40 @@ from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, m
 from ...result import CompactionResult
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
+from ..conversation import FrameworkConversations
 from ..options import IntegrationOptions
 from ..requirements import import_framework
-from .format import without_annotations
-from .live_list import LiveList, is_excluded
+from .format import agent_framework, without_annotations
+from .live_list import LiveLists, is_excluded
+from .run_view import tokens_of_others, with_author
 
 __all__ = ["FrameworkStrategy", "as_framework_strategy", "from_framework_strategy"]
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
-_REMEMBERED: Final = 32
 _NOT_IN_A_NAME: Final = re.compile(r"\W")
 
 
 class FrameworkStrategy:
     """One of our strategies in the framework's form: ``async (messages: list[Message]) -> bool``.
 
-    Excluded messages keep their place and get the framework's flags, for its projection and ``skip_excluded``. Holds state:
-    the conversations used last, so that edits stay in force from call to call and from run to run.
+    Copies with the framework's flags take the places of messages that left the view, for its projection and ``skip_excluded``.
+    Messages of other providers than a history's are sent as they are. Holds state: a pool of the sessions used last, so that
+    edits stay in force from call to call and from run to run.
 
     Args:
         options: The integration's options.
+        agent_name: As for `as_framework_strategy`.
     """
 
-    def __init__(self, options: IntegrationOptions) -> None:
+    def __init__(self, options: IntegrationOptions, agent_name: str | None = None) -> None:
         self.options = options
+        self._agent_name = agent_name
         self.last: CompactionResult | None = None
         self.report: dict[str, Any] | None = None
-        self._lists: OrderedDict[int, LiveList] = OrderedDict()
+        self._conversations = FrameworkConversations(options, agent_framework)
+        self._measure = MessageIndex(counter=options.counter, format=agent_framework)
+        self._lists = LiveLists()
 
     def __repr__(self) -> str:
         return f"as_framework_strategy({self.options.strategy!r})"
@@ -52,44 +57,50 @@ class FrameworkStrategy:
         return self.options.strategy.name
 
     async def __call__(self, messages: list[Any]) -> bool:
-        if not messages:
+        if self._agent_name is not None:
+            messages[:] = [with_author(each, self._agent_name) for each in messages]
+        source = self._lists.source(messages)
+        histories = _histories()
+        others = [each for each in source if _is_of_another(each, histories)]
+        if others:
+            source = [each for each in source if not _is_of_another(each, histories)]
+        if not source:
             return False
-        live = self._live(messages)  # removed until it is done, so that no other call uses it; dropped if it fails
-        changed = await live.compact(messages)
-        self._lists[id(messages)] = live
-        while len(self._lists) > _REMEMBERED:
-            self._lists.popitem(last=False)
-        self.last, self.report = live.conversation.last, live.conversation.report()
-        return changed
-
-    def _live(self, messages: list[Any]) -> LiveList:
-        """Return the state of this list: its own, that of an earlier list which it continues, or a new one."""
-        known = self._lists.pop(id(messages), None)
-        if known is None or not known.is_of(messages):
-            known = self._continued([each for each in messages if not is_excluded(each)])
-        return known
-
-    def _continued(self, included: list[Any]) -> LiveList:
-        for key, each in reversed(self._lists.items()):
-            if each.continues(included):
-                return self._lists.pop(key)
-        return LiveList(self.options)
+        turn = await self._conversations.turn(source, overhead_tokens=tokens_of_others(others, self._measure))
+        self.last, self.report = turn.result, turn.report()
+        return turn.index is not None and self._lists.write(messages, source, turn.index)
 
 
-def as_framework_strategy(strategy: StrategyLike, **options: Any) -> FrameworkStrategy:
+def _histories() -> set[str]:
+    """Return the names of the classes of history providers, which the framework notes on what they load."""
+    kinds: list[type] = [import_framework("agent_framework").HistoryProvider]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return {kind.__name__ for kind in kinds}
+
+
+def _is_of_another(message: Any, histories: set[str]) -> bool:
+    """Return whether a provider added a message to a run that is not of its history: it may not come back in the next."""
+    attribution = message.additional_properties.get("_attribution")
+    return attribution.__class__ is dict and attribution.get("source_type") not in histories
+
+
+def as_framework_strategy(strategy: StrategyLike, *, agent_name: str | None = None, **options: Any) -> FrameworkStrategy:
     """Return one of our strategies for ``compaction_strategy=`` of an agent or a client, or for the framework's provider.
 
     Args:
         strategy: A strategy, a pipeline, or a plain function.
+        agent_name: The agent's name, which the framework gives to an agent's messages only after a run. With it they have it at
+            once, so that what is sent does not change then.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
-    Cost: O(messages) a call, at C speed if nothing changed.
+    Cost: O(messages) a call, mostly at C speed until something was compacted.
 
     >>> from compaction import presets
     >>> as_framework_strategy(presets.token_budget(8_000)).__name__
     'TokenBudgetComposed'
     """
-    return FrameworkStrategy(IntegrationOptions(strategy=strategy, **options))
+    return FrameworkStrategy(IntegrationOptions(strategy=strategy, **options), agent_name)
 
 
 @attrs.frozen
