@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -142,10 +142,10 @@ def create_chat_graph(
         facts = {name: state.get(name) for name in ("evidence", "character", "location", "web_results") if state.get(name)}
         view: list[AnyMessage] = (state.get("context") or {}).get("messages") or state["messages"]
         said = await llm.ainvoke([SystemMessage(f"You help to sort waste. Known for this turn: {facts}"), *view])
-        return {"messages": [AIMessage(said.text)], "answer": said.text}
+        return {"messages": [said], "answer": said.text}
 
     graph = StateGraph(ChatState)
-    for node in (intent, vision, router, waste, character, location, web_search, general, feedback, answer):
+    for node in (intent, vision, router, waste, character, location, web_search, general, feedback):
         graph.add_node(node.__name__, node)
     target = "answer"
     if enable_summarization:
@@ -156,8 +156,10 @@ def create_chat_graph(
             keep_recent_messages=keep_recent_messages,
             on_failure="digest",
         )
-        graph.add_node("summarize", SummarizationNode(strategy, keys=StateKeys.chat_state(), counter="chars/4"))
+        summarize = SummarizationNode(strategy, keys=StateKeys.chat_state(), counter="chars/4")
+        graph.add_node("summarize", summarize)
         graph.add_edge("summarize", "answer")
+        answer = summarize.retrying(answer)
         target = "summarize"
         logger.info("Summarization enabled (threshold=%d tokens)", max_tokens_before_summary)
     graph.add_edge(START, "intent")
@@ -167,6 +169,7 @@ def create_chat_graph(
     graph.add_edge("waste", "feedback")
     for name in ("character", "location", "web_search", "general", "feedback"):
         graph.add_edge(name, target)
+    graph.add_node("answer", answer)
     graph.add_edge("answer", END)
     return graph.compile(checkpointer=checkpointer)
 

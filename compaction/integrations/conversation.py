@@ -96,7 +96,7 @@ class FrameworkTurn:
         Args:
             saved: The data that the framework has; it is compared by its ``"revision"``.
         """
-        if self.session is None:
+        if self.session is None or not (saved or self.session.has_decided):
             return None
         revision = self.session.revision
         if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:

@@ -139,7 +139,8 @@ class SessionDirectory:
     @staticmethod
     def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:
         some = itertools.islice(reversed(sessions), _MOST_COMPARED)
-        return next((each for each in some if each not in request.refused and each.continues(request.given)), None)
+        known = (each for each in some if each not in request.refused and each.knows(request.saved))
+        return next((each for each in known if each.continues(request.given)), None)
 
     def register(self, session: PooledSession) -> None:
         """Take note of where a session is found now, as the one used last."""

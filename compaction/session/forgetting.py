@@ -101,7 +101,7 @@ class SessionForgetting(SessionSteps):
             self._ahead.drop()
             self._guard.clear()
             self._last = None
-            self._revision += 1
+            self._revise("forgot", len(source), count)
             self._marks = index.marks or self._marks
             left = set(map(id, index.source))
             self._reports.forgot(sum(id(raw) in left for raw in source[: self._reports.messages]))

@@ -148,7 +148,7 @@ class SessionPool(PoolForgetting):
             scope: A scope within the pool's.
             overhead_tokens: As for `CompactionSession.follow`.
             saved: What ``to_dict`` of its session returned earlier, if the host has it, with the session's ``"id"``; it is used
-                if the list continues no session here.
+                if the list continues no session here, or another process has decided more since.
 
         Raises:
             InputError: If ``messages`` is not a list, or one of them cannot be read.
@@ -238,7 +238,7 @@ class SessionPool(PoolForgetting):
 
         Of a host's id, a busy session whose newest messages are in the list counts: the turn then waits for it.
         """
-        if session in request.refused or not session.has_begun:
+        if session in request.refused or not session.has_begun or not session.knows(request.saved):
             return False
         with session.session.lock.if_free() as free:
             if not free:

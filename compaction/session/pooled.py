@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -127,6 +127,10 @@ class PooledSession:
         self.known = self.known.followed(self.session.index)
 
     # ---------------------------------------------------------------- judging a list, without the session's lock
+
+    def knows(self, saved: Mapping[str, Any] | None) -> bool:
+        """Whether it knows all that the state of its host decides; if not, another process went on with the conversation."""
+        return saved is None or self.session.has_had(saved.get("revision"))
 
     def continues(self, given: Sequence[Any]) -> bool:
         """Whether a list has all of the source as it was, or a whole sent view and all that came after it."""

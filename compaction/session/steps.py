@@ -21,6 +21,7 @@ from ..triggers import TriggerLike
 from .ahead import SummariesAhead
 from .background import BackgroundTasks
 from .events import LittleSaved, OnEvent
+from .list_keys import lookup_key
 from .loop_guard import LoopGuard
 from .overflow import within
 from .provider_reports import LearnedWindow, ProviderReports
@@ -75,7 +76,7 @@ class SessionSteps:
         self._guard = LoopGuard()
         self._reports = ProviderReports()
         self._compactions = 0
-        self._revision = 0
+        self._revisions = [f"{id}:0"]
         self._last: CompactionResult | None = None
         self._named = None if format is None else resolve(format)
         context = self._context()
@@ -106,8 +107,23 @@ class SessionSteps:
 
     @property
     def revision(self) -> str:
-        """A name for what was decided so far; it changes with every run that changed something or failed."""
-        return f"{self._id}:{self._revision}"
+        """A name for what was decided so far; it changes with every run that changed something or failed.
+
+        Another process that decides something else from the same start has another name for it.
+        """
+        return self._revisions[-1]
+
+    def _revise(self, *decided: object) -> None:
+        self._revisions.append(f"{self._id}:{lookup_key(self.revision, *decided)}")
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether anything was decided so far, by this session or by what it began with."""
+        return len(self._revisions) > 1 or self._index.edit_count > 0
+
+    def has_had(self, revision: object) -> bool:
+        """Whether this was its revision at some time, so that it knows all that was decided up to then."""
+        return revision in self._revisions
 
     @property
     def provider_reports(self) -> dict[str, Any]:
@@ -189,7 +205,8 @@ class SessionSteps:
         result = self._reporter.settled(result, self._index, mark)
         self._guard_loops(result)
         self._reports.sent(result.messages, self._index.included.tokens, len(self._index.source))
-        self._revision += bool(result.edits or result.failures)
+        if result.edits or result.failures:
+            self._revise(len(self._index.source), len(result.edits), len(result.failures), result.after)
         self._last = result
         self._compactions += bool(result.edits)
         self._saver.unsaved |= bool(result.edits or result.failures)
@@ -234,6 +251,8 @@ class SessionSteps:
         saved = SavedSession.read(data)
         self._reports.anchor, self._reports.learned, self._compactions = saved.anchor, saved.learned, saved.compactions
         self._base = attrs.evolve(self._base, pauses=saved.pauses)
+        if isinstance(revision := data.get("revision"), str):
+            self._revisions = [revision]
         self.begin_with(Saved.read(saved.index, self._named))
 
     def save_to(self, store: SessionStore) -> None:

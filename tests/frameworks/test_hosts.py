@@ -14,15 +14,6 @@ from benchmarks.hosts.measure import Case, measure
 NOT_YET: Final = frozenset(
     {
         "Agent Framework: parallel sub-agents",
-        "LangChain: 1.9 characters a token",
-        "LangChain: 25 calls a turn, without a checkpointer",
-        "LangChain: 50 sessions at once, without a checkpointer",
-        "LangChain: as a subgraph of a checkpointed parent",
-        "LangChain: parallel sub-agents",
-        "LangChain: without a checkpointer",
-        "LangGraph: 1.9 characters a token",
-        "LangGraph: summarized messages deleted by the application",
-        "LangGraph: tool loop, no place for state",
         "OpenAI Agents SDK: 1.9 characters a token",
         "OpenAI Agents SDK: 50 sessions at once, filter alone",
         "OpenAI Agents SDK: approval, resumed from what was saved",

@@ -8,8 +8,8 @@ A whole program is ``examples/langchain_agent.py``.
 from __future__ import annotations
 
 from .format import LangChain, langchain
-from .middleware import CompactionMiddleware, RewritingMiddleware, rewritten
-from .saved import SavedConversations
+from .graph_run import conversation_id, model_name, rewritten
+from .middleware import CompactionMiddleware, RewritingMiddleware
 from .summarizer import ChatModelSummarizer
 
 __all__ = [
@@ -17,7 +17,8 @@ __all__ = [
     "CompactionMiddleware",
     "LangChain",
     "RewritingMiddleware",
-    "SavedConversations",
+    "conversation_id",
     "langchain",
+    "model_name",
     "rewritten",
 ]

@@ -80,6 +80,10 @@ class LangChain(MessageAdapter):
             return Message(role, (_result(raw, blocks),), raw, self, None)
         return Message(role, (*_extra_parts(raw), *blocks, *_calls(raw)), raw, self, getattr(raw, "name", None))
 
+    def reported_usage(self, raw: Any) -> Any:
+        usage: Mapping[str, Any] | None = getattr(raw, "usage_metadata", None)
+        return usage if usage and usage.get("input_tokens") else None  # what was cached is part of the input tokens
+
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = message.raw
         update: dict[str, Any] = {}

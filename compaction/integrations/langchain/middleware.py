@@ -7,17 +7,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...strategies import StrategyLike
-from ..conversation import FrameworkConversation
+from ...tokens import LengthError, MessageMeter
+from ..conversation import FrameworkConversations
 from ..options import IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
+from .compact_tool import CompactionRequests, conversation_tool, focus_of_call
 from .format import langchain
-from .saved import SavedConversations
+from .graph_run import conversation_id, model_name, rewritten
 
 if TYPE_CHECKING:
     _State: Any = object
 
     class _AgentMiddleware:
-        pass
+        tools: Sequence[Any]
 
 else:
     try:
@@ -33,43 +35,66 @@ else:
     except ImportError:
         _AgentMiddleware = _State = object  # the module can be imported without the framework; creating a middleware raises
 
-__all__ = ["CompactionMiddleware", "RewritingMiddleware", "rewritten"]
+__all__ = ["CompactionMiddleware", "RewritingMiddleware"]
 
 _KEY: Final = "compaction"
 
 
 class _Middleware(_AgentMiddleware):
-    """The base of both middlewares: finds the conversation, and counts the system prompt and the tools."""
+    """The base of both middlewares: counts the system prompt and the tools, and takes requests to compact."""
 
     state_schema: Any = _State
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Any) -> None:
         LANGCHAIN.check()
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = SavedConversations(self.options, langchain)
+        self._conversations = FrameworkConversations(self.options, langchain)
+        self._meter = MessageMeter(self.options.counter)
         self._schemas: tuple[list[int], int] = ([], 0)
+        self._requests = CompactionRequests()
+        self.tools = [conversation_tool()] if compact_tool else []
 
-    def _overhead(self, conversation: FrameworkConversation, request: Any) -> int:
-        """Return the tokens of the system prompt and the tools; the tools are counted again only when they change."""
-        index = conversation.index
+    def compact_next(self, thread_id: str, focus: str = "") -> None:
+        """Compact a thread before its next model call, whatever the trigger says: for the host's own ``/compact``.
+
+        Args:
+            thread_id: The thread, as in the agent's configuration, where it may stand without a checkpointer too.
+            focus: What a summary should say most about; empty for no subject.
+        """
+        self._requests.add(thread_id, focus)
+
+    def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
+        """Return the id and the focus of a turn."""
+        id = conversation_id()
+        focus = self._requests.take(id)
+        if focus is None and self.tools:
+            focus = focus_of_call(messages)
+        return {"id": id, "focus": focus}
+
+    def _request_options(self, request: Any) -> dict[str, Any]:
+        """Return the model and the overhead of a request; the tools are counted again only when they change."""
         key = [id(tool) for tool in request.tools]
         if key != self._schemas[0]:
             text = json.dumps([_schema(tool) for tool in request.tools], default=str) if key else ""
-            self._schemas = (key, index.counter.count_text(text))
+            self._schemas = (key, self._meter.counter.count_text(text))
         system = request.system_message
-        return self._schemas[1] + (0 if system is None else index.measure(langchain.read(system))[0])
+        overhead = self._schemas[1] + (0 if system is None else self._meter.measure(langchain.read(system))[0])
+        return {"model": model_name(request.model) if self.options.window == "auto" else None, "overhead_tokens": overhead}
 
 
 class CompactionMiddleware(_Middleware):
     """A middleware that sends a compacted view and leaves the agent's messages whole.
 
     Use it as ``middleware=[CompactionMiddleware(strategy)]``. Edits are saved in the agent's state under ``"compaction"``, as
-    private JSON-ready data: with a checkpointer, another process resumes with the same view. The system prompt and the tools
-    count. Holds state: the conversations used last.
+    private JSON-ready data: with a checkpointer, another process resumes with the same view. Without one, or as a subgraph, the
+    conversation is found by its messages. The system prompt and the tools count, then the usage that the provider reports. A
+    request that the provider refuses because of its length is compacted further and sent once more. Holds state: the
+    conversations used last.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
+        compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
@@ -78,29 +103,45 @@ class CompactionMiddleware(_Middleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the view, and save the changes with the model's answer."""
-        saved = request.state.get(_KEY)
-        conversation = self._conversations.get(request.messages, saved)
-        view = conversation.view_sync(request.messages, overhead_tokens=self._overhead(conversation, request))
-        answer = handler(request.override(messages=view))
-        return _with_state(answer, self._conversations.state(request.messages, conversation, saved))
+        messages, saved = request.messages, request.state.get(_KEY)
+        options = {**self._turn_options(messages), **self._request_options(request)}
+        turn = self._conversations.turn_sync(messages, saved=saved, **options)
+        try:
+            answer = handler(request.override(messages=turn.view))
+        except Exception as error:
+            again = turn.overflowed_sync(error)
+            if again is None:
+                raise
+            answer = handler(request.override(messages=again))
+        turn.record_usage(_usage(answer))
+        return _with_state(answer, turn.state(saved))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
-        saved = request.state.get(_KEY)
-        conversation = self._conversations.get(request.messages, saved)
-        view = await conversation.view(request.messages, overhead_tokens=self._overhead(conversation, request))
-        answer = await handler(request.override(messages=view))
-        return _with_state(answer, self._conversations.state(request.messages, conversation, saved))
+        messages, saved = request.messages, request.state.get(_KEY)
+        options = {**self._turn_options(messages), **self._request_options(request)}
+        turn = await self._conversations.turn(messages, saved=saved, **options)
+        try:
+            answer = await handler(request.override(messages=turn.view))
+        except Exception as error:
+            again = await turn.overflowed(error)
+            if again is None:
+                raise
+            answer = await handler(request.override(messages=again))
+        turn.record_usage(_usage(answer))
+        return _with_state(answer, turn.state(saved))
 
 
 class RewritingMiddleware(_Middleware):
     """A middleware that rewrites the agent's messages before a model call; later checkpoints hold only what is left.
 
     Its summaries carry a mark in their text, so nothing else has to be saved. The system prompt and the tools count from the
-    second model call on; pass ``overhead_tokens=`` to count them in the first.
+    second model call on; pass ``overhead_tokens=`` to count them in the first. A request that the provider refuses because of
+    its length is compacted further and sent once more; the messages are rewritten before the next call.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
+        compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`.
 
     Raises:
@@ -109,46 +150,58 @@ class RewritingMiddleware(_Middleware):
 
     def __init__(self, strategy: StrategyLike, **options: Any) -> None:
         super().__init__(strategy, **options)
-        self._seen_overhead = 0
+        self._seen: dict[str, Any] = {}
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Return the new messages, or ``None`` if nothing changes."""
         messages = state["messages"]
-        conversation = self._conversations.get(messages, None)
-        view = conversation.view_sync(messages, overhead_tokens=self._seen_overhead)
-        return self._rewritten(messages, view, conversation)
+        return _update(messages, self._conversations.turn_sync(messages, **self._turn_options(messages), **self._seen).view)
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, awaited."""
         messages = state["messages"]
-        conversation = self._conversations.get(messages, None)
-        view = await conversation.view(messages, overhead_tokens=self._seen_overhead)
-        return self._rewritten(messages, view, conversation)
+        turn = await self._conversations.turn(messages, **self._turn_options(messages), **self._seen)
+        return _update(messages, turn.view)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Count the system prompt and the tools, for the next `before_model`."""
-        self._count_overhead(request)
-        return handler(request)
+        """Send the messages, and count the system prompt and the tools for the next `before_model`."""
+        self._seen = self._request_options(request)
+        try:
+            return handler(request)
+        except Exception as error:
+            if LengthError.read(error) is None:
+                raise
+            turn = self._conversations.turn_sync(request.messages, id=conversation_id(), **self._seen)
+            again = turn.overflowed_sync(error)
+            if again is None:
+                raise
+        return handler(request.override(messages=again))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
-        self._count_overhead(request)
-        return await handler(request)
+        self._seen = self._request_options(request)
+        try:
+            return await handler(request)
+        except Exception as error:
+            if LengthError.read(error) is None:
+                raise
+            turn = await self._conversations.turn(request.messages, id=conversation_id(), **self._seen)
+            again = await turn.overflowed(error)
+            if again is None:
+                raise
+        return await handler(request.override(messages=again))
 
-    def _count_overhead(self, request: Any) -> None:
-        self._seen_overhead = self._overhead(FrameworkConversation(self.options, langchain), request)
 
-    def _rewritten(
-        self, messages: Sequence[Any], view: list[Any], conversation: FrameworkConversation
-    ) -> dict[str, Any] | None:
-        self._conversations.state(view, conversation, None)
-        return None if view == list(messages) else {"messages": rewritten(view)}
+def _update(messages: Sequence[Any], view: list[Any]) -> dict[str, Any] | None:
+    return None if view == list(messages) else {"messages": rewritten(view)}
 
 
-def rewritten(view: Sequence[Any]) -> list[Any]:
-    """Return an update that replaces the messages of a state whose reducer is ``add_messages``."""
-    everything = import_framework("langgraph.graph.message").REMOVE_ALL_MESSAGES
-    return [import_framework("langchain_core.messages").RemoveMessage(id=everything), *view]
+def _usage(answer: Any) -> Any:
+    """Return the usage that a model's answer carries, in any of the forms that a middleware sees; ``None`` without one."""
+    response = getattr(answer, "model_response", answer)
+    messages: list[Any] = getattr(response, "result", [response])
+    usages: list[Any] = [langchain.reported_usage(message) for message in messages]
+    return next((usage for usage in usages if usage), None)
 
 
 def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:

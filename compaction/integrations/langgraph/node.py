@@ -7,9 +7,11 @@ checkpoints hold only what is left.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
 
@@ -17,8 +19,9 @@ from ...errors import ConfigurationError
 from ...index import GroupKind
 from ...result import CompactionResult
 from ...strategies import StrategyLike, summary_words
-from ..conversation import FrameworkConversation
-from ..langchain import SavedConversations, langchain, rewritten
+from ...tokens import LengthError
+from ..conversation import FrameworkConversations, FrameworkTurn
+from ..langchain import conversation_id, langchain, model_name, rewritten
 from ..options import IntegrationOptions
 from ..requirements import LANGGRAPH
 
@@ -35,6 +38,8 @@ else:
 
 __all__ = ["StateKeys", "SummarizationNode"]
 
+_Node = TypeVar("_Node", bound=Callable[..., Any])
+
 _logger: Final = logging.getLogger("compaction.langgraph")
 
 
@@ -46,7 +51,8 @@ class StateKeys:
         messages: The conversation.
         view: The messages for the model; ``None`` to rewrite the conversation instead, which needs a reducer that handles
             ``RemoveMessage``, such as ``add_messages``.
-        state: The saved edits; ``None`` if the state has no place for them: then they last as long as the process.
+        state: The saved edits; ``None`` if the state has no place for them: then they last as long as the process, in which a
+            conversation is found by its thread or its messages.
         summary: The running summary alone, without the words around it in the view; ``None`` to leave it out.
 
     Raises:
@@ -82,12 +88,14 @@ class SummarizationNode(_Runnable):
 
     Use it as ``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``. It works invoked and
     awaited. It logs ``conversation_summarized`` and ``context_compressed`` after a change, and ``summarization_failed`` for
-    each failure, to ``compaction.langgraph``. Holds state: the conversations used last.
+    each failure, to ``compaction.langgraph``. The usage that replies in the state report counts. It does not see the
+    model call: decorate the node that makes it with `retrying`. Holds state: the conversations used last.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. `compaction.presets.langgraph_summary` is the usual one.
         keys: The keys of the state.
         name: The node's name in traces.
+        model: The chat model that reads the view, or its name, for ``window="auto"``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
@@ -95,68 +103,121 @@ class SummarizationNode(_Runnable):
     """
 
     def __init__(
-        self, strategy: StrategyLike, *, keys: StateKeys | None = None, name: str = "summarization", **options: Any
+        self,
+        strategy: StrategyLike,
+        *,
+        keys: StateKeys | None = None,
+        name: str = "summarization",
+        model: Any = None,
+        **options: Any,
     ) -> None:
         LANGGRAPH.check()
         self.name = name
         self.keys = StateKeys() if keys is None else keys
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = SavedConversations(self.options, langchain)
+        self._model = None if model is None else model_name(model)
+        self._conversations = FrameworkConversations(self.options, langchain)
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
-        messages, saved = self._given(input)
-        conversation = self._conversations.get(messages, saved)
-        view = conversation.view_sync(messages)
-        return self._update(input, messages, view, conversation)
+        return self._update(input, self._turn_sync(input, config))
 
     async def ainvoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state."""
-        messages, saved = self._given(input)
-        conversation = self._conversations.get(messages, saved)
-        view = await conversation.view(messages)
-        return self._update(input, messages, view, conversation)
+        return self._update(input, await self._turn(input, config))
 
     async def __call__(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """`ainvoke`, for a graph of your own that calls nodes as functions."""
         return await self.ainvoke(state)
 
-    def _given(self, state: Mapping[str, Any]) -> tuple[list[Any], object]:
+    def retrying(self, node: _Node) -> _Node:
+        """Return a node that calls the model, given a second chance if the provider finds its request too long.
+
+        The node is then run once more, with a shorter view under the same key of the state::
+
+            @summarize.retrying
+            async def answer(state):
+                return {"messages": [await model.ainvoke(state["llm_input_messages"])]}
+
+        Args:
+            node: The function that calls the model with the view; its first argument is the state.
+        """
+        if inspect.iscoroutinefunction(node):
+
+            @functools.wraps(node)
+            async def awaited(state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+                try:
+                    return await node(state, *args, **kwargs)
+                except Exception as error:
+                    if LengthError.read(error) is None:
+                        raise
+                    again = await (await self._turn(state, None)).overflowed(error)
+                    if again is None:
+                        raise
+                return await node(self._with_view(state, again), *args, **kwargs)
+
+            return cast("_Node", awaited)
+
+        @functools.wraps(node)
+        def retried(state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+            try:
+                return node(state, *args, **kwargs)
+            except Exception as error:
+                if LengthError.read(error) is None:
+                    raise
+                again = self._turn_sync(state, None).overflowed_sync(error)
+                if again is None:
+                    raise
+            return node(self._with_view(state, again), *args, **kwargs)
+
+        return cast("_Node", retried)
+
+    async def _turn(self, state: Mapping[str, Any], config: Any) -> FrameworkTurn:
+        return await self._conversations.turn(self._messages(state), **self._turn_options(state, config))
+
+    def _turn_sync(self, state: Mapping[str, Any], config: Any) -> FrameworkTurn:
+        return self._conversations.turn_sync(self._messages(state), **self._turn_options(state, config))
+
+    def _turn_options(self, state: Mapping[str, Any], config: Any) -> dict[str, Any]:
+        return {"id": conversation_id(config), "saved": self._saved(state), "model": self._model}
+
+    def _messages(self, state: Mapping[str, Any]) -> list[Any]:
         messages = _at(state, self.keys.messages)
         if messages is None:
             raise ConfigurationError(
                 f"SummarizationNode: the state has no {self.keys.messages!r}; name the key with keys=StateKeys(messages=...)"
             )
-        return list(messages), None if self.keys.state is None else _at(state, self.keys.state)
+        return list(messages)
 
-    def _update(
-        self, state: Mapping[str, Any], messages: list[Any], view: list[Any], conversation: FrameworkConversation
-    ) -> dict[str, Any]:
-        keys, saved = self.keys, None if self.keys.state is None else _at(state, self.keys.state)
-        _log(conversation)
+    def _saved(self, state: Mapping[str, Any]) -> Any:
+        return None if self.keys.state is None else _at(state, self.keys.state)
+
+    def _with_view(self, state: Mapping[str, Any], view: list[Any]) -> dict[str, Any]:
+        """Return the state with another view for the model."""
+        return {**state, **_put({}, state, self.keys.view or self.keys.messages, view)}
+
+    def _update(self, state: Mapping[str, Any], turn: FrameworkTurn) -> dict[str, Any]:
+        keys, view = self.keys, turn.view
+        _log(turn)
         if keys.view is None:
-            self._conversations.state(view, conversation, None)
-            update = {} if view == messages else {keys.messages: rewritten(view)}
-            return _with_summary(update, state, keys, conversation) if update else {}
-        made = self._conversations.state(messages, conversation, saved)
+            update = {} if view == self._messages(state) else {keys.messages: rewritten(view)}
+            return _with_summary(update, state, keys, turn) if update else {}
         update = _put({}, state, keys.view, view)
-        if made is not None and keys.state is not None:
+        if keys.state is not None and (made := turn.state(self._saved(state))) is not None:
             update = _put(update, state, keys.state, made)
-        return _with_summary(update, state, keys, conversation)
+        return _with_summary(update, state, keys, turn)
 
 
-def _with_summary(
-    update: dict[str, Any], state: Mapping[str, Any], keys: StateKeys, conversation: FrameworkConversation
-) -> dict[str, Any]:
-    return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(conversation))
+def _with_summary(update: dict[str, Any], state: Mapping[str, Any], keys: StateKeys, turn: FrameworkTurn) -> dict[str, Any]:
+    return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(turn))
 
 
-def _summary_text(conversation: FrameworkConversation) -> str:
+def _summary_text(turn: FrameworkTurn) -> str:
     """Return the words of the summaries in the view, without what is written around them; empty if there is none."""
-    groups = [
-        group for group in conversation.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed
-    ]
-    return "\n\n".join([summary_words(conversation.options.strategy, group) for group in groups])
+    if turn.index is None:
+        return ""
+    groups = [group for group in turn.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed]
+    return "\n\n".join([summary_words(turn.options.strategy, group) for group in groups])
 
 
 def _at(state: Mapping[str, Any], key: str) -> Any:
@@ -175,16 +236,14 @@ def _put(update: dict[str, Any], state: Mapping[str, Any], key: str, value: Any)
     return {**update, first: _put(dict(inner or {}), inner or {}, rest, value)}
 
 
-def _log(conversation: FrameworkConversation) -> None:
-    """Log the last run under the event names that the graph's users know."""
-    result = conversation.last
-    if result is None:
-        return
+def _log(turn: FrameworkTurn) -> None:
+    """Log the run under the event names that the graph's users know."""
+    result = turn.result
     for failed in result.failures:
         _logger.warning("summarization_failed", extra={"error": str(failed.error), "error_type": type(failed.error).__name__})
     if not result.edits:
         return
-    summary = _summary_text(conversation)
+    summary = _summary_text(turn)
     if summary:
         _logger.info("conversation_summarized", extra={"input_messages": _gone(result), "summary_length": len(summary)})
     tokens = (result.before.tokens, result.after.tokens)

@@ -246,6 +246,28 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
         assert len(pool) == count
 
 
+def state_of(session: CompactionSession) -> dict[str, Any]:
+    """What a host that keeps the state itself has of a session."""
+    return {**session.to_dict(), "id": session.id, "revision": session.revision}
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
+    """What another process decided since is in the state that the host has, and goes before what this one knew."""
+    scripted = quoting()
+    pools = [pool_of(summarizing(scripted)) for _ in range(3)]
+    chat, saved, views = list[dict[str, Any]](), None, list[Chat]()
+    for number, more in enumerate(calls_of(grown("Main", 30))):
+        chat = list(more)
+        with pools[number % 3].turn_sync(rebuilt(chat), id, saved=saved) as session:
+            views.append(session.compact_due_sync().messages)
+            saved = state_of(session)
+    alone = looped(pool_of(summarizing(quoting())), chat, id=id)
+    assert views[-1] == alone.index.messages()
+    breaks = sum(one != other[: len(one)] for one, other in itertools.pairwise(views))
+    assert len(scripted.requests) == breaks > 2
+
+
 def test_nothing_but_edits_is_taken_over() -> None:
     """Neither the anchor nor what was reported of the parent."""
     pool = pool_of()
