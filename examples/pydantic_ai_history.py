@@ -1,4 +1,4 @@
-"""A pydantic-ai agent whose history is compacted before each model request.
+"""A pydantic-ai agent whose model requests are compacted.
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/pydantic_ai_history.py chats
 
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from pydantic_ai import Agent, ModelMessagesTypeAdapter
-from pydantic_ai.capabilities import ProcessHistory
 
 from compaction import presets
 from compaction.integrations.pydantic_ai import CompactionProcessor
+from compaction.stores import SessionStore
 
 
 def look_up_price(product: str) -> str:
@@ -22,14 +22,14 @@ def look_up_price(product: str) -> str:
 
 
 async def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the compacted history is what is saved."""
+    """Answer one question a line; the whole history is saved, and what was decided about it."""
     saved = folder / "history.json"
-    processor = CompactionProcessor(presets.context_window(window), window=window, overhead_tokens=200)
+    processor = CompactionProcessor(presets.context_window(window), window=window, store=SessionStore(folder / "compaction.db"))
     agent = Agent(
         "openai-chat:gpt-5-mini",
         instructions="You are a helpful shopping assistant.",
         tools=[look_up_price],
-        capabilities=[ProcessHistory(processor)],
+        capabilities=[processor],
     )
     history = ModelMessagesTypeAdapter.validate_json(saved.read_bytes()) if saved.exists() else []
     async with agent:

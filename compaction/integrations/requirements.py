@@ -70,7 +70,7 @@ LANGGRAPH: Final = Requirement("langgraph", extra="langgraph", minimum="1.2")
 LITELLM: Final = Requirement("litellm", extra="litellm", minimum="1.106")
 OPENAI_AGENTS: Final = Requirement("openai-agents", extra="openai-agents", minimum="0.24")
 OPENTELEMETRY: Final = Requirement("opentelemetry-api", extra="otel", minimum="1.30")
-PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.60")
+PYDANTIC_AI: Final = Requirement("pydantic-ai-slim", extra="pydantic-ai", minimum="2.64")
 STRANDS: Final = Requirement("strands-agents", extra="strands", minimum="1.62")
 
 

@@ -20,7 +20,7 @@ from agents import (
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from compaction.integrations.openai_agents import CompactingSession, compaction_filter
+from compaction.integrations.openai_agents import CompactingSession, compacting_model, compaction_filter
 from compaction.stores import SessionStore
 
 from ..measure import Case
@@ -61,7 +61,7 @@ class OpenAIAgents(Host):
         super().__init__(trial)
         self._client = AsyncOpenAI(api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)
         kind: Any = OpenAIChatCompletionsModel if chat else OpenAIResponsesModel
-        model = kind(model="m", openai_client=self._client)
+        model = compacting_model(kind(model="m", openai_client=self._client))
         output: Any = AgentOutputSchema(Answer, strict_json_schema=False) if structured else None
         made = {name: function_tool(getattr(self, name), needs_approval=name == "place_order") for name in tools}
         self._agent = Agent(name="Shop", instructions=INSTRUCTIONS, tools=list(made.values()), model=model, output_type=output)

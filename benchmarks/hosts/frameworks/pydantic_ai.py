@@ -8,11 +8,11 @@ from typing import Any
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelMessagesTypeAdapter, NativeOutput, Tool
-from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from compaction.integrations.pydantic_ai import CompactionProcessor
+from compaction.stores import SessionStore
 
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
@@ -59,8 +59,9 @@ class PydanticAI(Host):
 
     def _build(self) -> None:
         """Make the agents, as a process that starts does."""
-        processor = CompactionProcessor(self.trial.strategy, overhead_tokens=100, **self.trial.options)
-        made = partial(Agent, self._model, instructions=INSTRUCTIONS, capabilities=[ProcessHistory(processor)])
+        store = SessionStore(self.trial.folder / "compaction.db")
+        processor = CompactionProcessor(self.trial.strategy, store=store, **self.trial.options)
+        made = partial(Agent, self._model, instructions=INSTRUCTIONS, capabilities=[processor])
         output = [self._output, DeferredToolRequests] if "place_order" in self._tools else self._output
         self._specialist: Any = made(tools=[self.look_up_price])
         self._agent: Any = made(tools=[self._tool(name) for name in self._tools], output_type=output)

@@ -1,7 +1,15 @@
-"""OpenAI Agents SDK: a session that returns a compacted history, and a filter for the model's input."""
+"""OpenAI Agents SDK: a session that returns a compacted history, a filter for the model's input, and models for both."""
 
 from __future__ import annotations
 
-from .session import CompactingSession, compaction_filter
+from .models import CompactingModel, CompactingModels, compacting_model
+from .session import CompactingSession, CompactionFilter, compaction_filter
 
-__all__ = ["CompactingSession", "compaction_filter"]
+__all__ = [
+    "CompactingModel",
+    "CompactingModels",
+    "CompactingSession",
+    "CompactionFilter",
+    "compacting_model",
+    "compaction_filter",
+]

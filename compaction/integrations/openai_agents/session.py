@@ -1,10 +1,11 @@
 """OpenAI Agents SDK: a session that returns a compacted history, and a filter for the model's input inside a run.
 
     session = CompactingSession(SQLiteSession("user-1", "chats.db"), strategy, store=SessionStore("compaction.db"))
-    await Runner.run(agent, "hello", session=session, run_config=RunConfig(call_model_input_filter=session.filter))
+    run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
+    await Runner.run(agent, "hello", session=session, run_config=run_config)
 
 The session shortens what a run starts with, its filter what a long tool loop adds. What is stored stays whole. A run without a
-session uses `compaction_filter`.
+session uses `compaction_filter`. The models of `CompactingModels` report usage, and send a request that was too long once more.
 
 A conversation that a service keeps is not compacted. A session of such items is refused. A filter does not learn who keeps the
 items, but it sees results without their calls: the calls are with the service, which would miss what is removed here.
@@ -15,17 +16,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-import attrs
+from urllib.parse import quote
 
 from ...errors import ConfigurationError
 from ...formats import fields_of, openai_responses
 from ...formats.openai_responses import call_of, result_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ..conversation import FrameworkConversation, RecentConversations
+from ...tokens import counter
+from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import OPENAI_AGENTS, import_framework
+from .models import current_turn
 
 if TYPE_CHECKING:
 
@@ -46,8 +48,11 @@ _SERVICE: Final = "the service keeps this conversation: there is nothing here to
 class CompactingSession(_SessionABC):
     """A session around another one: items are stored there unchanged, and read through a strategy.
 
-    Holds state: the conversation. With a store, another process resumes with the same view. ``skipped`` is the reason why the
-    last call of the filter changed nothing on purpose; ``None`` if there was none.
+    Holds state: the conversation. With a store, another process resumes with the same view.
+
+    Attributes:
+        turn: The last turn, with the result and the index of the conversation; ``None`` before the first.
+        skipped: The reason why the last call of the filter changed nothing on purpose; ``None`` if there was none.
 
     Args:
         underlying: Any session of the framework that keeps its items itself, not in a service.
@@ -68,31 +73,39 @@ class CompactingSession(_SessionABC):
         self.underlying = underlying
         self._store = store
         self._options = IntegrationOptions(strategy=strategy, **options)
-        saved = None if store is None else store.load(self.session_id)
-        self.conversation = FrameworkConversation(self._options, openai_responses, saved)
+        self._conversations = FrameworkConversations(self._options, openai_responses, store=store)
+        self._focus: str | None = None
+        self.turn: FrameworkTurn | None = None
         self.skipped: str | None = None
+
+    def compact_next(self, focus: str = "") -> None:
+        """Compact before the next request, whatever the strategy's trigger says.
+
+        Args:
+            focus: A topic that a summary should give most room to, if any.
+        """
+        self._focus = focus
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the compacted history for the start of a run; with a limit, the latest items as they are stored."""
         items = await self.underlying.get_items(limit)
         if limit is not None or not items:
             return list(items)
-        view = await self.conversation.view(items)
-        self._save()
-        return view
+        return (await self._turn(items)).view
 
     async def filter(self, data: Any) -> Any:
         """Return the model's input inside a run, for ``RunConfig(call_model_input_filter=session.filter)``."""
         self.skipped = _skips(data.model_data.input)
         if self.skipped is not None:
             return data.model_data
-        filtered = await _filtered(self.conversation, data)
-        self._save()
-        return filtered
+        if self.turn is None and self._store is not None:
+            await self.get_items()  # a run resumed in a new process brings a view, and what was decided is about the items
+        return _sent(data, await self._turn(data.model_data.input, **_request(data, self._options)))
 
-    def _save(self) -> None:
-        if self._store is not None and self.conversation.unsaved:
-            self._store.save(self.session_id, self.conversation.to_dict())
+    async def _turn(self, items: list[Any], **request: Any) -> FrameworkTurn:
+        focus, self._focus = self._focus, None
+        self.turn = await self._conversations.turn(items, id=self.session_id, focus=focus, **request)
+        return self.turn
 
     async def add_items(self, items: list[Any]) -> None:
         """Store new items."""
@@ -105,47 +118,56 @@ class CompactingSession(_SessionABC):
     async def clear_session(self) -> None:
         """Delete the items and the edits."""
         await self.underlying.clear_session()
-        self.conversation = FrameworkConversation(self._options, openai_responses)
+        self._conversations = FrameworkConversations(self._options, openai_responses, store=self._store)
         if self._store is not None:
-            self._store.delete(self.session_id)
+            self._store.delete(quote(self.session_id, safe=""))
+            if self.turn is not None and self.turn.session is not None:
+                self._store.delete(self.turn.session.id)
+        self.turn = None
 
 
-@attrs.define(eq=False)
 class CompactionFilter:
-    """The filter that `compaction_filter` returns. Holds state: the conversations used last.
+    """The filter that `compaction_filter` returns. Holds state: the conversations, each found by its items.
+
+    Attributes:
+        skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
 
     Args:
-        recent: The conversations.
-        skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
+        options: The options.
+        store: Where to save the conversations, if anywhere.
     """
 
-    recent: RecentConversations
-    skipped: str | None = None
+    def __init__(self, options: IntegrationOptions, store: SessionStore | None = None) -> None:
+        self._options = options
+        self._conversations = FrameworkConversations(options, openai_responses, store=store)
+        self.skipped: str | None = None
 
     async def __call__(self, data: Any) -> Any:
         """Return the model's input for a call."""
         self.skipped = _skips(data.model_data.input)
         if self.skipped is not None:
             return data.model_data
-        return await _filtered(self.recent.of(list(data.model_data.input)), data)
+        return _sent(data, await self._conversations.turn(data.model_data.input, **_request(data, self._options)))
 
 
-def compaction_filter(strategy: StrategyLike, **options: Any) -> CompactionFilter:
+def compaction_filter(strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> CompactionFilter:
     """Return a filter that compacts the model's input before each call, for ``RunConfig(call_model_input_filter=...)``.
 
-    Instructions and tools count. Edits stay in force while the process lives. A call whose history a service keeps
-    (``previous_response_id``, ``conversation_id``) brings only new items: if these are results, they are not compacted, and
-    ``skipped`` holds the reason. The first call of such a run cannot be distinguished from one of a local conversation.
+    Instructions and tools count. One filter serves any number of conversations, each of which it finds by its items. A call
+    whose history a service keeps (``previous_response_id``, ``conversation_id``) brings only new items: if these are results,
+    they are not compacted, and ``skipped`` holds the reason. The first call of such a run cannot be distinguished from one of a
+    local conversation.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
+        store: Where to save the edits, if anywhere; without it they are in force while the process lives.
         options: As for `IntegrationOptions`.
 
     Raises:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
     OPENAI_AGENTS.check()
-    return CompactionFilter(RecentConversations(IntegrationOptions(strategy=strategy, **options), openai_responses))
+    return CompactionFilter(IntegrationOptions(strategy=strategy, **options), store)
 
 
 def _refuse_services(session: Any) -> None:
@@ -188,12 +210,25 @@ def _skips(items: Sequence[Any]) -> str | None:
     return None
 
 
-async def _filtered(conversation: FrameworkConversation, data: Any) -> Any:
-    """Return the model's input with the compacted items; instructions and tools count."""
-    instructions = data.model_data.instructions
-    overhead = conversation.index.counter.count_text(f"{instructions or ''}{_tools_text(data.agent)}")
-    view = await conversation.view(data.model_data.input, overhead_tokens=overhead)
-    return import_framework("agents.run_config").ModelInputData(input=view, instructions=instructions)
+def _request(data: Any, options: IntegrationOptions) -> dict[str, Any]:
+    """Return what a turn must know of a call: tokens of the instructions and the tools, and the model's name."""
+    text = f"{data.model_data.instructions or ''}{_tools_text(data.agent)}"
+    return {"overhead_tokens": counter(options.counter).count_text(text), "model": _model_name(data.agent)}
+
+
+def _sent(data: Any, turn: FrameworkTurn) -> Any:
+    """Return the model's input with the view of a turn, and leave the turn for a `CompactingModel`."""
+    current_turn.set(turn)
+    return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=data.model_data.instructions)
+
+
+def _model_name(agent: Any) -> str | None:
+    """Return the name of the agent's model, if it has one."""
+    model = getattr(agent, "model", None)
+    if model is None:
+        model = import_framework("agents.models").get_default_model()
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    return name if isinstance(name, str) else None
 
 
 def _tools_text(agent: Any) -> str:

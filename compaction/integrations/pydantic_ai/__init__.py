@@ -1,6 +1,6 @@
-"""pydantic-ai: a history processor, and its messages as a wire format.
+"""pydantic-ai: a capability that compacts each model request, and its messages as a wire format.
 
-    agent = Agent(model, capabilities=[ProcessHistory(CompactionProcessor(presets.context_window(32_000)))])
+    agent = Agent(model, capabilities=[CompactionProcessor(presets.context_window(32_000))])
 
 A whole program is ``examples/pydantic_ai_history.py``.
 """

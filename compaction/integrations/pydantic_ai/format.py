@@ -7,6 +7,7 @@ holds only results has the role ``"tool"``.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ import attrs
 from ...errors import ConfigurationError, InvalidMessage
 from ...formats import items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ...tokens import Usage
 from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
@@ -24,6 +26,7 @@ __all__ = ["PydanticAI", "pydantic_ai"]
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # the timestamp of new messages, because no clock is read
+_NOT_SENT: Final = frozenset({"timestamp", "metadata"})
 _QUIET: Final = frozenset({"cache-point"})
 
 
@@ -63,6 +66,17 @@ class PydanticAI(MessageAdapter):
             parts += _read(part, place)
         return Message(_role(kind, items, parts), tuple(parts), raw, self)
 
+    def key(self, raw: Any) -> Any:
+        parts = getattr(raw, "parts", None)
+        return (raw.kind, [_part_key(part) for part in parts]) if parts is not None else self.read(raw)
+
+    def reported_usage(self, raw: Any) -> Usage | None:
+        usage = getattr(raw, "usage", None) if getattr(raw, "kind", None) == "response" else None
+        if usage is None or not usage.input_tokens:  # the framework reports zeros for providers that report nothing
+            return None
+        cached, written = usage.cache_read_tokens, usage.cache_write_tokens
+        return Usage(usage.input_tokens, usage.output_tokens, cached_tokens=cached, cache_write_tokens=written)
+
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         written: list[Any] = []
         for place, wire in enumerate(message.raw.parts):
@@ -90,6 +104,25 @@ class PydanticAI(MessageAdapter):
 
 
 pydantic_ai = PydanticAI()
+
+
+def _part_key(part: Any) -> Any:
+    """Return a part as it is after it was stored as JSON and read again; what no model is sent is left out."""
+    fields: dict[str, Any] = {name: value for name, value in part.__dict__.items() if name not in _NOT_SENT}
+    content = fields.get("content")
+    if content is not None and not isinstance(content, str):
+        elements: Sequence[Any] | None = items_of(content)
+        fields["content"] = [_element_key(each) for each in ([content] if elements is None else elements)]
+    return fields
+
+
+def _element_key(value: Any) -> Any:
+    """Return one element of a prompt or of a tool's return value; media by its address or a digest of its bytes."""
+    if not _is_media(value):
+        return value if isinstance(value, str) else import_framework("pydantic_core").to_jsonable_python(value, fallback=repr)
+    if value.kind == "binary":
+        return value.media_type, hashlib.blake2b(value.data, digest_size=16).hexdigest()
+    return value.kind, value.url
 
 
 def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:

@@ -1,42 +1,133 @@
-"""A history processor for pydantic-ai."""
+"""A capability for pydantic-ai that compacts each model request, which can be a history processor too."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import json
+from typing import TYPE_CHECKING, Any, Self
 
 from ...result import CompactionResult
+from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ..conversation import FrameworkConversation
+from ...tokens import counter
+from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import PYDANTIC_AI
+from ..requirements import PYDANTIC_AI, import_framework
 from .format import pydantic_ai
+
+if TYPE_CHECKING:
+
+    class _Capability:
+        pass
+
+else:
+    try:
+        from pydantic_ai.capabilities import AbstractCapability as _Capability
+    except ImportError:
+        _Capability = object  # the module can be imported without the framework; creating a processor raises
 
 __all__ = ["CompactionProcessor"]
 
 
-class CompactionProcessor:
-    """A history processor that compacts before each model request.
+class CompactionProcessor(_Capability):
+    """A capability that compacts each model request: ``Agent(..., capabilities=[CompactionProcessor(strategy)])``.
 
-    Use it as ``capabilities=[ProcessHistory(CompactionProcessor(strategy))]``. The framework makes the returned messages the
-    run's history, which ``all_messages()`` holds from then on, so a stored history is enough to resume. Summaries carry a mark
-    in their text and are updated by later rounds. A processor does not see the tools: pass ``overhead_tokens=`` for them.
-    Holds state: the last result.
+    The history stays whole: ``all_messages()`` and ``new_messages()`` hold what was said, and only requests are shortened. Any
+    number of runs may share one processor; each conversation is found by its messages. Usage comes from the responses in the
+    history. A request that the provider found too long is compacted harder and sent once more, streamed ones too. Tools and
+    instructions count, and ``window="auto"`` reads the model's name.
+
+    As a history processor, ``ProcessHistory(CompactionProcessor(strategy))``, it makes the compacted messages the history:
+    ``all_messages()`` is compacted from then on. It sees neither tools nor the model, and nothing is sent once more.
+
+    Holds state: the conversations, and the last result.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
-        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``overhead_tokens=``, ``on_failure=`` and so on.
+        store: Where to save the conversations, if anywhere; without it a new process decides again.
+        options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=`` and so on.
 
     Raises:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
         PYDANTIC_AI.check()
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self.last: CompactionResult | None = None
+        self._conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
+        self._focus: dict[str, str] = {}
+        self._results: list[CompactionResult] = []
+        self._turn: FrameworkTurn | None = None
+        self._again: list[Any] | None = None
+
+    @property
+    def last(self) -> CompactionResult | None:
+        """The result of the last turn of any run; ``None`` before the first."""
+        return self._results[-1] if self._results else None
+
+    def compact_next(self, conversation_id: str, focus: str = "") -> None:
+        """Compact before the next request of a conversation, whatever the strategy's trigger says.
+
+        Args:
+            conversation_id: The framework's name for it: ``ctx.conversation_id`` in a tool.
+            focus: A topic that a summary should give most room to, if any.
+        """
+        self._focus[conversation_id] = focus
 
     async def __call__(self, messages: list[Any]) -> list[Any]:
-        conversation = FrameworkConversation(self.options, pydantic_ai)
-        view = await conversation.view(messages)
-        self.last = conversation.last
-        return view
+        """Return the compacted history, for ``ProcessHistory``."""
+        return (await self._next(messages)).view
+
+    async def _next(self, messages: list[Any], **request: Any) -> FrameworkTurn:
+        turn = await self._conversations.turn(messages, **request)
+        self._results[:] = [turn.result]
+        return turn
+
+    # ---------------------------------------------------------------- hooks of the framework
+
+    async def for_run(self, ctx: Any) -> Self:
+        """Return a copy for a run, which shares the conversations."""
+        made = copy.copy(self)
+        made._turn = made._again = None
+        return made
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Compact the messages of a request; the run's history stays whole."""
+        self._again = None
+        joined = import_framework("pydantic_ai.messages").repair_messages  # as the framework joins them in the next run
+        self._turn = await self._next(
+            joined(request_context.messages, repair_last_response=False),
+            model=request_context.model.model_name,
+            overhead_tokens=self._overhead(request_context.model_request_parameters),
+            focus=self._focus.pop(ctx.conversation_id, None),
+        )
+        request_context.messages = list(self._turn.view)
+        return request_context
+
+    async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Send the shorter messages after a request that was too long."""
+        if self._again is not None:
+            request_context.messages = list(self._again)
+        return request_context
+
+    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
+        """Ask the framework for one more attempt if the request was too long.
+
+        Raises:
+            Exception: The error itself, if it says something else or the second attempt failed too.
+            BudgetUnsatisfiable: If nothing more may be removed.
+        """
+        if self._turn is None or self._again is not None:
+            raise error
+        self._again = await self._turn.overflowed(error)
+        if self._again is None:
+            raise error
+        raise import_framework("pydantic_ai").RetryModelRequest from error
+
+    def _overhead(self, parameters: Any) -> int:
+        """Return the tokens of what is sent beside the messages: instructions and tools."""
+        parts, tools = parameters.instruction_parts or (), [*parameters.function_tools, *parameters.output_tools]
+        shown = [part.content for part in parts]
+        for tool in tools:
+            shown += [tool.name, tool.description or "", json.dumps(tool.parameters_json_schema, default=str)]
+        return counter(self.options.counter).count_text("\n".join(shown))

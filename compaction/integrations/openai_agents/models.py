@@ -1,0 +1,177 @@
+"""Models around the application's own: they report usage, and send a request that was too long once more.
+
+    agent = Agent(..., model=compacting_model(OpenAIResponsesModel("gpt-5", client)))
+    run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
+
+A filter sees neither the response nor the error of the request that it prepares. The model around the application's model does,
+and a filter leaves the turn for it in the context of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from ..conversation import FrameworkTurn
+from ..requirements import OPENAI_AGENTS, import_framework
+
+if TYPE_CHECKING:
+
+    class _Model:
+        pass
+
+    class _ModelProvider:
+        pass
+
+else:
+    try:
+        from agents import Model as _Model
+        from agents import ModelProvider as _ModelProvider
+    except ImportError:
+        _Model = _ModelProvider = object  # the module can be imported without the framework; creating a model raises
+
+__all__ = ["CompactingModel", "CompactingModels", "compacting_model", "current_turn"]
+
+current_turn: Final[ContextVar[FrameworkTurn | None]] = ContextVar("compaction_turn", default=None)
+"""The turn whose view a filter returned last in this context."""
+
+
+class CompactingModel(_Model):
+    """A model that works with a filter: it reports usage, and sends a request that was too long once more.
+
+    Requests that no filter of this package prepared are passed on as they are. Other methods and fields are the model's own.
+
+    Args:
+        model: The application's model.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
+    """
+
+    def __init__(self, model: Any) -> None:
+        OPENAI_AGENTS.check()
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_model":  # while it is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """Return the model's own advice."""
+        return self._model.get_retry_advice(request)
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await self._model._cleanup_on_run_end(owner)
+
+    async def get_response(self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the model's response."""
+        turn = _turn_of(input)
+        try:
+            response = await self._model.get_response(system_instructions, input, *arguments, **options)
+        except Exception as error:
+            if turn is None or (again := await turn.overflowed(error)) is None:
+                raise
+            response = await self._model.get_response(system_instructions, again, *arguments, **options)
+        _record(turn, response.usage)
+        return response
+
+    async def stream_response(
+        self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any
+    ) -> AsyncGenerator[Any]:
+        """Yield the events of the model's response; once something was yielded, nothing is sent again."""
+        turn = _turn_of(input)
+
+        def events(given: Any) -> Any:
+            return self._model.stream_response(system_instructions, given, *arguments, **options)
+
+        async with _begun(events, input, turn) as stream:
+            async for event in stream:
+                if getattr(event, "type", "") == "response.completed":
+                    _record(turn, event.response.usage)
+                yield event
+
+
+@contextlib.asynccontextmanager
+async def _begun(events: Callable[[Any], Any], input: Any, turn: FrameworkTurn | None) -> AsyncGenerator[AsyncGenerator[Any]]:
+    """Open a stream up to its first event, once more if the request was too long, and close it in the end."""
+    stream = events(input)
+    async with contextlib.AsyncExitStack() as closing:
+        closing.push_async_callback(_close, stream)
+        try:
+            first = [await anext(stream)]
+        except StopAsyncIteration:
+            first = []
+        except Exception as error:
+            if turn is None or (again := await turn.overflowed(error)) is None:
+                raise
+            stream, first = events(again), []
+            closing.push_async_callback(_close, stream)
+        yield _chained(first, stream)
+
+
+async def _chained(first: list[Any], stream: Any) -> AsyncGenerator[Any]:
+    for event in first:
+        yield event
+    async for event in stream:
+        yield event
+
+
+async def _close(stream: Any) -> None:
+    if (close := getattr(stream, "aclose", None)) is not None:
+        await close()
+
+
+class CompactingModels(_ModelProvider):
+    """A model provider whose models are `CompactingModel`, for agents that name their model.
+
+    Args:
+        provider: The application's provider; the framework's own by default.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
+    """
+
+    def __init__(self, provider: Any = None) -> None:
+        OPENAI_AGENTS.check()
+        self._provider = import_framework("agents").MultiProvider() if provider is None else provider
+
+    def get_model(self, model_name: str | None) -> Any:
+        """Return the provider's model of this name as a `CompactingModel`."""
+        return CompactingModel(self._provider.get_model(model_name))
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self._provider.aclose()
+
+
+def compacting_model(model: Any) -> CompactingModel:
+    """Return a model that reports usage to the filter's session, and sends a request that was too long once more.
+
+    Args:
+        model: A model of the framework. Agents that name theirs take ``RunConfig(model_provider=CompactingModels())``.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
+    """
+    return model if isinstance(model, CompactingModel) else CompactingModel(model)
+
+
+def _turn_of(input: Any) -> FrameworkTurn | None:
+    """Return the turn that these items are the view of; a run without a filter may be inside one that has one."""
+    turn = current_turn.get()
+    if turn is None or not isinstance(input, list) or not input or not turn.view:
+        return None
+    return turn if input[-1] is turn.view[-1] else None
+
+
+def _record(turn: FrameworkTurn | None, usage: Any) -> None:
+    """Record usage, if there is any: the framework reports zeros for providers that report nothing."""
+    if turn is not None and usage is not None and usage.input_tokens:
+        turn.record_usage(usage)

@@ -1,0 +1,145 @@
+"""The OpenAI Agents SDK: length errors, reported usage, and compaction on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Agent, ModelProvider, RunConfig, Runner, SQLiteSession
+from agents.testing import ScriptedModel, assistant_message
+from agents.usage import Usage
+
+from compaction import last, presets
+from compaction.integrations.openai_agents import CompactingModels, CompactingSession, compacting_model, compaction_filter
+from compaction.session import Overflowed
+from compaction.strategies import Summarization
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import tokens_exceed
+
+
+class Focused:
+    """A summarizer that returns the focus."""
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """Return the summary."""
+        return f"About {request.focus}."
+
+
+class Refusing(ScriptedModel):
+    """A model that refuses its first requests as too long. Holds state: how many it will refuse."""
+
+    refusals = 0
+
+    def check(self) -> None:
+        """Refuse, or not."""
+        if self.refusals:
+            self.refusals -= 1
+            raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
+
+    async def get_response(self, *arguments: Any, **options: Any) -> Any:
+        self.check()
+        response = await super().get_response(*arguments, **options)
+        response.usage = Usage(requests=1, input_tokens=3_000, output_tokens=5, total_tokens=3_005)
+        return response
+
+    async def stream_response(self, *arguments: Any, **options: Any) -> Any:
+        self.check()
+        async for event in super().stream_response(*arguments, **options):
+            yield event
+
+
+def refusing(refusals: int) -> Refusing:
+    """A model that says how much tea costs."""
+    model = Refusing([[assistant_message("5.")]])
+    model.refusals = refusals
+    return model
+
+
+def history() -> list[Any]:
+    """Items of twenty turns, and a question."""
+    items: list[Any] = []
+    for place in range(20):
+        items.append({"role": "user", "content": f"Question {place}: " + "the shop is open. " * 20})
+        items.append({"role": "assistant", "content": f"Answer {place}."})
+    return [*items, {"role": "user", "content": "And now?"}]
+
+
+def config_of(**options: Any) -> RunConfig:
+    shorten = compaction_filter(presets.token_budget(100_000), counter="chars/4", **options)
+    return RunConfig(call_model_input_filter=shorten, tracing_disabled=True)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> None:
+    """The model around the application's sends less, streamed or not, and an event says so."""
+    events: list[object] = []
+    inner = refusing(1)
+    agent = Agent(name="Shop", instructions="You are a shop.", model=compacting_model(inner))
+    result: Any
+    if stream:
+        result = Runner.run_streamed(agent, history(), run_config=config_of(on_event=events.append))
+        async for _ in result.stream_events():
+            pass
+    else:
+        result = await Runner.run(agent, history(), run_config=config_of(on_event=events.append))
+    assert result.final_output == "5."
+    assert len(inner.calls[0].input) < len(history())
+    assert [type(event) for event in events if isinstance(event, Overflowed)] == [Overflowed]
+
+
+@pytest.mark.parametrize(("refusals", "wrapped"), [(2, True), (1, False)])
+async def test_what_ends_a_run(refusals: int, wrapped: bool) -> None:
+    """Nothing is sent a third time; without the model around the application's nothing is sent again."""
+    inner = refusing(refusals)
+    agent = Agent(name="Shop", model=compacting_model(inner) if wrapped else inner)
+    with pytest.raises(ValueError, match="too long"):
+        await Runner.run(agent, history(), run_config=config_of())
+    assert inner.refusals == 0
+
+
+async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
+    """Also with an agent that names its model, by the provider; a run without a filter is passed on as it is."""
+
+    class Provider(ModelProvider):
+        def get_model(self, model_name: str | None) -> Any:
+            return refusing(0)
+
+    agent = Agent(name="Shop", instructions="You are a shop.", model="gpt-5")
+    under = SQLiteSession("a", tmp_path / "items.db")
+    session = CompactingSession(under, presets.token_budget(100_000), counter="chars/4", window="auto")
+    models = CompactingModels(Provider())
+    config = RunConfig(call_model_input_filter=session.filter, model_provider=models, tracing_disabled=True)
+    await Runner.run(agent, "What does tea cost?", session=session, run_config=config)
+    assert session.turn is not None
+    assert session.turn.session is not None
+    assert session.turn.session.status().tokens == 3_000
+    assert session.turn.session.status().window == 272_000
+    without = RunConfig(model_provider=models, tracing_disabled=True)
+    assert (await Runner.run(agent, "And milk?", run_config=without)).final_output == "5."
+    await models.aclose()
+    under.close()
+
+
+async def test_a_wrapped_model_is_the_model() -> None:
+    """Its other methods and fields are the application's, and it is wrapped once."""
+    inner = refusing(0)
+    model = compacting_model(inner)
+    assert compacting_model(model) is model
+    assert model.calls is inner.calls
+    await model.close()
+
+
+async def test_compaction_on_request(tmp_path: Path) -> None:
+    """Before the next request, whatever the trigger says."""
+    under = SQLiteSession("a", tmp_path / "items.db")
+    strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
+    session = CompactingSession(under, strategy, counter="chars/4")
+    await session.add_items(history())
+    assert len(await session.get_items()) == 41
+    session.compact_next("prices")
+    view = await session.get_items()
+    assert len(view) < 10
+    assert "About prices." in str(view)
+    assert await session.get_items() == view
+    under.close()

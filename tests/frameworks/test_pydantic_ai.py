@@ -1,0 +1,189 @@
+"""pydantic-ai: length errors, reported usage, compaction on request, and histories that were stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, ModelHTTPError, RunContext
+from pydantic_ai import messages as wire
+from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+from compaction import MessageIndex, last, presets
+from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
+from compaction.strategies import SlidingWindow, Summarization
+from compaction.summarizers import SummaryRequest
+from compaction.triggers import tokens_exceed
+
+
+class Focused:
+    """A summarizer that returns the focus."""
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        """Return the summary."""
+        return f"About {request.focus}."
+
+
+class Refusing:
+    """A model that refuses its first requests as too long. Holds state: the messages of each request."""
+
+    def __init__(self, refusals: int = 0) -> None:
+        self.refusals = refusals
+        self.lengths: list[int] = []
+        self.model = FunctionModel(self.answer, stream_function=self.stream)
+
+    def check(self, messages: list[Any]) -> None:
+        """Refuse, or not."""
+        self.lengths.append(len(messages))
+        if len(self.lengths) <= self.refusals:
+            raise ModelHTTPError(400, "m", {"message": "prompt is too long: 9000 tokens > 4000 maximum"})
+
+    async def answer(self, messages: list[Any], info: AgentInfo) -> Any:
+        """Answer at once."""
+        self.check(messages)
+        return wire.ModelResponse(parts=[wire.TextPart("5.")])
+
+    async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[str]:
+        """Answer in pieces."""
+        self.check(messages)
+        yield "5."
+
+
+def history() -> list[Any]:
+    """Messages of twenty turns."""
+    messages: list[Any] = []
+    for turn in range(20):
+        messages.append(wire.ModelRequest.user_text_prompt(f"Ask {turn}: " + "the shop is open. " * 20))
+        messages.append(wire.ModelResponse(parts=[wire.TextPart(f"Answer {turn}.")]))
+    return messages
+
+
+def on_request() -> CompactionProcessor:
+    """A processor whose trigger does not fire."""
+    strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
+    return CompactionProcessor(strategy, counter="chars/4")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> None:
+    """It is compacted harder, streamed or not, and the history stays whole."""
+    refusing = Refusing(1)
+    agent = Agent(refusing.model, capabilities=[CompactionProcessor(presets.token_budget(100_000), counter="chars/4")])
+    result: Any
+    if stream:
+        async with agent.run_stream("And now?", message_history=history()) as result:
+            assert await result.get_output() == "5."
+    else:
+        result = await agent.run("And now?", message_history=history())
+        assert result.output == "5."
+    assert refusing.lengths[0] == 41
+    assert refusing.lengths[1] < 41
+    assert len(refusing.lengths) == 2
+    assert len(result.all_messages()) == 42
+
+
+async def test_nothing_is_sent_a_third_time() -> None:
+    """The second refusal ends the run, and so does another error."""
+    refusing = Refusing(3)
+    agent = Agent(refusing.model, capabilities=[CompactionProcessor(presets.token_budget(100_000))])
+    with pytest.raises(ModelHTTPError, match="too long"):
+        await agent.run("And now?", message_history=history())
+    assert len(refusing.lengths) == 2
+
+    async def down(messages: list[Any], info: AgentInfo) -> Any:
+        raise ModelHTTPError(503, "m", {"message": "down"})
+
+    agent = Agent(FunctionModel(down), capabilities=[CompactionProcessor(presets.token_budget(100_000))])
+    with pytest.raises(ModelHTTPError, match="down"):
+        await agent.run("And now?", message_history=history())
+
+
+async def test_tools_and_reported_usage_count() -> None:
+    """Instructions and tools count until usage is reported; then the provider's count is used."""
+    tokens: list[int] = []
+
+    def noted(index: MessageIndex) -> bool:
+        tokens.append(index.tokens)
+        return False
+
+    def look_up_price(item: str) -> str:
+        """Look up what an item costs."""
+        return "5 euros"
+
+    async def answer(messages: list[Any], info: AgentInfo) -> Any:
+        if len(messages) > 1:
+            return wire.ModelResponse(parts=[wire.TextPart("5.")])
+        call = wire.ToolCallPart("look_up_price", {"item": "tea"}, "c1")
+        return wire.ModelResponse(parts=[call], usage=RequestUsage(input_tokens=3_000))
+
+    processor = CompactionProcessor(SlidingWindow(trigger=noted, keep=last(turns=2)), counter="chars/4")
+    agent = Agent(FunctionModel(answer), instructions="You are a shop.", tools=[look_up_price], capabilities=[processor])
+    await agent.run("What does tea cost?")
+    assert 20 < tokens[0] < 200
+    assert tokens[-1] > 3_000
+
+
+async def test_compaction_on_request() -> None:
+    """Before the next request of that conversation, whatever the trigger says; a tool may ask for it."""
+    refusing, processor = Refusing(), on_request()
+    agent = Agent(refusing.model, capabilities=[processor])
+    processor.compact_next("other", "prices")
+    await agent.run("And now?", message_history=history(), conversation_id="one")
+    processor.compact_next("one", "prices")
+    await agent.run("And now?", message_history=history(), conversation_id="one")
+    assert refusing.lengths[0] == 41
+    assert refusing.lengths[1] < 10
+
+
+async def test_a_tool_asks_for_compaction() -> None:
+    """The request after the tool is the shorter one."""
+    processor, lengths = on_request(), list[int]()
+
+    def compact_conversation(ctx: RunContext, focus: str = "") -> str:
+        """Shorten the conversation so far."""
+        assert ctx.conversation_id is not None
+        processor.compact_next(ctx.conversation_id, focus)
+        return "It will be shortened."
+
+    async def answer(messages: list[Any], info: AgentInfo) -> Any:
+        lengths.append(len(messages))
+        if len(lengths) > 1:
+            return wire.ModelResponse(parts=[wire.TextPart("Done.")])
+        return wire.ModelResponse(parts=[wire.ToolCallPart("compact_conversation", {"focus": "prices"}, "c1")])
+
+    agent = Agent(FunctionModel(answer), tools=[compact_conversation], capabilities=[processor])
+    result = await agent.run("Shorten it.", message_history=history())
+    assert lengths[0] == 41
+    assert lengths[1] < 10
+    assert len(result.all_messages()) == 44
+
+
+async def test_as_a_history_processor() -> None:
+    """The compacted messages become the history."""
+    processor = CompactionProcessor(presets.token_budget(300), counter="chars/4")
+    agent = Agent(Refusing().model, capabilities=[ProcessHistory(processor)])
+    result = await agent.run("And now?", message_history=history())
+    assert len(result.all_messages()) < 20
+    assert processor.last is not None
+    assert processor.last.outcome == "compacted"
+
+
+PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, wire.ImageUrl("https://example.com/a.png")])]),
+        wire.ModelRequest(parts=[wire.ToolReturnPart("b", [PNG, {"a": 1}], "c2", metadata={"seen": True})]),
+        wire.ModelRequest(parts=[wire.ToolReturnPart("b", RequestUsage(input_tokens=1), "c2")]),
+        wire.ModelResponse(parts=[wire.ThinkingPart("hm", signature="s"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]),
+    ],
+    ids=["media", "results", "an object", "calls"],
+)
+def test_a_message_is_the_same_after_json(raw: Any) -> None:
+    """What was stored and read again is the same message, whatever a tool returned."""
+    assert pydantic_ai.key(pydantic_ai.from_wire(pydantic_ai.to_wire(raw))) == pydantic_ai.key(raw)
