@@ -237,7 +237,8 @@ class FrameworkConversations:
     def _prepare(self, session: CompactionSession, window: int | None) -> None:
         """Set the model's window, and record the usage that the reply to the last view carries, if it does."""
         session.use_window(window)
-        reply = next(filter(None, map(self._format.reported_usage, session.new_messages)), None)
+        reported = (self._format.reported_usage(raw) for raw in session.new_messages)
+        reply: object = next((usage for usage in reported if usage), None)
         if reply is not None:
             with contextlib.suppress(InputError):
                 session.record_usage(reply)

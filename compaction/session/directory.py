@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -41,6 +41,7 @@ class ListRequest:
         refused: Sessions that it does not continue.
         perhaps: Sessions that it may continue, each with whether the list has their newest messages.
         parent: The session with which it shares most.
+        judged: Sessions that it continues, each with its source and how many messages were known when it was compared.
     """
 
     given: list[Any]
@@ -53,6 +54,18 @@ class ListRequest:
     refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
+    judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict)
+
+    def continues(self, session: PooledSession) -> bool:
+        """Whether the list continues a session; compared once for what is known of it."""
+        known = (session.known.source, session.known.count)
+        judged = self.judged.get(session)
+        if judged is not None and judged[0] is known[0] and judged[1] == known[1]:
+            return True
+        continues = session.continues(self.given)
+        if continues:
+            self.judged[session] = known
+        return continues
 
     @property
     def name(self) -> str | None:
@@ -140,7 +153,7 @@ class SessionDirectory:
     def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:
         some = itertools.islice(reversed(sessions), _MOST_COMPARED)
         known = (each for each in some if each not in request.refused and each.knows(request.saved))
-        return next((each for each in known if each.continues(request.given)), None)
+        return next((each for each in known if request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
         """Take note of where a session is found now, as the one used last."""

@@ -329,7 +329,7 @@ class SessionPool(PoolForgetting):
             return True
         if found.has_begun:
             found.note()
-        if not found.is_gone and (found.continues(request.given) or (found.has_begun and _aligned(found, request))):
+        if not found.is_gone and (request.continues(found) or (found.has_begun and _aligned(found, request))):
             return True
         request.refused.add(found)
         return False
