@@ -215,7 +215,7 @@ def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
     saved = turn.state(state.get(_SAVED))
     if saved is not None:
         state[_SAVED] = saved
-    elif turn.session is not None:
+    elif _SAVED in state:
         state[_SAVED].update(turn.reports())
     if saved is not None or turn.result.failures:
         state["last"] = turn.report()
