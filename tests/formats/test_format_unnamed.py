@@ -19,6 +19,7 @@ from compaction.errors import StateError, UnknownFormat
 from compaction.formats import MessageFormat, anthropic, bedrock, detect, gemini, openai_chat, openai_responses, resolve
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, SessionHygiene, apply_cache_control, cached_prefix
+from compaction.models import input_limit
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline, Truncation
 from compaction.testing import (
@@ -108,7 +109,7 @@ def takes_messages(function: Callable[..., object]) -> bool:
         "table",
         "inputs",
     }
-    return bool(named) and function not in (messages_exceed, first, last, detect, cached_prefix)
+    return bool(named) and function not in (messages_exceed, first, last, detect, cached_prefix, input_limit)
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:

@@ -56,7 +56,7 @@ from compaction.triggers import (
     turns_exceed,
     worth_it,
 )
-from tests.support.options import SETTLES_IN, compositions, single_strategies
+from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
 
 Chat = list[dict[str, Any]]
 CALLS = kinds(GroupKind.TOOL_CALL)
@@ -161,7 +161,7 @@ each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values()
 @given(messages=conversations(pending=True))
 def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
     """What a provider takes, it takes after compaction; and the other laws."""
-    check_strategy(strategy, messages=messages)
+    check_strategy(strategy, messages=messages, settles_in=settling(strategy))
 
 
 @each_configuration
@@ -174,7 +174,7 @@ def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -
 @each_configuration
 def test_laws_hold_on_samples(strategy: Strategy) -> None:
     """The laws hold on longer conversations too, on the other event loop."""
-    check_strategy(strategy, backend="trio")
+    check_strategy(strategy, backend="trio", settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("name", sorted(CONFIGURATIONS.keys() - {"empty pipeline"}))

@@ -29,6 +29,7 @@ from compaction.strategies import (
 )
 from compaction.testing import check_strategy
 from compaction.triggers import tokens_below, tokens_exceed, turns_exceed
+from tests.support.options import settling
 
 Corpus = Callable[[str], list[dict[str, Any]]]
 
@@ -67,7 +68,7 @@ CONFIGURATIONS: dict[str, Strategy] = {
 def test_laws_hold_on_recorded_conversations(corpus: Corpus, name: str, strategy: Strategy) -> None:
     """Laws 1 to 5, 7 and 9, on whatever agents and their providers wrote."""
     for conversation in corpus(name):
-        check_strategy(strategy, messages=conversation["messages"])
+        check_strategy(strategy, messages=conversation["messages"], settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -36,10 +36,16 @@ from compaction.triggers import (
     turns_exceed,
 )
 
-__all__ = ["SETTLES_IN", "compositions", "single_strategies"]
+__all__ = ["SETTLES_IN", "compositions", "settling", "single_strategies"]
 
 SETTLES_IN: Final = 4
 """Runs a composition is granted in which its parts may give each other more to do."""
+
+
+def settling(strategy: Strategy) -> int:
+    """Runs a strategy may take to settle: several if what it keeps depends on what fits, as a summary changes that."""
+    return SETTLES_IN if "fitting(" in repr(strategy) else 1
+
 
 CALLS: Final = kinds(GroupKind.TOOL_CALL)
 USERS: Final = kinds(GroupKind.USER)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from compaction import compact_sync
+from compaction.errors import SummaryFailed
 from compaction.formats import gemini
 from compaction.index.marks import marked
 from compaction.selectors import last
 from compaction.strategies import Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
 from tests.support.chats import edits_of
+from tests.support.scripted import Scripted
 from tests.support.wires import STRATEGIES, indexed
 
 CALLED = [
@@ -54,7 +56,7 @@ def test_dropping_without_a_summary_leaves_somebody_to_answer() -> None:
     asked = [{"role": "user", "parts": [{"text": f"question {number}"}]} for number in range(3)]
     call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
     found = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "found"}}}]}
-    strategy = Summarization(keep=last(groups=2), on_failure="drop")
+    strategy = Summarization(Scripted(SummaryFailed("away")), keep=last(groups=2), on_failure="drop")
     result = compact_sync([*asked[:2], call, found, asked[2]], strategy, format=gemini, counter="chars/4")
     assert result.messages == [asked[1], call, found, asked[2]]
     assert len(result.failures) == 1

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
-from compaction import GroupKind, MessageIndex, presets, run_sync
+from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, run_sync
 from compaction.errors import SummaryFailed
-from compaction.strategies import SummaryText
+from compaction.strategies import Summarization, SummaryText
 from compaction.summarizers import DigestSummarizer, SummaryRequest
 
 Chat = list[dict[str, Any]]
@@ -130,7 +131,7 @@ def squeezed(text: str) -> str:
     ],
 )
 def test_five_rounds_keep_facts_and_constraints(name: str, part: slice, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """hermes() at a window that forces five rounds.
+    """hermes() at a window that forces five rounds, with the first messages kept.
 
     Nine tenths of the facts of the first digest are in the fifth (of these conversations together, as some first digests hold
     only a handful), and every constraint that the user had stated by then is in the view, word for word.
@@ -166,9 +167,18 @@ def five_rounds(source: Chat) -> tuple[list[str], str, int] | None:
     total = MessageIndex(source, counter="chars/4").total.tokens
     for part in (1.75, 2.25, 3.0, 4.0, 6.0, 1.25):
         window = int(total / part)
-        if window >= 2_000 and (found := rounds(source, presets.hermes(window, protect_last_n=4))) is not None:
+        if window >= 2_000 and (found := rounds(source, with_first_messages(window))) is not None:
             return found
     return None
+
+
+def with_first_messages(window: int) -> Pipeline:
+    """hermes() that keeps the first messages even where they and the tail reach the threshold."""
+    preset = presets.hermes(window, protect_last_n=4)
+    clear, summarize = preset.steps
+    assert isinstance(summarize, Summarization)
+    keep = first(messages=3) | last(tokens=window // 10) | last(messages=4)
+    return Pipeline(clear, attrs.evolve(summarize, keep=keep), trigger=preset.trigger)
 
 
 def rounds(source: Chat, pipeline: Any) -> tuple[list[str], str, int] | None:
