@@ -54,7 +54,7 @@ class ListRequest:
     refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict)
+    judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict[PooledSession, tuple[Sequence[Any], int]])
 
     def continues(self, session: PooledSession) -> bool:
         """Whether the list continues a session; compared once for what is known of it."""
