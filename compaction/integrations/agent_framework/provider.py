@@ -37,6 +37,7 @@ else:
 __all__ = ["CompactionProvider"]
 
 _SAVED: Final = "conversation"
+_NOTHING_SAVED: Final = {"revision": None}  # so that the first call saves all, and later ones only what the provider reports
 _FOCUS: Final = "focus"
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 _UNNAMED: Final = "UnnamedAgent"  # what the framework calls an agent without a name
@@ -212,10 +213,10 @@ class CompactionProvider(_ContextProvider):
 
 def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
     """Write what changed into the session's state: O(1), and what was decided when that changed."""
-    saved = turn.state(state.get(_SAVED))
+    saved = turn.state(state.get(_SAVED) or _NOTHING_SAVED)
     if saved is not None:
         state[_SAVED] = saved
-    elif _SAVED in state:
+    elif turn.session is not None:
         state[_SAVED].update(turn.reports())
     if saved is not None or turn.result.failures:
         state["last"] = turn.report()
