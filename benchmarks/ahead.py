@@ -1,4 +1,4 @@
-"""How many summaries asked for ahead of time are used, and what they cost in requests.
+"""Measures which share of the summaries asked for ahead of time is used, and how many requests they cost.
 
     python -m benchmarks.ahead --corpus ../shared/corpus/dev
 

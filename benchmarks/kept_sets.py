@@ -1,4 +1,4 @@
-"""How often the same rule keeps other messages here than in Agent Framework, and why: the figures of docs/agent-framework.md.
+"""Measures how often a rule keeps other messages here than in Agent Framework, and why: figures of docs/agent-framework.md.
 
     python -m benchmarks.kept_sets                            # in the environment of `make test-frameworks`
 

@@ -380,7 +380,7 @@ def fitting(tokens: int, *choices: SelectorLike) -> Selector:
         choices: Selectors, the most wanted first; one or more.
 
     Raises:
-        ConfigurationError: If ``tokens`` is not a whole number >= 0, or there is no choice.
+        ConfigurationError: If ``tokens`` is not a whole number >= 0, or no choice is given.
 
     >>> conversation = [{"role": "user", "content": "word " * 80}] * 5
     >>> sorted(fitting(300, last(messages=4), last(messages=2))(MessageIndex(conversation, counter="chars/4")))

@@ -29,7 +29,7 @@ async def main(question: str) -> None:
     client = httpx.AsyncClient(transport=CompactedRequests(session))
     llm = OpenAI(model="gpt-5-mini", async_http_client=client)
     agent = FunctionAgent(llm=llm, tools=[look_up_price], streaming=False)
-    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000_000)  # it would cut what the session is to see
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000_000)  # so large that it cuts nothing before the session sees it
     print(await agent.run(question, memory=memory))
 
 

@@ -1,4 +1,4 @@
-"""What the server counts, for each conversation: requests, refusals, prefix breaks and the cached share."""
+"""The counts of the server for each conversation: requests, refusals, prefix breaks and the cached share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_READ: Final = frozenset({"cache_control", "cachePoint"})
 
 @attrs.define
 class Page:
-    """What is known of one conversation. Holds state: the counts, and the last request that was accepted.
+    """The record of one conversation. Holds state: the counts, and the last request that was accepted.
 
     Args:
         requests: Requests that were accepted.

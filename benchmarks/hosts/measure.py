@@ -32,7 +32,7 @@ PLAIN: Final[Mapping[str, Any]] = {
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """What is asked of a framework.
+    """A task for a framework.
 
     Args:
         host: The framework.
@@ -69,7 +69,7 @@ class Case:
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """What was counted in one run.
+    """The counts of one run.
 
     Args:
         turns: Turns that were answered, of all conversations.
@@ -110,7 +110,7 @@ class Row:
 
     @property
     def problems(self) -> list[str]:
-        """What does not hold, in words; nothing if the host is at the plain loop's figures.
+        """Return each figure that is above the plain loop's, in words; empty if there is none.
 
         A turn that is cancelled and asked again may cost one summary and one prefix break more: a framework either takes back
         what the turn had said so far, and the next request cannot begin as the last one, or it keeps it, and there is more to

@@ -78,7 +78,7 @@ class PlainLoop(Host):
         return [{"name": name, "description": getattr(self, name).__doc__, "parameters": parameters} for name in names]
 
     def start(self) -> list[Any]:
-        """What a conversation begins with."""
+        """Return the first messages of a conversation."""
         return []
 
     def said(self, text: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class PlainLoop(Host):
         return {"role": "user", "content": text}
 
     def usage(self, reply: Any) -> Any:
-        """What the provider reports."""
+        """Return the usage that the provider reports."""
         return reply.usage
 
     async def send(self, view: list[Any], tools: Sequence[str]) -> Any:

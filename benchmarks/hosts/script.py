@@ -85,7 +85,7 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class Reply:
-    """What the model says: a text or calls, and what it is billed.
+    """An answer of the model: a text or calls, and the tokens that are billed for it.
 
     Args:
         id: A name for this reply that no other has.
@@ -111,12 +111,12 @@ def words(about: str, characters: int) -> str:
 
 
 def user_text(conversation: str, turn: int, seed: int = 0) -> str:
-    """What the user says in a turn."""
+    """Return the user's message of a turn."""
     return f"[[{conversation}:{turn}]] What does it cost now? {words(f'{seed} {conversation} {turn}', 140)}"
 
 
 def result_text(item: str, seed: int = 0) -> str:
-    """What a tool returns for an item: 700 to 1,300 characters."""
+    """Return the result of a tool for an item: 700 to 1,300 characters."""
     size = random.Random(f"{seed} {item}").randint(700, 1_300)
     return f"{item}: {words(f'{seed} {item}', size)}"
 
@@ -167,7 +167,7 @@ def _tool(names: Sequence[str], turn: int, now: int, number: int) -> str:
 
 
 def _round(steps: Sequence[Step]) -> int:
-    """How many rounds of calls the turn has had: none if the user spoke last, else as many as the newest call says."""
+    """Return the number of rounds of calls in this turn: none if the user spoke last, else as many as the newest call says."""
     if not steps or steps[-1].kind != "results":
         return 0
     newest = next((step for step in reversed(steps) if step.kind == "calls" and step.items), None)

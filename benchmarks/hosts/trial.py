@@ -21,7 +21,7 @@ __all__ = ["INSTRUCTIONS", "TIMEOUT_SECONDS", "CountingSummarizer", "Host", "Str
 INSTRUCTIONS: Final = "You are a shop. Look up what the user asks for, and answer in a sentence."
 HANG_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 120.0
-"""How long clients wait: 50 conversations in one process keep each other waiting."""
+"""Seconds that clients wait: 50 conversations in one process keep each other waiting."""
 Summaries: TypeAlias = Literal["work", "fail", "hang"]
 StrategyName: TypeAlias = Literal["summaries", "adaptive", "context_window"]
 
@@ -57,7 +57,7 @@ class CountingSummarizer:
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """What a host is given.
+    """The arguments of a host.
 
     Args:
         server: The model.

@@ -33,7 +33,7 @@ _LEAST_CHARS: Final = 4  # of a word that betrays a message, where nobody knows 
 
 @attrs.frozen(eq=False)
 class Forgotten:
-    """What goes, and what stays.
+    """The messages and edits that go, and those that stay.
 
     Args:
         count: The number of messages that are forgotten.

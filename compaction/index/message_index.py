@@ -389,7 +389,7 @@ class MessageIndex:
 
     @property
     def snapshot(self) -> Saved:
-        """What would be saved, with the messages; O(edits)."""
+        """The state that would be saved, with the messages; O(edits)."""
         return self._intake.snapshot()
 
     @classmethod

@@ -132,7 +132,7 @@ class Saved:
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """What a conversation may take over that shares the first messages with this one.
+        """Return the part of this state that a conversation with the same first messages may take over.
 
         Args:
             count: How many messages they share.

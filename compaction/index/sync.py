@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def unchanged(self) -> int:
-        """How many first messages of the source are where they were, as they were."""
+        """The number of first messages of the source that neither moved nor changed."""
         for place, (_, ordinal) in enumerate(self.entries):
             if ordinal != place or ordinal in self.altered:
                 return place

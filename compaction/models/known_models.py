@@ -86,7 +86,7 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
         return model
     found = next((each.prices for each in _entries(model, path) if each.prices is not None), None)
     if found is None:
-        raise UnknownModel(f"there are no prices for model {model!r}; {_similar(model, path)}; or add it to your own table")
+        raise UnknownModel(f"no table has prices for model {model!r}; {_similar(model, path)}; or add it to your own table")
     return found
 
 

@@ -1,6 +1,6 @@
 """Tables of models in TOML: prices, the rules of each provider's prompt cache, context windows and input limits.
 
-The package's own table is ``models.toml`` beside this file; a file of the same shape goes on top of it.
+The package's own table is ``models.toml`` beside this file; the entries of a file of the same shape come first.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class BackgroundTasks:
         self._was_opened = False
 
     def require(self) -> None:
-        """Raise a `ConfigurationError` if it was never entered and has no portal; one that was closed is no error."""
+        """Raise a `ConfigurationError` if it was never entered and has no portal; one that was closed raises nothing."""
         if self._portal is None and not self._was_opened:
             raise ConfigurationError(
                 "ahead= asks in the background, which needs an owner: begin turns inside `async with session:`, or pass portal="

@@ -1,6 +1,6 @@
-"""What a pool holds: its sessions, the keys under which each is found, and which one goes first.
+"""The directory of a pool: its sessions, the keys under which each is found, and the order in which they are evicted.
 
-Nothing here waits: a session is judged by what the pool knows of it, whatever its turn is doing.
+Nothing here waits: a session is judged by the pool's own record of it, also while its turn is under way.
 """
 
 from __future__ import annotations

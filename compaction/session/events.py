@@ -1,4 +1,4 @@
-"""What happens in a session, as typed values: pass ``on_event=`` to a session, a pool or an integration to receive them.
+"""The events of a session, as typed values: pass ``on_event=`` to a session, a pool or an integration to receive them.
 
     def watch(event):
         match event:
@@ -120,7 +120,7 @@ class CacheBroken(Event):
     """The request does not begin as the last one did, so that a provider reads again what its prompt cache held.
 
     Args:
-        tokens: Tokens that were sent last time, are sent again, and are no longer a part of the common beginning.
+        tokens: Tokens of messages that both requests have, behind the place where the requests begin to differ.
         why: What changed the beginning: ``"compaction"``, ``"forget"`` or ``"the host"``.
     """
 

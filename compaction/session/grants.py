@@ -1,4 +1,4 @@
-"""What a fork may read back: the stored content that the stubs and summaries it takes over stand for.
+"""The stored content that a fork may read back: that of the stubs and summaries which it takes over.
 
 A store keeps the records of each session apart, so the fork gets copies of the records that its edits name, and of no others.
 """

@@ -32,7 +32,7 @@ _MOST_ENDS: Final = 512
 
 @attrs.frozen(kw_only=True)
 class Inheritance:
-    """What a new session takes over before its first turn.
+    """The state that a new session takes over before its first turn.
 
     Args:
         saved: Messages and edits.

@@ -35,7 +35,7 @@ OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
 
 _STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
-"""How many stubs a list may have that are known again; a stub of groups has about 40 tokens, at four characters a token."""
+"""The number of stubs that are recognized in a list; a stub of groups has about 40 tokens, at four characters a token."""
 
 _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 

@@ -23,7 +23,7 @@ from .templates import SummaryTemplate, default_template
 __all__ = ["TIMEOUT_SECONDS", "Summarizer", "SummaryBudget", "SummaryRequest", "answer_in_time", "timeout_of", "usable_text"]
 
 TIMEOUT_SECONDS: Final = 60.0
-"""How long an awaited summarizer may take by default."""
+"""Seconds that an awaited summarizer may take by default."""
 
 _T = TypeVar("_T")
 

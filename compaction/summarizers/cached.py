@@ -95,7 +95,7 @@ class CachedSummarizer:
 
     @property
     def timeout_seconds(self) -> float | None:
-        """How long an answer may take: the inner summarizer's figure."""
+        """Seconds that an answer may take: those of the inner summarizer."""
         return timeout_of(self.inner)
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:

@@ -1,4 +1,4 @@
-"""What Hermes Agent does around a context engine: it asks before each request, up to three times, and reports its usage."""
+"""Hermes Agent's side of a context engine: it asks before each request, up to three times, and reports its usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wire format of the server answers for, and what the formats share."""
+"""The base of the server's wire formats, and the parts that they share."""
 
 from __future__ import annotations
 

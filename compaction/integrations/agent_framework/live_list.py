@@ -118,7 +118,7 @@ def _any_excluded(messages: Sequence[Any]) -> bool:
 
 @attrs.frozen
 class _Layout:
-    """Where a view stands in a list.
+    """The place of a view in a list.
 
     Args:
         visible: The places of messages that it shows as they are.

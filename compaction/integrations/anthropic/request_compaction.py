@@ -131,7 +131,7 @@ def _body(request: Any) -> Mapping[str, Any] | None:
     """Return the body of a request whose messages are to be compacted, ``None`` for any other request.
 
     Raises:
-        BadRequestError: If the server is to keep the conversation; the SDK's.
+        BadRequestError: The SDK's error, if the request asks the server to keep the conversation.
     """
     body = request.json
     if request.method.lower() != "post" or request.url.partition("?")[0] != _PATH or not isinstance(body, Mapping):

@@ -14,7 +14,7 @@ _NEW_SHARE: Final = 10  # a tenth of the threshold has to be new
 
 @attrs.define
 class Progress:
-    """What came of the last compactions. Holds state.
+    """The success of the last compactions. Holds state.
 
     A compaction after which the reported tokens are still at the threshold or above it is a strike; one that changed nothing
     is not. After two strikes in a row the next compaction waits until the request has grown by a tenth of the threshold, or

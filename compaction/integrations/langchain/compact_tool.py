@@ -40,7 +40,7 @@ def focus_of_call(messages: Sequence[Any]) -> str | None:
 
 
 class CompactionRequests:
-    """What the host asked for, by thread. Holds state: the requests not met yet."""
+    """The host's requests to compact, by thread. Holds state: those not met yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

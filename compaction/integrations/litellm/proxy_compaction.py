@@ -40,7 +40,7 @@ __all__ = ["ProxyCompaction"]
 
 @attrs.frozen
 class _Endpoint:
-    """Where a request has its messages, and what else of it counts.
+    """The fields of a request that hold its messages, and those that count besides.
 
     Args:
         format: The format of the messages.
@@ -144,7 +144,7 @@ class ProxyCompaction(_CustomLogger):
             return None
         if sent.refusal is not None:
             error, sent.refusal = sent.refusal, None
-            # An error of this kind is not tried again: the router goes on to the next fallback.
+            # An error of this kind is not tried again: the router takes the next fallback.
             raise import_framework("litellm").ContextWindowExceededError(
                 message=str(error), model=str(kwargs.get("model")), llm_provider=str(kwargs.get("custom_llm_provider") or "")
             ) from error
