@@ -40,11 +40,11 @@ _NOTHING: Final = Metrics(tokens=0, bytes=0, messages=0, groups=0, turns=0, tool
 
 @attrs.define(eq=False)
 class FrameworkTurn:
-    """One request of a framework. Holds state: the view, which `overflowed` replaces.
+    """One request of a framework. Holds state: the view and the result, which `overflowed` replaces.
 
     Args:
         view: The messages to send.
-        result: The result of the run.
+        result: The result of the last run.
         session: The session; ``None`` if the list could not be followed, and is sent as it is.
         options: The integration's options.
     """
@@ -76,6 +76,7 @@ class FrameworkTurn:
             return None
         try:
             self.view = await self.session.overflowed(error)
+            self._note_last(self.session)
         except BudgetUnsatisfiable as failed:
             raise failed from error
         return self.view
@@ -86,9 +87,16 @@ class FrameworkTurn:
             return None
         try:
             self.view = self.session.overflowed_sync(error)
+            self._note_last(self.session)
         except BudgetUnsatisfiable as failed:
             raise failed from error
         return self.view
+
+    def _note_last(self, session: CompactionSession) -> None:
+        """Take over the result of the run that the overflow made, and pass it on as that of any run."""
+        self.result = session.last_result or self.result
+        if self.options.on_result is not None:
+            self.options.on_result(self.result)
 
     def state(self, saved: object = None) -> dict[str, Any] | None:
         """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is still right.

@@ -11,7 +11,7 @@ from ..triggers import tokens_below, tokens_exceed
 
 __all__ = ["within"]
 
-_TARGET: Final = 0.8  # of the window, once something must go, so that not every turn cuts again
+_TARGET: Final = 0.8  # of the window, once something must go, so that not every turn cuts again; chosen, not measured
 _CLIPS: Final = ((0.25, kinds(GroupKind.USER)), (0.10, nothing), (0.05, nothing))  # what no request can do without
 
 

@@ -281,16 +281,32 @@ class SessionPool(PoolForgetting):
         try:
             keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
             for name in self._store.find(space, keys):
-                if name not in self._directory and (state := self._store.load(name)) is not None:
-                    self._resumed(state)  # a state that is damaged is noticed now
-                    return name, Inheritance(state=state)
+                if (resumed := self._read(name)) is not None:
+                    return name, Inheritance(state=resumed[1])
             return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
         except StateError as error:
             name = f"{request.name or 'auto'}:{self._new_id()}"
-            failure = Failed(type(self._store).__name__, error, "the conversation is taken as new")
-            _logger.warning("%s failed (%r): %s", failure.strategy, error, failure.policy)
-            EventReporter(name, self._on_event).save_failed(failure)
+            self._not_read(name, error, "the conversation is taken as new")
             return name, None
+
+    def _read(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
+        """Return a saved session and its state; ``None`` if it is in memory, was deleted or cannot be read.
+
+        One that cannot be read is reported as an event.
+        """
+        assert self._store is not None
+        if name in self._directory or (state := self._store.load(name)) is None:
+            return None
+        try:
+            return self._resumed(state), state
+        except StateError as error:
+            self._not_read(name, error, "the saved session is not used, and stays as it is")
+            return None
+
+    def _not_read(self, name: str, error: StateError, policy: str) -> None:
+        failure = Failed(type(self._store).__name__, error, policy)
+        _logger.warning("%s failed (%r): %s", failure.strategy, error, failure.policy)
+        EventReporter(name, self._on_event).save_failed(failure)
 
     def _given(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
         """Return the name and what a list takes over from the state that its host has: all of it, or what a fork may."""
@@ -304,13 +320,12 @@ class SessionPool(PoolForgetting):
         return None, Inheritance(saved=saved.beginning(count, request.given[:count]), parent=parent)
 
     def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
-        assert self._store is not None
         name = f"{request.name}:{self._new_id()}" if names else None
         best: Inheritance | None = None
         for each in names:
-            if each in self._directory or (state := self._store.load(each)) is None:
+            if (read := self._read(each)) is None:
                 continue
-            index = self._resumed(state).index
+            index, state = read[0].index, read[1]
             if index.accounts_for(request.given, by_id=True):
                 return each, Inheritance(state=state)
             saved = index.snapshot

@@ -12,8 +12,8 @@ from ..tokens import LengthError, Usage, UsageAnchor
 
 __all__ = ["LearnedWindow", "ProviderReports"]
 
-_MOST_RATIO: Final = 3  # of a provider's count to ours, for what is not overhead
-_WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window
+_MOST_RATIO: Final = 3  # of a provider's count to ours, for what is not overhead; chosen, not measured
+_WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window; chosen, not measured
 
 
 @attrs.frozen

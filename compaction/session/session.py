@@ -204,9 +204,14 @@ class CompactionSession(SessionForgetting):
         self._guard.clear()
         self._index.context = self._context()
 
+    @property
+    def last_result(self) -> CompactionResult | None:
+        """The result of the last run, with the failure to save it, if there was one; ``None`` before the first run."""
+        return None if self._last is None else self._saver.reported(self._last)
+
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
-        last = None if self._last is None else self._saver.reported(self._last)
+        last = self.last_result
         failures = (self._saver.failure,) if last is None else last.failures
         return SessionStatus(
             tokens=max(0, self._index.tokens),

@@ -153,7 +153,8 @@ class TooLong(Exception):
 
 async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
     """Another error gives none; reported usage is anchored to the view that was sent last."""
-    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    results: list[CompactionResult] = []
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4", on_result=results.append)
     conversations = FrameworkConversations(options, openai_chat)
     turn = await conversations.turn(notes(30))
     assert await turn.overflowed(RuntimeError("the server is down")) is None
@@ -161,6 +162,9 @@ async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
     assert again is not None
     assert again == turn.view
     assert len(again) < 30
+    assert [each.outcome for each in results] == ["unchanged", "compacted"]
+    assert turn.result is results[-1]
+    assert turn.report()["tokens_after"] < turn.report()["tokens_before"]
     turn.record_usage({"prompt_tokens": 700, "completion_tokens": 5})
     turn.record_usage("nothing that reports usage")
     assert turn.index is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -505,6 +506,33 @@ def test_a_locked_store_stops_no_turn(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Broken, "is_locked", False)
     session = session_of(pool, [*rebuilt(chat), user("on")], id="kim")
     assert session.status().failures == ()
+
+
+def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> None:
+    """It is reported and not overwritten; the conversation begins again once, and later processes continue that."""
+    events: list[Any] = []
+    path = tmp_path / "sessions.db"
+    chat = grown("Ann", 12)
+    scripted = quoting()
+
+    def process() -> SessionPool:
+        return pool_of(summarizing(scripted), store=SessionStore(path), on_event=events.append, new_id=lambda: "again")
+
+    old = pool_of(summarizing(quoting()), store=SessionStore(path))
+    for messages in calls_of(chat[:20]):
+        old.view_sync(messages, "kim")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE sessions SET state = ?", (json.dumps({"version": 99}),))
+    first = process()
+    for messages in calls_of(chat[:22]):
+        view = first.view_sync(messages, "kim")
+    paid = len(scripted.requests)
+    failures = [event.failure for event in events if isinstance(event, SaveFailed)]
+    assert {type(each.error) for each in failures} == {StateError}
+    assert paid > 0
+    assert process().view_sync(rebuilt(chat[:22]), "kim") == view
+    assert len(scripted.requests) == paid
+    assert SessionStore(path).load("kim") == {"version": 99, "anchor": None}
 
 
 # ---------------------------------------------------------------- bad input and races
