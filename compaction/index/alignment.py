@@ -119,7 +119,7 @@ def align(
         _keep_in_order(found)
         view = _of_one_view(found, known, digests, of_known)
         _between_neighbours(found, view, digests, of_known)
-        altered |= _altered_between_neighbours(found, view, given, format)
+        altered |= _altered_between_neighbours(found, view, given, format, moved=_known_again(digests, of_known))
     _keep_in_order(found)
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
 
@@ -279,18 +279,25 @@ def _going_on(
         found[place] = each
 
 
+def _known_again(digests: Sequence[Hashable], of_known: dict[Known, Hashable]) -> set[int]:
+    """Return the places of messages that say the same as a known one; ``None`` stands for a known object."""
+    known = {None, *of_known.values()}
+    return {place for place, digest in enumerate(digests) if digest in known}
+
+
 def _altered_between_neighbours(
-    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat
+    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat, *, moved: set[int]
 ) -> set[int]:
     """Find single messages that stand where one of the same role stood; returns their places.
 
-    One that the view does not show is found only if the list has others which it does not show.
+    One that the view does not show is found only if the list has others which it does not show. A message that says the same as
+    another known one may have been moved here, so it is not an altered one.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
         there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1:
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in moved:
             continue
         [each] = there.values()
         if each.role in (None, format.read(given[places[0]], places[0]).role):

@@ -196,8 +196,8 @@ def follow(
         return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
 
     matches = align(known, given, format, changed=changed if verify else None)
-    _keep_whole_groups(projection, matches, hidden)
-    return _Planner(projection, matches, given).plan()
+    partial = _keep_whole_groups(projection, matches, hidden)
+    return _Planner(projection, matches, given, partial).plan()
 
 
 def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
@@ -260,8 +260,8 @@ class _History:
         return list(zip((raw, *raws), (*times, NEVER), strict=True))
 
 
-def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> None:
-    """Forget a group of which only a part is there: it is new, whole."""
+def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> set[int]:
+    """Forget a group of which only a part is there: it is new, whole. Returns the ids of such groups."""
     found: dict[int, set[Any]] = defaultdict(set)
     for match in matches:
         if match is not None:
@@ -270,6 +270,7 @@ def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidd
     for place, match in enumerate(matches):
         if match is not None and match.known.group in partial:
             matches[place] = None
+    return partial
 
 
 def _is_whole(projection: Projection, id: int, positions: set[Any], hidden: set[int]) -> bool:
@@ -281,10 +282,14 @@ def _is_whole(projection: Projection, id: int, positions: set[Any], hidden: set[
 class _Planner:
     """Puts a list together with what only the source holds. Holds state: how far it got."""
 
-    def __init__(self, projection: Projection, matches: Sequence[Match | None], given: Sequence[Any]) -> None:
+    def __init__(
+        self, projection: Projection, matches: Sequence[Match | None], given: Sequence[Any], partial: Collection[int]
+    ) -> None:
         self._projection = projection
         self._matches = matches
         self._given = given
+        self._partial = partial
+        self._early: set[int] = set()  # ordinals that were placed with the first message of their group
         self._next = 0  # the first ordinal that is not placed yet
         self._plan = Plan([], [], set(), {}, 0, HostChanges())
         self._removed: list[int] = []
@@ -343,14 +348,19 @@ class _Planner:
     def _place_source(self, end: int) -> None:
         """Place what the view does not show, up to an ordinal; what it shows and the list does not have was removed.
 
-        Of a group whose end was taken back nothing stays.
+        Of a group whose end was taken back nothing stays. A hidden group that is in the list as a new one stays together, so
+        that none of its results answers a call of the new one.
         """
         projection = self._projection
         for ordinal in range(self._next, end):
             id = projection.grouping.group_of[ordinal]
-            if projection.ordinals(id)[-1] >= self._end:
+            if projection.ordinals(id)[-1] >= self._end or ordinal in self._early:
                 continue
-            if not projection.is_included(id) or not projection.shows(ordinal):
+            if id in self._partial and not projection.is_included(id):
+                for each in projection.ordinals(id):
+                    self._place(projection.source[each], each, None)
+                    self._early.add(each)
+            elif not projection.is_included(id) or not projection.shows(ordinal):
                 self._place(projection.source[ordinal], ordinal, None)
             else:
                 self._removed.append(ordinal)

@@ -530,3 +530,21 @@ class TestByMessage:
         index.apply(Drop([1], "old"))
         index.sync([*messages[:3], user("never mind")])
         assert shown(index.messages()) == ["q", "1+2", shown([messages[2]])[0], "never mind"]
+
+    def test_a_result_that_the_host_moved(self) -> None:
+        """The group is new, whole; the old one, which was hidden, takes none of its results and stays hidden."""
+        messages = [call("1", "2"), result("0"), result("1", "one"), result("2", "two"), *turns(3)]
+        index = indexed(messages)
+        assert index.apply(Drop([0], "old"))
+        assert index.apply(Drop([1], "old"))
+        index.sync([*rebuilt(messages[:2]), assistant("new"), *rebuilt(messages[3:]), *rebuilt(messages[2:3])])
+        assert shown(index.messages()) == ["1+2", "new", "two", "q1", "a1", "q2", "a2", "q3", "a3", "one"]
+
+    @pytest.mark.parametrize("copies", [lambda chat: chat, rebuilt])
+    def test_a_message_that_moved_to_the_place_of_a_hidden_one(self, copies: Any) -> None:
+        """It is not an altered version of that one, so it is shown."""
+        messages = [system("s"), *turns(4)]
+        index = indexed(messages)
+        index.apply(Drop([2, 3], "old"))
+        index.sync(copies([*messages[:2], messages[6], *messages[3:6], *messages[7:]]))
+        assert messages[6] in index.messages()
