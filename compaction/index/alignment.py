@@ -116,10 +116,11 @@ def align(
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
+        moved = _elsewhere(found, known, digests, of_known)
         _keep_in_order(found)
         view = _of_one_view(found, known, digests, of_known)
         _between_neighbours(found, view, digests, of_known)
-        altered |= _altered_between_neighbours(found, view, given, format, moved=_known_again(digests, of_known))
+        altered |= _altered_between_neighbours(found, view, given, format, moved=moved)
     _keep_in_order(found)
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
 
@@ -210,9 +211,10 @@ def _of_one_view(
     if not there:
         return known
     since, until = max(each.since for each in there), min(each.until for each in there)
-    positions, count = {each.position for each in there}, Counter(of_known.values())
+    positions, count, listed = {each.position for each in there}, Counter(of_known.values()), set(digests)
     for each in known:
-        if each.position < there[-1].position and each.position not in positions and count[of_known[each]] == 1:
+        is_missing = each.position not in positions and of_known[each] not in listed
+        if is_missing and each.position < there[-1].position and count[of_known[each]] == 1:
             since = max(since, each.until + 1) if each.until < until else since
     times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
     for time in times[:_MOST_VIEWS] if since <= until else ():
@@ -279,27 +281,46 @@ def _going_on(
         found[place] = each
 
 
-def _known_again(digests: Sequence[Hashable], of_known: dict[Known, Hashable]) -> set[int]:
-    """Return the places of messages that say the same as a known one; ``None`` stands for a known object."""
-    known = {None, *of_known.values()}
-    return {place for place, digest in enumerate(digests) if digest in known}
+@attrs.frozen
+class _Elsewhere:
+    """What is in the list and known, though perhaps not in the same order.
+
+    Args:
+        places: The places in the list.
+        positions: The positions of the known messages.
+    """
+
+    places: set[int]
+    positions: set[_Position]
+
+
+def _elsewhere(
+    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
+) -> _Elsewhere:
+    """Return what is known by the object or by what it says, before the order is looked at."""
+    values, listed = set(of_known.values()), set(digests)
+    places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
+    positions = {each.position for each in found if each is not None}
+    return _Elsewhere(places, positions | {each.position for each in known if of_known[each] in listed})
 
 
 def _altered_between_neighbours(
-    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat, *, moved: set[int]
+    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat, *, moved: _Elsewhere
 ) -> set[int]:
     """Find single messages that stand where one of the same role stood; returns their places.
 
-    One that the view does not show is found only if the list has others which it does not show. A message that says the same as
-    another known one may have been moved here, so it is not an altered one.
+    One that the view does not show is found only if the list has others which it does not show. A message that is known from
+    elsewhere may have been moved here, so it is not an altered one; nor is a known one altered that the list has elsewhere.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
         there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in moved:
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in moved.places:
             continue
         [each] = there.values()
+        if each.position in moved.positions:
+            continue
         if each.role in (None, format.read(given[places[0]], places[0]).role):
             found[places[0]] = each
             altered.add(places[0])
