@@ -14,8 +14,8 @@ import anthropic
 from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 
 from benchmarks.hosts.frameworks.anthropic_sdk import CASES
-from benchmarks.hosts.measure import Case, measure
-from benchmarks.hosts.script import result_text, user_text
+from benchmarks.hosts.measure import Case
+from benchmarks.hosts.script import result_text
 from benchmarks.hosts.server import SUMMARY, StrictServer
 from compaction import last, presets
 from compaction.errors import BudgetUnsatisfiable, SyncDriverError
@@ -24,6 +24,7 @@ from compaction.session import Event, Overflowed
 from compaction.stores import SessionStore
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
+from tests.frameworks.hundred_turns import asked, check_100_turns
 
 LONG = ("tool runner", "tool runner, streaming", "tool runner, no await", "tool runner, no await, streaming")
 WINDOW = 6_000
@@ -34,19 +35,7 @@ WINDOW = 6_000
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in LONG], ids=lambda case: case.name)
 def test_100_turns(case: Case) -> None:
     """No request is invalid or too long twice; summaries and prefix breaks are at most the plain loop's."""
-    row = measure(case, turns=100)
-    assert row.problems == []
-    assert row.host.turns == 100
-    assert row.host.breaks > 0
-
-
-def asked(turns: int, *, conversation: str = "c0") -> list[Any]:
-    """A conversation with so many turns, whose last word is the user's."""
-    messages: list[Any] = []
-    for turn in range(turns):
-        messages.append({"role": "user", "content": user_text(conversation, turn)})
-        messages.append({"role": "assistant", "content": result_text(f"{turn}")})
-    return [*messages, {"role": "user", "content": user_text(conversation, turns)}]
+    check_100_turns(case)
 
 
 def client(server: StrictServer, compaction: RequestCompaction) -> Anthropic:

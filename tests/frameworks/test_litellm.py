@@ -19,13 +19,13 @@ from litellm.proxy import proxy_server
 
 from benchmarks.hosts.frameworks.litellm_proxy import CASES, KEY, Proxy
 from benchmarks.hosts.measure import Case, measure
-from benchmarks.hosts.script import result_text, user_text
 from benchmarks.hosts.server import StrictServer
 from compaction import last, presets
 from compaction.integrations.litellm import ProxyCompaction
 from compaction.session import Event, Overflowed
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
+from tests.frameworks.hundred_turns import asked, check_100_turns
 from tests.frameworks.programs import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy has warnings of its own
@@ -51,10 +51,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in LONG], ids=lambda case: case.name)
 def test_100_turns(case: Case) -> None:
     """No request is invalid or too long twice; summaries and prefix breaks are at most the plain loop's."""
-    row = measure(case, turns=100)
-    assert row.problems == []
-    assert row.host.turns == 100
-    assert row.host.breaks > 0
+    check_100_turns(case)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in LONG], ids=lambda case: case.name)
@@ -80,15 +77,6 @@ def start(tmp_path: Path) -> Start:
             Proxy.stop()
 
     return started
-
-
-def asked(turns: int, *, conversation: str = "c0") -> list[Any]:
-    """A conversation with so many turns, whose last word is the user's."""
-    messages: list[Any] = []
-    for turn in range(turns):
-        messages.append({"role": "user", "content": user_text(conversation, turn)})
-        messages.append({"role": "assistant", "content": result_text(f"{turn}")})
-    return [*messages, {"role": "user", "content": user_text(conversation, turns)}]
 
 
 async def ask(client: Client, path: str, messages: list[Any], headers: Any = None, **options: Any) -> httpx.Response:
