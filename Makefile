@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-replay bench-batch bench-frameworks bench-hosts bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
+.PHONY: help demo test lint types unit cover bench bench-replay bench-retention bench-batch bench-frameworks bench-hosts bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench: $(VENV)/.bench ## benchmarks, in CPU time
 
 bench-replay: .venv-peers/.made ## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
 	@.venv-peers/bin/python -W ignore -m benchmarks.replay docs/benchmarks.md
+
+bench-retention: $(VENV)/.test ## what one compaction keeps of planted items, in four languages; ARGS="--set judging --budget 0.1 0.2"
+	@$(BIN)/python -m benchmarks.retention $(ARGS)
 
 test-frameworks: .venv-frameworks/.made .venv-frameworks-apart/.made ## the integrations against the agent frameworks themselves, in environments of their own
 	@.venv-frameworks/bin/python -m pytest tests/frameworks -q -n $(WORKERS) $(ARGS)
