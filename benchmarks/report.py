@@ -23,6 +23,7 @@ from time import process_time
 from .against import alone_section, compare, whole_section
 from .batch import batch_section, recorded
 from .growth import growth_section, memory_section
+from .startup import startup_section
 from .sticky import sticky_section
 from .tables import Section, claims_table, written
 from .turns import turns_section
@@ -41,6 +42,7 @@ def sections(arguments: argparse.Namespace) -> Iterator[Section]:
     yield memory_section()
     yield batch_section(files, _say)
     yield sticky_section(files)
+    yield startup_section()
 
 
 def _say(what: str) -> None:

@@ -11,30 +11,35 @@
 
 from __future__ import annotations
 
-from . import presets, strategies, triggers
-from .errors import BudgetUnsatisfiable, CompactionError
-from .formats import Problem, Repair, repair, validate
-from .index import (
-    Drop,
-    Edit,
-    GroupKind,
-    MessageGroup,
-    MessageIndex,
-    Metrics,
-    Refusal,
-    Replace,
-    Request,
-    Rewrite,
-    RunContext,
-    Together,
-)
-from .messages import Message
-from .result import CompactionResult, Step
-from .run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync
-from .selectors import everything, first, kinds, last, nothing, pinned, system, tools
-from .session import CompactionSession, SessionPool
-from .strategies import Pipeline
-from .tokens import TokenCounter, counter
+from typing import TYPE_CHECKING
+
+from .lazy import export_lazily
+
+if TYPE_CHECKING:
+    from . import presets, strategies, triggers
+    from .errors import BudgetUnsatisfiable, CompactionError
+    from .formats import Problem, Repair, repair, validate
+    from .index import (
+        Drop,
+        Edit,
+        GroupKind,
+        MessageGroup,
+        MessageIndex,
+        Metrics,
+        Refusal,
+        Replace,
+        Request,
+        Rewrite,
+        RunContext,
+        Together,
+    )
+    from .messages import Message
+    from .result import CompactionResult, Step
+    from .run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync
+    from .selectors import everything, first, kinds, last, nothing, pinned, system, tools
+    from .session import CompactionSession, SessionPool
+    from .strategies import Pipeline
+    from .tokens import TokenCounter, counter
 
 __all__ = [
     "BudgetUnsatisfiable",
@@ -81,3 +86,21 @@ __all__ = [
     "triggers",
     "validate",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "presets": "",
+        "strategies": "Pipeline",
+        "triggers": "",
+        "errors": "BudgetUnsatisfiable CompactionError",
+        "formats": "Problem Repair repair validate",
+        "index": "Drop Edit GroupKind MessageGroup MessageIndex Metrics Refusal Replace Request Rewrite RunContext Together",
+        "messages": "Message",
+        "result": "CompactionResult Step",
+        "run": "apply_compaction apply_compaction_sync compact compact_sync run run_sync",
+        "selectors": "everything first kinds last nothing pinned system tools",
+        "session": "CompactionSession SessionPool",
+        "tokens": "TokenCounter counter",
+    },
+)

@@ -1,12 +1,16 @@
-"""Presets: functions that return a known system, or a good default, built from the general parts."""
+"""Presets: functions that return a known system, or a good default, built from the general parts.
+
+What only presets with a summary use is named through its package (``strategies.Summarization``), so that the others need not
+load it.
+"""
 
 from __future__ import annotations
 
 import attrs
 
+from . import strategies, summarizers
 from .errors import ConfigurationError
 from .index import GroupKind
-from .models import input_limit
 from .selectors import first, fitting, kinds, last
 from .strategies import (
     Clear,
@@ -14,17 +18,12 @@ from .strategies import (
     Clip,
     Collapse,
     Dedupe,
-    GrowingSummary,
     HeadTail,
-    OnFailure,
     Pipeline,
-    Summarization,
-    SummaryText,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
-from .summarizers import DigestSummarizer, FactSummarizer, SummarizerLike, SummaryBudget, SummaryTemplate, default_template
 from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
 
 __all__ = ["adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
@@ -96,6 +95,8 @@ def context_window(
 def _input_tokens(preset: str, window: int | str, reserve_output: int | None) -> int:
     """Return the tokens that a request may have."""
     if isinstance(window, str):
+        from .models import input_limit
+
         return input_limit(window, reserve_output=reserve_output)
     reserve = 0 if reserve_output is None else reserve_output
     if not (isinstance(window, int) and isinstance(reserve, int) and 0 <= reserve < window):
@@ -105,7 +106,7 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
 
 def adaptive(
     window: int | str,
-    summarizer: SummarizerLike | None = None,
+    summarizer: summarizers.SummarizerLike | None = None,
     *,
     reserve_output: int | None = None,
     threshold: float = 0.95,
@@ -150,8 +151,8 @@ def adaptive(
     def part(of: float) -> int:
         return max(1, int(budget * of))
 
-    cut = GrowingSummary(
-        FactSummarizer() if summarizer is None else summarizer,
+    cut = strategies.GrowingSummary(
+        summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
         initial_tokens=part(0.15),
         added_tokens=part(0.05),
@@ -197,13 +198,13 @@ def token_budget(budget: int) -> TokenBudgetComposed:
 
 def hermes(
     context_length: int | str = 200_000,
-    summarizer: SummarizerLike | None = None,
+    summarizer: summarizers.SummarizerLike | None = None,
     *,
     threshold: float = 0.50,
     target_ratio: float = 0.20,
     protect_first_n: int = 3,
     protect_last_n: int = 20,
-    on_failure: OnFailure = "keep",
+    on_failure: strategies.OnFailure = "keep",
     trigger: TriggerLike | None = None,
 ) -> Pipeline:
     """Return Hermes Agent's documented context compressor: clear old tool results, then summarize the middle.
@@ -235,6 +236,8 @@ def hermes(
     tokens_exceed(99999)
     """
     if isinstance(context_length, str):
+        from .models import input_limit
+
         context_length = input_limit(context_length)
     figures = (context_length, threshold, target_ratio, protect_first_n, protect_last_n)
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in figures):
@@ -257,13 +260,13 @@ def hermes(
     capped, less = newest & last(tokens=threshold_tokens // 2), int(threshold_tokens * 0.8)
     return Pipeline(
         ToolResult(Clear(min_chars=200), keep=tail | newest, at_least=threshold_tokens // 20 if trigger is None else 0),
-        Summarization(
-            DigestSummarizer() if summarizer is None else summarizer,
+        strategies.Summarization(
+            summarizers.DigestSummarizer() if summarizer is None else summarizer,
             keep=fitting(threshold_tokens, head | tail | newest, fitting(less, head | tail | capped, head | tail, tail)),
-            budget=SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
+            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
-            text=SummaryText(preface=_HERMES_PREFACE),
+            text=strategies.SummaryText(preface=_HERMES_PREFACE),
         ),
         trigger=tokens_exceed(threshold_tokens - 1) if trigger is None else trigger,
     )
@@ -276,14 +279,14 @@ _HERMES_PREFACE = (
 
 
 def langgraph_summary(
-    summarizer: SummarizerLike | None = None,
+    summarizer: summarizers.SummarizerLike | None = None,
     *,
     max_tokens_before_summary: int = 3_072,
     max_summary_tokens: int = 512,
     keep_recent_messages: int = 4,
-    template: SummaryTemplate | str | None = None,
-    on_failure: OnFailure = "keep",
-) -> Summarization:
+    template: summarizers.SummaryTemplate | str | None = None,
+    on_failure: strategies.OnFailure = "keep",
+) -> strategies.Summarization:
     """Return the rule of a LangGraph summarization node: past a limit, all but the latest messages become a running summary.
 
     The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole
@@ -309,11 +312,11 @@ def langgraph_summary(
             f"max_summary_tokens={max_summary_tokens}, "
             f"keep_recent_messages={keep_recent_messages}): 0 < summary < before, and 1 message or more"
         )
-    return Summarization(
-        DigestSummarizer() if summarizer is None else summarizer,
+    return strategies.Summarization(
+        summarizers.DigestSummarizer() if summarizer is None else summarizer,
         trigger=tokens_exceed(max_tokens_before_summary),
         keep=last(messages=keep_recent_messages),
-        budget=SummaryBudget(ratio=1.0, floor=1, ceiling=max_summary_tokens, room_ratio=1.0),
-        template=default_template() if template is None else template,
+        budget=summarizers.SummaryBudget(ratio=1.0, floor=1, ceiling=max_summary_tokens, room_ratio=1.0),
+        template=summarizers.default_template() if template is None else template,
         on_failure=on_failure,
     )

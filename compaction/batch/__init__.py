@@ -16,7 +16,6 @@ from __future__ import annotations
 from .counts import BatchCounts as BatchCounts
 from .dry_run import BatchEstimate, estimate
 from .file_batch import compact_files
-from .job import Job as Job
 from .rate_limits import Limits, SummarizerDown
 from .ray import compact_dataset, ray_workers
 from .report import BatchProgress, BatchReport

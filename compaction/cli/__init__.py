@@ -5,10 +5,13 @@ It needs the extra ``cli``; without it, `main` says so in one line.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from importlib import import_module
 from typing import NoReturn
+
+from .version import version_text
 
 __all__ = ["main"]
 
@@ -22,6 +25,11 @@ def main() -> NoReturn:
     """
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+        with contextlib.suppress(OSError):  # where it cannot be written, the application below says so
+            sys.stdout.write(f"{version_text()}\n")
+            sys.stdout.flush()
+            sys.exit()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _exit_after_cleanup)

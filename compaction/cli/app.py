@@ -1,26 +1,54 @@
-"""The typer application with all commands."""
+"""The typer application with all commands; the module of a command is imported when it is run or listed."""
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.main import get_command, get_group
 
-from .batch import batch_command
-from .check import repair_command, validate_command
-from .compact import compact_command
-from .config import config_commands
 from .exit_codes import CommandGroup
-from .hermes import hermes_commands
-from .inspect import inspect_command
-from .replay import replay_command
+from .version import version_text
 
 __all__ = ["app"]
 
+# The name of each command, its module, and the function or the group of commands in it; in the order of ``--help``.
+_COMMANDS: Final = {
+    "compact": ("compact", "compact_command"),
+    "batch": ("batch", "batch_command"),
+    "inspect": ("inspect", "inspect_command"),
+    "validate": ("check", "validate_command"),
+    "repair": ("check", "repair_command"),
+    "replay": ("replay", "replay_command"),
+    "config": ("config", "config_commands"),
+    "hermes": ("hermes", "hermes_commands"),
+}
+
+
+class _LazyCommands(CommandGroup):
+    """The commands, each built when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        """Name the commands, for the list and for suggestions after a mistyped one."""
+        super().__init__(**options)
+        self.commands: Any = dict.fromkeys(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command = getattr(import_module(f".{module}", __package__), name)
+        if isinstance(command, typer.Typer):
+            return get_group(command)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(cmd_name)(command)
+        return get_command(alone)
+
+
 app = typer.Typer(
     name="compaction",
-    cls=CommandGroup,
+    cls=_LazyCommands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -28,13 +56,9 @@ app = typer.Typer(
 
 
 def _show_version(wanted: bool) -> None:
-    if not wanted:
-        return
-    try:
-        typer.echo(version("compaction-toolkit"))
-    except PackageNotFoundError:
-        typer.echo("compaction-toolkit is not installed; this is a checkout")
-    raise typer.Exit
+    if wanted:
+        typer.echo(version_text())
+        raise typer.Exit
 
 
 @app.callback(invoke_without_command=True)
@@ -51,13 +75,3 @@ def _commands(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-app.command("compact")(compact_command)
-app.command("batch")(batch_command)
-app.command("inspect")(inspect_command)
-app.command("validate")(validate_command)
-app.command("repair")(repair_command)
-app.command("replay")(replay_command)
-app.add_typer(config_commands)
-app.add_typer(hermes_commands)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -127,6 +126,8 @@ def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | No
 
 def _similar(model: str, table: ModelTable | None) -> str:
     """Return which names to try instead, in words."""
+    import difflib
+
     known = dict.fromkeys((*_own(table), *packaged_models(), *snapshot_names()))
     close = [match for name in _names(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
     said = f"similar names are {', '.join(dict.fromkeys(close))}" if close else "no known name is similar"

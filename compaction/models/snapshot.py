@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,6 +76,8 @@ def _prices(provider: Provider, model: ModelInfo) -> ModelPrices | None:
     if fresh is None or output is None:
         return None
     cached, write = _dollars(figures, "cache_read_mtok"), _dollars(figures, "cache_write_mtok")
+    from importlib.metadata import version
+
     return ModelPrices(
         model=model.id,
         input=fresh,

@@ -1,26 +1,33 @@
 """Sessions: conversations over many turns, whose edits stay in force, and what happens in them as typed events."""
 
-from .background import BackgroundTasks
-from .events import (
-    CacheBroken,
-    Compacted,
-    Compacting,
-    Event,
-    Evicted,
-    HostChanged,
-    LittleSaved,
-    NearLimit,
-    OnEvent,
-    Overflowed,
-    SaveFailed,
-    StepFailed,
-    Veto,
-)
-from .overflow import within as within
-from .pool import SessionPool
-from .session import CompactionSession
-from .status import SessionStatus
-from .turns import TurnLock
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .background import BackgroundTasks
+    from .events import (
+        CacheBroken,
+        Compacted,
+        Compacting,
+        Event,
+        Evicted,
+        HostChanged,
+        LittleSaved,
+        NearLimit,
+        OnEvent,
+        Overflowed,
+        SaveFailed,
+        StepFailed,
+        Veto,
+    )
+    from .overflow import within as within
+    from .pool import SessionPool
+    from .session import CompactionSession
+    from .status import SessionStatus
+    from .turns import TurnLock
 
 __all__ = [
     "BackgroundTasks",
@@ -42,3 +49,17 @@ __all__ = [
     "TurnLock",
     "Veto",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "background": "BackgroundTasks",
+        "events": "CacheBroken Compacted Compacting Event Evicted HostChanged LittleSaved NearLimit OnEvent Overflowed"
+        " SaveFailed StepFailed Veto",
+        "overflow": "within",
+        "pool": "SessionPool",
+        "session": "CompactionSession",
+        "status": "SessionStatus",
+        "turns": "TurnLock",
+    },
+)

@@ -13,11 +13,10 @@ import logging
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import InputError, StateError
 from ..formats import as_list, resolve
-from ..stores import SessionStore
 from ..strategies import Failed, StrategyLike, as_strategy
 from .background import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
@@ -29,6 +28,9 @@ from .pool_forgetting import PoolForgetting
 from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
 from .reporter import EventReporter
 from .session import CompactionSession
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
 
 __all__ = ["SessionPool"]
 

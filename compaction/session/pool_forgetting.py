@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import StateError
 from ..formats import as_list
-from ..stores import SessionStore
 from .directory import SessionDirectory
 from .forgetting import none_awaited
 from .list_keys import lookup_key
 from .pooled import PooledSession, keys_of_saved
 from .session import CompactionSession
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
 
 __all__ = ["PoolForgetting"]
 

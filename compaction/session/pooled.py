@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import attrs
 
 from ..formats import MessageFormat
 from ..index import MessageIndex, Saved
-from ..stores import SessionStore
 from .list_keys import KnownLine, ListKeys, lookup_key
 from .session import CompactionSession
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
 
 __all__ = [
     "Inheritance",

@@ -7,10 +7,11 @@ from typing import Any
 
 import attrs
 
+from .. import summarizers
 from ..index import Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request
 from ..stores import StoreRequest
 from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, standing_for
-from ..summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+from ..summarizers import SummaryRequest
 from ..triggers import Trigger
 
 __all__ = ["rehearsed"]
@@ -104,7 +105,7 @@ def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, S
             elif isinstance(item, Edit):
                 answer = index.apply(item, by=running[-1].name if running else "")
             elif isinstance(item, SummaryRequest):
-                if not isinstance(item.summarizer, DigestSummarizer | FactSummarizer):
+                if not isinstance(item.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer):
                     return (running[-1], item) if running and index.context.prepared.is_due else None
                 answer = item.call()
             elif isinstance(item, Request) and not isinstance(item, StoreRequest):

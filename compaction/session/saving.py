@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -12,10 +12,12 @@ from ..errors import StateError
 from ..index import FailurePauses
 from ..json_data import natural_number, shown
 from ..result import CompactionResult, Outcome
-from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import UsageAnchor
 from .provider_reports import LearnedWindow
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
 
 __all__ = ["SavedSession", "SessionSaver", "reports_to_dict"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 from anyio.from_thread import BlockingPortal
@@ -14,7 +14,6 @@ from ..index import Marks, MessageIndex, RunContext, Saved
 from ..messages import Message
 from ..result import CompactionResult, Observer
 from ..run import run, run_sync
-from ..stores import SessionStore
 from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from ..triggers import TriggerLike
@@ -28,6 +27,9 @@ from .provider_reports import LearnedWindow, ProviderReports
 from .reporter import EventReporter
 from .saving import SavedSession, SessionSaver, reports_to_dict
 from .turns import TurnLock
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
 
 __all__ = ["SessionSteps"]
 
@@ -154,12 +156,6 @@ class SessionSteps:
             self._index.sync(messages, verify=self._verify)
             self._trust_no_later_marks()
             self._reporter.followed(self._index)
-
-    def follow_more(self, messages: Iterable[Any], *, overhead_tokens: int = 0) -> None:
-        """Append the messages that came since; O(new)."""
-        self._index.context = self._context(overhead_tokens)
-        self._index.append(messages)
-        self._trust_no_later_marks()
 
     def _trust_no_later_marks(self) -> None:
         """After the first list, marks in new messages are not of this session, whoever wrote them."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from .base import (
-    ForgettingStore,
-    NotStored,
-    SearchHit,
-    SearchResult,
-    Store,
-    StoreCounts,
-    StoreDescription,
-    StoredKind,
-    StoredRecord,
-    StoreRequest,
-)
-from .database import DatabaseFile as DatabaseFile
-from .recall import TOOLS, handle_tool_call, tool_schemas
-from .sessions import SessionStore
-from .sqlite import SQLiteStore
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .base import (
+        ForgettingStore,
+        NotStored,
+        SearchHit,
+        SearchResult,
+        Store,
+        StoreCounts,
+        StoreDescription,
+        StoredKind,
+        StoredRecord,
+        StoreRequest,
+    )
+    from .database import DatabaseFile as DatabaseFile
+    from .recall import TOOLS, handle_tool_call, tool_schemas
+    from .sessions import SessionStore
+    from .sqlite import SQLiteStore
 
 __all__ = [
     "TOOLS",
@@ -36,3 +41,15 @@ __all__ = [
     "handle_tool_call",
     "tool_schemas",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "base": "ForgettingStore NotStored SearchHit SearchResult Store StoreCounts StoreDescription StoredKind StoredRecord"
+        " StoreRequest",
+        "database": "DatabaseFile",
+        "recall": "TOOLS handle_tool_call tool_schemas",
+        "sessions": "SessionStore",
+        "sqlite": "SQLiteStore",
+    },
+)

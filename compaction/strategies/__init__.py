@@ -21,36 +21,41 @@ A plain function that yields edits is a strategy too; see `compaction.strategies
 
 from __future__ import annotations
 
-from .base import (
-    CompactionStrategy,
-    Failed,
-    FunctionStrategy,
-    Pipeline,
-    StepBegan,
-    StepEnded,
-    Steps,
-    Strategy,
-    StrategyLike,
-    as_strategy,
-)
-from .base import Report as Report
-from .clip import Clip
-from .growing_summary import GrowingSummary
-from .media import ClearMedia
-from .offload import Lossless, Offload, OnStoreFailure
-from .offload_styles import OffloadStyle, StubGroups, StubResults
-from .prepared import may_stand as may_stand
-from .prepared import standing_for as standing_for
-from .reasoning import ClearReasoning
-from .selective_tool_call import SelectiveToolCall
-from .sliding_window import SlidingWindow
-from .summarization import OnFailure, Summarization
-from .summary_text import SummaryText
-from .summary_text import summary_words as summary_words
-from .token_budget import TokenBudgetComposed
-from .tool_result import ToolResult
-from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
-from .truncation import Truncation
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .base import (
+        CompactionStrategy,
+        Failed,
+        FunctionStrategy,
+        Pipeline,
+        StepBegan,
+        StepEnded,
+        Steps,
+        Strategy,
+        StrategyLike,
+        as_strategy,
+    )
+    from .base import Report as Report
+    from .clip import Clip
+    from .growing_summary import GrowingSummary
+    from .media import ClearMedia
+    from .offload import Lossless, Offload, OnStoreFailure
+    from .offload_styles import OffloadStyle, StubGroups, StubResults
+    from .prepared import may_stand as may_stand
+    from .prepared import standing_for as standing_for
+    from .reasoning import ClearReasoning
+    from .selective_tool_call import SelectiveToolCall
+    from .sliding_window import SlidingWindow
+    from .summarization import OnFailure, Summarization
+    from .summary_text import SummaryText
+    from .summary_text import summary_words as summary_words
+    from .token_budget import TokenBudgetComposed
+    from .tool_result import ToolResult
+    from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
+    from .truncation import Truncation
 
 __all__ = [
     "Clear",
@@ -87,3 +92,26 @@ __all__ = [
     "Truncation",
     "as_strategy",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "base": "CompactionStrategy Failed FunctionStrategy Pipeline Report StepBegan StepEnded Steps Strategy StrategyLike"
+        " as_strategy",
+        "clip": "Clip",
+        "growing_summary": "GrowingSummary",
+        "media": "ClearMedia",
+        "offload": "Lossless Offload OnStoreFailure",
+        "offload_styles": "OffloadStyle StubGroups StubResults",
+        "prepared": "may_stand standing_for",
+        "reasoning": "ClearReasoning",
+        "selective_tool_call": "SelectiveToolCall",
+        "sliding_window": "SlidingWindow",
+        "summarization": "OnFailure Summarization",
+        "summary_text": "SummaryText summary_words",
+        "token_budget": "TokenBudgetComposed",
+        "tool_result": "ToolResult",
+        "tool_styles": "Clear Collapse Dedupe HeadTail ToolStyle",
+        "truncation": "Truncation",
+    },
+)

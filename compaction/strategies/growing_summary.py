@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import attrs
 
+from .. import summarizers
 from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import FactSummarizer, Summarizer, SummaryRequest, as_summarizer, usable_text
+from ..summarizers import Summarizer, SummaryRequest, as_summarizer, usable_text
 from .base import CompactionStrategy, Failed, Steps, Strategy
 from .prepared import prepared_answer
 from .summary_text import SummaryText, next_round, own_words
@@ -26,6 +27,10 @@ _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5
 _TEXT: Final = SummaryText(preface="From earlier messages that are left out here, for reference:", end="[end]")
+
+
+def _facts() -> Summarizer:
+    return summarizers.FactSummarizer()
 
 
 @attrs.frozen
@@ -65,7 +70,7 @@ class GrowingSummary(CompactionStrategy):
     ('compacted', True, True)
     """
 
-    summarizer: Summarizer = attrs.field(factory=FactSummarizer, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(factory=_facts, converter=as_summarizer)
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     initial_tokens: int = attrs.field(kw_only=True, validator=count(1))
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))
@@ -144,7 +149,7 @@ class GrowingSummary(CompactionStrategy):
 
     def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
         """Return the part that was written before it was due, with the request it answers."""
-        if isinstance(self.summarizer, FactSummarizer) or self.is_paused(index):
+        if isinstance(self.summarizer, summarizers.FactSummarizer) or self.is_paused(index):
             return None
         return prepared_answer(self, index, request, self.candidates(index))
 
@@ -155,7 +160,7 @@ class GrowingSummary(CompactionStrategy):
         """
         replaced = _replaced(index, request)
         part: tuple[Message, ...] | None = None
-        own = isinstance(self.summarizer, FactSummarizer)
+        own = isinstance(self.summarizer, summarizers.FactSummarizer)
         if own or not self.is_paused(index):
             try:
                 part = self._part(index, request, replaced, (yield request) if answer is None else answer)
@@ -178,7 +183,7 @@ class GrowingSummary(CompactionStrategy):
         self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup]
     ) -> tuple[Message, ...] | None:
         try:
-            return self._part(index, request, replaced, FactSummarizer().summarize(request))
+            return self._part(index, request, replaced, summarizers.FactSummarizer().summarize(request))
         except SummaryFailed:
             return None
 

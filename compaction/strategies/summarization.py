@@ -14,12 +14,12 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from .. import summarizers
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..summarizers import (
-    DigestSummarizer,
     Summarizer,
     SummaryBudget,
     SummaryRequest,
@@ -41,6 +41,10 @@ OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 raise."""
 
 _FRAME_TOKENS: Final = 400  # of the mark, the preface and the end, with room for other counters
+
+
+def _digest() -> Summarizer:
+    return summarizers.DigestSummarizer()
 
 
 @attrs.frozen
@@ -76,7 +80,7 @@ class Summarization(CompactionStrategy):
     (['user', 'user', 'user'], 'compacted')
     """
 
-    summarizer: Summarizer = attrs.field(factory=DigestSummarizer, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(factory=_digest, converter=as_summarizer)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     on_failure: OnFailure = attrs.field(
@@ -221,7 +225,7 @@ class Summarization(CompactionStrategy):
 
     def _digest(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
         try:
-            summary = self._summary(index, request, DigestSummarizer().summarize(request))
+            summary = self._summary(index, request, summarizers.DigestSummarizer().summarize(request))
         except SummaryFailed:
             summary = None
         if summary is None:

@@ -6,21 +6,24 @@ A summarizer is any object with ``summarize(request) -> str``, sync or async. Wh
 
 from __future__ import annotations
 
-from .base import TIMEOUT_SECONDS as TIMEOUT_SECONDS
-from .base import Summarizer, SummaryBudget, SummaryRequest
-from .base import answer_in_time as answer_in_time
-from .base import timeout_of as timeout_of
-from .base import usable_text as usable_text
-from .cached import CachedSummarizer
-from .extractive import DigestSummarizer, FactSummarizer
-from .first_of import FirstOf
-from .model import OpenAISummarizer
-from .model import SummarizerLike as SummarizerLike
-from .model import as_summarizer as as_summarizer
-from .redaction import redact
-from .templates import PromptLoader, SummaryTemplate
-from .templates import as_template as as_template
-from .templates import default_template as default_template
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .base import Summarizer, SummaryBudget, SummaryRequest
+    from .base import answer_in_time as answer_in_time
+    from .base import usable_text as usable_text
+    from .cached import CachedSummarizer
+    from .extractive import DigestSummarizer, FactSummarizer
+    from .first_of import FirstOf
+    from .model import OpenAISummarizer
+    from .model import SummarizerLike as SummarizerLike
+    from .model import as_summarizer as as_summarizer
+    from .redaction import redact
+    from .templates import PromptLoader, SummaryTemplate
+    from .templates import as_template as as_template
+    from .templates import default_template as default_template
 
 __all__ = [
     "CachedSummarizer",
@@ -35,3 +38,16 @@ __all__ = [
     "SummaryTemplate",
     "redact",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
+        "cached": "CachedSummarizer",
+        "extractive": "DigestSummarizer FactSummarizer",
+        "first_of": "FirstOf",
+        "model": "OpenAISummarizer SummarizerLike as_summarizer",
+        "redaction": "redact",
+        "templates": "PromptLoader SummaryTemplate as_template default_template",
+    },
+)

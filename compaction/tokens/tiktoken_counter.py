@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -108,6 +107,8 @@ def vocabulary_file(encoding: str) -> Path | None:
             folder = os.environ[variable]
             break
     else:
+        import tempfile
+
         folder = str(Path(tempfile.gettempdir(), "data-gym-cache"))
     if not folder:
         return None

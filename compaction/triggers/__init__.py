@@ -20,11 +20,16 @@ They combine with ``&``, ``|`` and ``~``; see `compaction.triggers.base`.
 
 from __future__ import annotations
 
-from .base import Trigger, TriggerLike, as_trigger
-from .content import always, has_tool_calls, never
-from .context import context_exceeds, every, idle_for
-from .size import bytes_exceed, groups_exceed, messages_exceed, tokens_below, tokens_exceed, turns_exceed
-from .worth import worth_it
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .base import Trigger, TriggerLike, as_trigger
+    from .content import always, has_tool_calls, never
+    from .context import context_exceeds, every, idle_for
+    from .size import bytes_exceed, groups_exceed, messages_exceed, tokens_below, tokens_exceed, turns_exceed
+    from .worth import worth_it
 
 __all__ = [
     "Trigger",
@@ -44,3 +49,14 @@ __all__ = [
     "turns_exceed",
     "worth_it",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "base": "Trigger TriggerLike as_trigger",
+        "content": "always has_tool_calls never",
+        "context": "context_exceeds every idle_for",
+        "size": "bytes_exceed groups_exceed messages_exceed tokens_below tokens_exceed turns_exceed",
+        "worth": "worth_it",
+    },
+)

@@ -48,14 +48,72 @@ HEAVY = {
 }
 
 
-def test_import_loads_nothing_heavy() -> None:
-    """Importing the package and its strategies, triggers and presets loads no library that takes long or may be missing."""
+# Parts of the standard library that no conversation in memory needs.
+RARE = {"csv", "difflib", "email", "importlib.metadata", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "tomllib"}
+
+# Parts of the package that a pipeline without a summary, a store or a session does not need.
+UNUSED = {
+    *(f"compaction.{name}" for name in ("batch", "cli", "config", "files", "integrations", "models", "replay", "testing")),
+    "compaction.formats.conversion",
+    "compaction.session.pool",
+    "compaction.stores.base",
+    "compaction.strategies.offload",
+    "compaction.strategies.summarization",
+    "compaction.summarizers.base",
+    "compaction.summarizers.extractive",
+    "compaction.summarizers.model",
+}
+
+
+def modules_after(program: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after a program."""
+    return set(json.loads(run_python("-c", f"{program}; import json, sys; print(json.dumps(list(sys.modules)))")))
+
+
+def test_import_loads_no_part_of_the_package() -> None:
+    """Importing the package defines nothing but its exports: not even attrs is loaded before one of them is used."""
+    packages = {"compaction", "compaction.strategies", "compaction.triggers", "compaction.session", "compaction.stores"}
+    loaded = modules_after(f"import {', '.join(sorted(packages))}")
+    assert {name for name in loaded if name.startswith("compaction")} == packages | {"compaction.lazy"}
+    assert loaded & {*HEAVY, *RARE, "anyio", "attr", "attrs", "inspect"} == set()
+
+
+def test_a_pipeline_loads_nothing_heavy() -> None:
+    """Compacting a conversation loads no library that takes long or may be missing, and nothing it does not use."""
     program = (
-        "import json, sys; import compaction, compaction.strategies, compaction.triggers, compaction.presets; "
-        "print(json.dumps([name for name in sys.modules]))"
+        "from compaction import Pipeline, compact_sync, presets; "
+        "compact_sync([{'role': 'user', 'content': 'Hello'}], Pipeline(presets.context_window(32_000)), counter='chars/4')"
     )
-    loaded = json.loads(run_python("-c", program))
-    assert HEAVY & set(loaded) == set()
+    assert modules_after(program) & (HEAVY | RARE | UNUSED) == set()
+
+
+def test_a_session_loads_no_database() -> None:
+    """A session that is not saved loads neither SQLite nor a summarizer."""
+    program = (
+        "from compaction import CompactionSession, presets; CompactionSession(presets.token_budget(8_000), counter='chars/4')"
+    )
+    assert (
+        modules_after(program) & {*HEAVY, "sqlite3", "compaction.stores.sqlite", "compaction.summarizers.extractive"} == set()
+    )
+
+
+def test_every_export_loads_nothing_heavy() -> None:
+    """Importing every public name and preset loads no library that takes long or may be missing."""
+    assert modules_after("from compaction import *; from compaction.strategies import *") & HEAVY == set()
+
+
+def test_the_version_loads_neither_typer_nor_the_package() -> None:
+    """``compaction --version`` is answered before the command line is loaded."""
+    program = (
+        "import atexit, json, sys; sys.argv = ['compaction', '--version']; "
+        "atexit.register(lambda: print(json.dumps(list(sys.modules)))); from compaction.cli import main; main()"
+    )
+    printed, loaded = run_python("-c", program).splitlines()
+    assert printed == version()
+    assert {name for name in json.loads(loaded) if name.startswith("compaction")} == {
+        *("compaction", "compaction.cli", "compaction.cli.version", "compaction.lazy")
+    }
+    assert set(json.loads(loaded)) & {"attrs", "rich", "typer"} == set()
 
 
 def run_python(*arguments: str) -> str:

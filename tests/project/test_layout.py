@@ -17,11 +17,12 @@ PACKAGE = ROOT / "compaction"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # The floors, lowest first. A module imports from lower floors, from the units before it on its own floor, and from its own
-# folder. A new module or folder gets its place here. Four units serve the others: `checks` holds the validators of options,
-# which every floor from `tokens` up uses; `json_data` writes and reads stored JSON; `files` reads recorded conversations and
-# needs nothing above `formats`; `result` is the part of `run` that reports import without it.
+# folder. A new module or folder gets its place here. Five units serve the others: `lazy` imports a package's exports at their
+# first use; `checks` holds the validators of options, which every floor from `tokens` up uses; `json_data` writes and reads
+# stored JSON; `files` reads recorded conversations and needs nothing above `formats`; `result` is the part of `run` that
+# reports import without it.
 FLOORS = (
-    ("errors", "messages", "algebra", "checks", "json_data", "models"),
+    ("lazy", "errors", "messages", "algebra", "checks", "json_data", "models"),
     ("tokens", "formats", "files"),
     ("index",),
     ("selectors", "triggers"),
@@ -56,9 +57,11 @@ PUBLIC_NAMES = 237
 # Names that the folder of every format defines, for the method of the same name; `formats` shows the first two for all formats.
 OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
 
+LAZY = [path for path in MODULES if path.name == "__init__.py" and "export_lazily(" in path.read_text(encoding="utf-8")]
 PUBLIC = [path for path in MODULES if path.name == "__init__.py" or not path.name.startswith("_")]
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+lazy_package = pytest.mark.parametrize("path", LAZY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 public_module = pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 
 
@@ -193,6 +196,21 @@ def test_folders_are_imported_through_their_init(path: Path) -> None:
         if target.name != "__init__.py" and target.parent not in path.parents
     ]
     assert private == [], f"{named(path)} imports another folder's private file: import the name from the folder instead"
+
+
+@lazy_package
+def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
+    """A package that imports its exports at their first use shows type checkers the same names, of the same modules."""
+    [checked] = [node for node in parsed(path).body if isinstance(node, ast.If)]
+    [call] = [node.value for node in parsed(path).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    seen: dict[str, set[str]] = {}
+    for node in ast.walk(checked):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            seen.setdefault(node.module, set()).update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            seen |= {alias.name: set() for alias in node.names if alias.name not in seen}
+    lazy: dict[str, str] = ast.literal_eval(call.args[1])
+    assert {module: set(names.split()) for module, names in lazy.items()} == seen
 
 
 def test_the_front_stays_small() -> None:

@@ -33,7 +33,6 @@ from ..wire import (
 )
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
-from .repair import repair
 from .rules import join_problem, message_problems, validate
 
 __all__ = ["Anthropic", "anthropic"]
@@ -119,6 +118,8 @@ class Anthropic(WireFormat):
         return list(message_problems(raw))
 
     def repair(self, raws: Sequence[Any]) -> Repair:
+        from .repair import repair  # the larger part of a format, and few programs repair
+
         return repair(raws)
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:

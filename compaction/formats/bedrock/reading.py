@@ -38,7 +38,6 @@ from .fields import (
     said_in,
     unplaced_cache_points,
 )
-from .repair import repair
 from .rules import join_problem, message_problems, validate
 
 __all__ = ["Bedrock", "bedrock"]
@@ -118,6 +117,8 @@ class Bedrock(WireFormat):
         return list(message_problems(raw))
 
     def repair(self, raws: Sequence[Any]) -> Repair:
+        from .repair import repair  # the larger part of a format, and few programs repair
+
         return repair(raws)
 
     def to_wire(self, raw: Any) -> Any:

@@ -39,7 +39,6 @@ from .fields import (
     result_body,
     spelled,
 )
-from .repair import repair
 from .rules import join_problem, message_problems, validate
 
 __all__ = ["Gemini", "gemini"]
@@ -102,6 +101,8 @@ class Gemini(WireFormat):
         return list(message_problems(raw, fields_of(raw), "messages[0]"))
 
     def repair(self, raws: Sequence[Any]) -> Repair:
+        from .repair import repair  # the larger part of a format, and few programs repair
+
         return repair(raws)
 
     def to_wire(self, raw: Any) -> Any:

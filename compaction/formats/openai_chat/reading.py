@@ -30,7 +30,6 @@ from ...messages import (
 from ..base import Problem, Repair
 from ..wire import WireFormat, fields_of, items_of, result_elements, same, says_something, string, without_role
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
-from .repair import repair
 from .rules import message_problems, validate
 
 __all__ = ["OpenAIChat", "openai_chat"]
@@ -127,6 +126,8 @@ class OpenAIChat(WireFormat):
         return list(message_problems(raw, fields_of(raw), "messages[0]"))
 
     def repair(self, raws: Sequence[Any]) -> Repair:
+        from .repair import repair  # the larger part of a format, and few programs repair
+
         return repair(raws)
 
 

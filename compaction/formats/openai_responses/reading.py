@@ -30,7 +30,6 @@ from ..wire import (
     without_role,
 )
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
-from .repair import repair
 from .rules import message_problems, validate
 
 __all__ = ["OpenAIResponses", "openai_responses"]
@@ -150,6 +149,8 @@ class OpenAIResponses(WireFormat):
         return list(message_problems(raw))
 
     def repair(self, raws: Sequence[Any]) -> Repair:
+        from .repair import repair  # the larger part of a format, and few programs repair
+
         return repair(raws)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:

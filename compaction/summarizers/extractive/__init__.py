@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from .digest import DigestSummarizer
-from .fact_list import FactSummarizer
+from typing import TYPE_CHECKING
+
+from ...lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .digest import DigestSummarizer
+    from .fact_list import FactSummarizer
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
+
+export_lazily(
+    __name__,
+    {
+        "digest": "DigestSummarizer",
+        "fact_list": "FactSummarizer",
+    },
+)

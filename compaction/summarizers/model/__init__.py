@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from .chunked import ChunkedSummarization as ChunkedSummarization
-from .model_calls import ModelCall as ModelCall
-from .model_calls import ModelFault as ModelFault
-from .model_calls import ModelReply as ModelReply
-from .openai_summarizer import OpenAISummarizer
-from .retries import RetryPolicy as RetryPolicy
-from .retries import SummaryAttempts as SummaryAttempts
-from .summary_options import SummaryOptions as SummaryOptions
-from .text_generator import SummarizerLike as SummarizerLike
-from .text_generator import as_summarizer as as_summarizer
+from typing import TYPE_CHECKING
+
+from ...lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .model_calls import ModelCall as ModelCall
+    from .model_calls import ModelReply as ModelReply
+    from .openai_summarizer import OpenAISummarizer
+    from .summary_options import SummaryOptions as SummaryOptions
+    from .text_generator import SummarizerLike as SummarizerLike
+    from .text_generator import as_summarizer as as_summarizer
 
 __all__ = ["OpenAISummarizer"]
+
+export_lazily(
+    __name__,
+    {
+        "model_calls": "ModelCall ModelReply",
+        "openai_summarizer": "OpenAISummarizer",
+        "summary_options": "SummaryOptions",
+        "text_generator": "SummarizerLike as_summarizer",
+    },
+)

@@ -16,12 +16,18 @@ import attrs
 from ...checks import above, count
 from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, SummaryRequest
-from ..redaction import redact as redact_secrets
 from .chunked import ChunkedSummarization
 from .model_calls import ModelCall, ModelFault, ModelReply
 from .retries import RetryPolicy, SummaryAttempts
 
 __all__ = ["SendCall", "SendCallSync", "SummaryOptions"]
+
+
+def _secrets_redaction() -> Callable[[str], str]:
+    from ..redaction import redact  # its patterns take longer to compile than the rest of this folder
+
+    return redact
+
 
 SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
 """A function that sends one call and awaits its reply."""
@@ -47,7 +53,7 @@ class SummaryOptions:
     headroom: float = attrs.field(default=1.5, validator=above(0))
     max_parts: int = attrs.field(default=100, validator=count(1))
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
-    redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
+    redact: Callable[[str], str] = attrs.field(factory=_secrets_redaction, repr=False)
 
     async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
         """Await the summary.
@@ -107,5 +113,5 @@ def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
 
 def _fault(error: Exception) -> ModelFault:
     """Return the failure that an exception of a model's client stands for."""
-    says = " ".join(redact_secrets(str(error)[:1_200]).split())[:300] or type(error).__name__
+    says = " ".join(_secrets_redaction()(str(error)[:1_200]).split())[:300] or type(error).__name__
     return ModelFault(kind="too_long" if is_too_long(0, says) else "final", says=f"could not be called ({says})", cause=error)

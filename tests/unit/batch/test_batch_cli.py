@@ -75,7 +75,7 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
     [
         (("--budget", "300", "--engine", "spark"), "no such engine"),
         (("--budget", "300", "--window", "300"), "one of --window and --budget"),
-        (("--budget", "300", "--model", "nobody"), "there are no prices"),
+        (("--budget", "300", "--model", "nobody"), "no table has prices"),
         (("--budget", "300", "--to", "csv"), "one of jsonl"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
         (("--preset", "none", "--window", "300"), "there is no such preset"),

@@ -79,7 +79,7 @@ def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
         272_000,
     ]
     assert (prices_of("ours-2", path).output, prices_of("gpt-5", path)) == (2, prices_of("gpt-5"))
-    with pytest.raises(UnknownModel, match="no prices for model 'ours-1'"):
+    with pytest.raises(UnknownModel, match="no table has prices for model 'ours-1'"):
         prices_of("ours-1", path)
 
 

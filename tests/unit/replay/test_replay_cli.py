@@ -70,7 +70,7 @@ def test_what_is_wrong_is_named_and_the_rest_is_replayed(
     run(sessions, tmp_path / "none.jsonl", "--window", "200", "--model", "gpt-0", code=1)
     out = " ".join(capsys.readouterr().out.split())
     assert "none.jsonl: cannot be read" in out
-    assert "there are no prices for model 'gpt-0'" in out
+    assert "no table has prices for model 'gpt-0'" in out
     assert "1 session over 200 tokens" in out
 
 

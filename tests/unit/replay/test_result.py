@@ -206,7 +206,7 @@ def test_the_result_is_json() -> None:
         ({"window": 0}, "'window'"),
         ({"jobs": 0}, "'jobs' must be"),
         ({"strategies": ["quantum"]}, "'quantum' is unknown"),
-        ({"model": "gpt-0"}, "there are no prices for model"),
+        ({"model": "gpt-0"}, "no table has prices for model"),
         ({"strategies": [7]}, "a strategy is a callable"),
     ],
 )

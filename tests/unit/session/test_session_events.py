@@ -304,6 +304,6 @@ class TestReportedUsage:
         session = cutting()
         view = session.view_sync(talk(2))
         sent = session.index.included.tokens
-        session.follow_more([{"role": "user", "content": "more " * 50}])
+        session.follow([*talk(2), {"role": "user", "content": "more " * 50}])
         session.record_usage({"prompt_tokens": sent + 100, "completion_tokens": 1}, view=view)
         assert session.index.context.overhead_tokens == 100
