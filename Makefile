@@ -28,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
-.PHONY: bench-validity bench-frameworks bench-hosts test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: bench-validity bench-frameworks bench-hosts test-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
 
@@ -42,6 +42,7 @@ pip.bench            = --editable '.[all]' --group bench
 pip.report           = --editable '.[all]' --group test --group report
 pip.judges           = --editable '.[all]' --group test --group judges
 pip.rivals           = --editable '.[all]' --group test --group bench-rivals
+pip.gateway          = --editable '.[all]' --group test --group gateway-clients
 pip.ray              = --editable '.[all,ray]' --group test --group engines
 pip.frameworks       = --editable '.[fast,$(FRAMEWORKS)]' --group frameworks
 pip.frameworks-apart = --editable '.[fast,litellm]' --group frameworks-apart
@@ -93,6 +94,8 @@ $(call run, test-judges,      judges,           $(PYTEST) tests/formats/test_jud
 $(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes)
 ## batches on a local Ray cluster, and the recipes for Daft and datasets
 $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider -W default tests/ray)
+## the gateway with the clients that the providers ship
+$(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))

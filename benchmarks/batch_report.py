@@ -28,9 +28,9 @@ from langchain_core.messages import convert_to_messages, convert_to_openai_messa
 from langchain_core.messages.utils import trim_messages
 
 from compaction import compact_sync, last
-from compaction.batch.counts import BatchCounts
 from compaction.batch.job import Job, compact_row
 from compaction.batch.json_lines import JsonLine
+from compaction.batch.report import BatchCounts
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken
 from compaction.triggers import tokens_exceed

@@ -117,7 +117,7 @@ async def _provider_times() -> tuple[float, float]:
     from compaction.index import MessageIndex
     from compaction.integrations import IntegrationOptions
     from compaction.integrations.agent_framework import agent_framework
-    from compaction.integrations.agent_framework.run_view import RunView
+    from compaction.integrations.agent_framework.model_calls import RunView
     from compaction.integrations.conversation import FrameworkConversations
 
     history = peer_messages(conversation(MESSAGES))

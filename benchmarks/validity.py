@@ -1,9 +1,9 @@
 """How much of what compaction leaves a provider would take: ours in every format, and others on chats.
 
-``make bench-validity`` runs it and writes the tables into ``docs/validity.md``. Conversations are those of the property tests
-(`tests/support/wires.py`), plain chats made here for the others, and the recorded ones, converted to each format. An output
-counts as valid if it breaks no rule that its input did not break; in the table of others mistral_common's V13 judges beside our
-rules.
+``make bench-validity`` runs it and writes a line and a short table into ``docs/validity.md``. Conversations are those of the
+property tests (`tests/support/wires.py`), plain chats made here for the others, and the recorded ones, converted to
+each format. An output counts as valid if it breaks no rule that its input did not break; in the table of
+others mistral_common's V13 judges beside our rules.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from compaction import MessageIndex, compact_sync, presets
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.strategies import SlidingWindow, Strategy, Truncation
 from compaction.triggers import tokens_exceed
+from tests.support.conversion import convert
 
 from .rivals import RIVALS
-from .tables import table
+from .tables import Section, table, written
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "validity.md"
 FORMATS: tuple[MessageFormat, ...] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 SHARES = (0.5, 0.25)
+SECTION = "validity"
 
 Raw = dict[str, Any]
 Chats = Sequence[list[Raw]]
@@ -158,41 +160,29 @@ def _percent(part: int, whole: int) -> str:
 # ------------------------------------------------------------------------ tables
 
 
-def our_rows(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[Strategy]) -> Iterator[list[str]]:
-    """A strategy a row: for each format the valid outputs of each group, then how many outputs differ from their input."""
+def our_line(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[Strategy]) -> str:
+    """How many outputs of all strategies in all formats are valid, and how many differ from their input."""
+    fine = changed = whole = 0
     for strategy in strategies:
-        cells = [f"`{_short(strategy)}`"]
-        changed = whole = 0
-        for format in FORMATS:
-            shares: list[str] = []
-            for group in groups:
-                fine = 0
-                for messages in group[format]:
-                    left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
-                    valid = stays_valid(messages, left, format)
-                    fine += valid
-                    if not valid:
-                        _say(f"broken by {strategy!r}, {format.name}: {json.dumps(messages)}")
-                    changed += left != messages
-                whole += len(group[format])
-                shares.append(_percent(fine, len(group[format])))
-            cells.append(" / ".join(shares))
-        _say(cells[0])
-        yield [*cells, f"{changed:,} of {whole:,}"]
-
-
-def _short(strategy: Strategy) -> str:
-    text = repr(strategy).replace("|", "or")
-    for left_out in ("trigger=always, ", "target=never, ", "drop_system=False", "session='default', ", "store=Shelf(), "):
-        text = text.replace(left_out, "")
-    return text if len(text) <= 80 else f"{text[:77]}..."
+        for format, messages in [(of, each) for group in groups for of in FORMATS for each in group[of]]:
+            left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
+            valid = stays_valid(messages, left, format)
+            if not valid:
+                _say(f"broken by {strategy!r}, {format.name}: {json.dumps(messages)}")
+            fine, changed, whole = fine + valid, changed + (left != messages), whole + 1
+        _say(repr(strategy))
+    return (
+        f"{len(strategies)} strategies and presets, {len(FORMATS)} formats: {fine:,} of {whole:,} outputs are valid; "
+        f"{changed:,} differ from their input."
+    )
 
 
 def fitted(name: str, fit: Callable[[list[Raw], int], list[Raw]], groups: Sequence[Chats]) -> list[str]:
-    """One way to make chats fit, a row: valid by our rules and by V13's, too large, and raised, of each group."""
+    """One way to make chats fit, a row: valid by our rules and by V13's, of each group; too large, and raised, of all."""
     cells = [name]
+    over = failed = 0
     for group in groups:
-        ours = theirs = over = failed = 0
+        ours = theirs = 0
         for messages in group:
             tokens = MessageIndex(messages, counter="chars/4", format=openai_chat).tokens
             for share in SHARES:
@@ -205,9 +195,9 @@ def fitted(name: str, fit: Callable[[list[Raw], int], list[Raw]], groups: Sequen
                 theirs += bool(left) and mistral_takes(left)
                 over += MessageIndex(left, counter="chars/4", format=openai_chat).tokens > 1.1 * tokens * share
         whole = len(SHARES) * len(group)
-        cells += [_percent(ours, whole), _percent(theirs, whole), f"{over:,}", f"{failed:,}"]
+        cells += [_percent(ours, whole), _percent(theirs, whole)]
     _say(name)
-    return cells
+    return [*cells, f"{over:,}", f"{failed:,}"]
 
 
 def _ours(make: Callable[[int], Strategy]) -> Callable[[list[Raw], int], list[Raw]]:
@@ -228,7 +218,7 @@ def their_rows(groups: Sequence[Chats]) -> Iterator[list[str]]:
     for rival in RIVALS:
         if rival.version is None:
             why = f"not run: it asks for {rival.wants}" if rival.wants else "not installed"
-            yield [f"{rival.package}, {rival.name}: {why}", *["-"] * (4 * len(groups))]
+            yield [f"{rival.package}, {rival.name}: {why}", *["-"] * (2 * len(groups) + 2)]
         else:
             yield fitted(f"{rival.package} {rival.version}, {rival.name}", rival.fit, groups)
 
@@ -249,19 +239,14 @@ def main() -> None:
 
     logs = recorded(arguments.corpus, arguments.each)
     of_logs = {format: [convert(chat, to=format, format=openai_chat).messages for chat in logs] for format in FORMATS}
-    head = ["strategy", *[format.name for format in FORMATS], "outputs that differ"]
-    ours = table(head, our_rows([generated(arguments.cases), of_logs], STRATEGIES))
-    measures = ("valid", "valid by V13", "over budget", "raised")
+    ours = our_line([generated(arguments.cases), of_logs], STRATEGIES)
     valid_logs = [chat for chat in logs if not openai_chat.validate(chat)]
-    head = ["what", *[f"{kind}: {measure}" for kind in ("generated", "recorded") for measure in measures]]
+    head = ["what", "generated", "the same, by V13", "recorded", "the same, by V13", "over budget", "raised"]
     theirs = table(head, their_rows([chats(arguments.cases), valid_logs]))
     made = f"Made by `make bench-validity` on {datetime.now(UTC).date()}, with Python {platform.python_version()}."
-    text = PAGE.read_text(encoding="utf-8")
-    for name, lines in (("validity-ours", [made, "", *ours]), ("validity-rivals", [made, "", *theirs])):
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        before, _, rest = text.partition(start)
-        text = "\n".join([before + start, "", *lines, "", end + rest.partition(end)[2]])
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(
+        written(PAGE.read_text(encoding="utf-8"), [Section(SECTION, ("", ours, "", *theirs, "", made, ""))]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 import attrs
 
-__all__ = ["Conjunction", "Disjunction", "Lifted", "Negation", "Predicate"]
+__all__ = ["Conjunction", "Constant", "Disjunction", "Lifted", "Negation", "Predicate"]
 
 _P = TypeVar("_P", bound="Predicate[Any, Any]")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -26,36 +26,31 @@ class Predicate(abc.ABC, Generic[_P, _F]):
     _not_an_answer: ClassVar[str]
     """The end of the error that `bool` raises: what to do instead."""
 
+    connectives: ClassVar[tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]]
+    """The `Conjunction`, the `Disjunction` and the `Negation` of this kind."""
+
     @abc.abstractmethod
     def _lift(self, other: _P | _F) -> _P:
         """Return a predicate as it is, or a function as a predicate."""
 
-    @abc.abstractmethod
-    def _all_of(self, parts: tuple[_P, ...]) -> _P:
-        """Return the `Conjunction` of this kind."""
-
-    @abc.abstractmethod
-    def _any_of(self, parts: tuple[_P, ...]) -> _P:
-        """Return the `Disjunction` of this kind."""
-
-    @abc.abstractmethod
-    def _none_of(self) -> _P:
-        """Return the `Negation` of this predicate."""
+    def _made(self, kind: int, of: Any) -> _P:
+        made: _P = self.connectives[kind](of)
+        return made
 
     def __and__(self, other: _P | _F) -> _P:
-        return self._all_of(_flat(Conjunction, self, self._lift(other)))
+        return self._made(0, _flat(Conjunction, self, self._lift(other)))
 
     def __rand__(self, other: _P | _F) -> _P:
-        return self._all_of(_flat(Conjunction, self._lift(other), self))
+        return self._made(0, _flat(Conjunction, self._lift(other), self))
 
     def __or__(self, other: _P | _F) -> _P:
-        return self._any_of(_flat(Disjunction, self, self._lift(other)))
+        return self._made(1, _flat(Disjunction, self, self._lift(other)))
 
     def __ror__(self, other: _P | _F) -> _P:
-        return self._any_of(_flat(Disjunction, self._lift(other), self))
+        return self._made(1, _flat(Disjunction, self._lift(other), self))
 
     def __invert__(self) -> _P:
-        return self._none_of()
+        return self._made(2, self)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self!r} is {self._not_an_answer}")
@@ -104,6 +99,22 @@ class Negation(Predicate[_P, _F]):
 
     def __repr__(self) -> str:
         return f"~({self.part!r})" if isinstance(self.part, Conjunction | Disjunction) else f"~{self.part!r}"
+
+
+@attrs.frozen(repr=False)
+class Constant(Predicate[_P, _F]):
+    """A predicate that has one answer for every index."""
+
+    value: bool
+
+    _names: ClassVar[tuple[str, str]]
+    """The names of the constants that are false and true."""
+
+    def __invert__(self) -> _P:
+        return cast("_P", attrs.evolve(self, value=not self.value))
+
+    def __repr__(self) -> str:
+        return self._names[self.value]
 
 
 @attrs.frozen(repr=False)

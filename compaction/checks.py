@@ -18,7 +18,7 @@ import attrs
 
 from .errors import ConfigurationError
 
-__all__ = ["Validator", "above", "count", "share", "whole"]
+__all__ = ["Validator", "above", "count", "one_of", "share", "whole"]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A function that attrs calls with the instance, the attribute and the value."""
@@ -48,6 +48,16 @@ def share(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Validate a share: above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise _fail(instance, attribute, "a share above 0 and at most 1", value)
+
+
+def one_of(*values: str) -> Validator:
+    """Return a validator for a text that is one of these."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value not in values:
+            raise _fail(instance, attribute, f"one of {', '.join(values)}", value)
+
+    return check
 
 
 def above(limit: float) -> Validator:

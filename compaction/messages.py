@@ -14,7 +14,8 @@ they were never unpacked. ``message.evolve(...)`` makes a changed copy in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import attrs
@@ -219,6 +220,11 @@ class Message:
         if parts is None:
             parts = self.parts if text is None else _with_text(self.parts, text)
         return self.format.changed(self, parts)
+
+    def with_parts(self, change: Callable[[Part], Part]) -> Message:
+        """A copy with each part changed; this message itself if no part was."""
+        parts = [change(part) for part in self.parts]
+        return self if all(map(operator.is_, parts, self.parts)) else self.evolve(parts=parts)
 
 
 def _with_text(parts: Sequence[Part], text: str) -> list[Part]:

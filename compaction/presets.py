@@ -1,10 +1,13 @@
 """Presets: functions that return a known system, or a good default, built from the general parts.
 
-What only presets with a summary use is named through its package (``strategies.Summarization``), so that the others need not
-load it.
+`PRESETS` is their registry: code, pipeline files, the command line and replays know the same names. What only presets with a
+summary use is named through its package (``strategies.Summarization``), so that the others need not load it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
 
 import attrs
 
@@ -20,13 +23,14 @@ from .strategies import (
     Dedupe,
     HeadTail,
     Pipeline,
+    Strategy,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
 from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
 
-__all__ = ["adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
+__all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
 
 def context_window(
@@ -320,3 +324,27 @@ def langgraph_summary(
         template=summarizers.default_template() if template is None else template,
         on_failure=on_failure,
     )
+
+
+@attrs.frozen
+class Preset:
+    """An entry of the registry.
+
+    Args:
+        make: The function that returns the strategy.
+        size: The size that its first argument is: tokens of the model's ``"window"`` or of a ``"budget"``; ``None`` if its
+            figures do not depend on the model.
+    """
+
+    make: Callable[..., Strategy]
+    size: Literal["window", "budget"] | None = "window"
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    "adaptive": Preset(adaptive),
+    "context_window": Preset(context_window),
+    "hermes": Preset(hermes),
+    "langgraph_summary": Preset(langgraph_summary, None),
+    "token_budget": Preset(token_budget, "budget"),
+}
+"""Every preset by its name."""

@@ -8,12 +8,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from .errors import BudgetUnsatisfiable
-from .index import Edit, MessageIndex, Metrics, Refusal, opening, space_report
+from .errors import BudgetUnsatisfiable, SpaceUse
+from .index import Edit, GroupKind, MessageGroup, MessageIndex, Metrics, Refusal, opening
 from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
 from .triggers import Trigger, always, never
 
-__all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step"]
+__all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step", "space_report"]
 
 _logger = logging.getLogger("compaction")
 
@@ -75,6 +75,13 @@ class CompactionResult:
     outcome: Outcome
     notes: tuple[str, ...] = ()
 
+    def with_failures(self, *failures: Failed) -> CompactionResult:
+        """Return the result with failures of what ran beside the strategy."""
+        if not failures:
+            return self
+        outcome: Outcome = "over_target" if self.outcome == "over_target" else "degraded"
+        return attrs.evolve(self, failures=(*self.failures, *failures), outcome=outcome)
+
 
 Observer: TypeAlias = Callable[[Step], object]
 """A function that is called with each step that fired, as it ends."""
@@ -119,8 +126,7 @@ class RunRecorder:
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
-            self.failures.append(report)
-            _logger.warning("%s failed (%r): %s", report.strategy, report.error, report.policy)
+            self.failures.append(report.logged())
 
     def _close(self, ended: StepEnded) -> None:
         """End a step, and first the steps inside it that were closed without a report."""
@@ -192,3 +198,46 @@ class RunRecorder:
 def _opens_well(index: MessageIndex) -> bool:
     """Return whether the view begins as its format prefers; O(instructions that lead it)."""
     return index.format.prefers(None, opening(index.columns))
+
+
+_MOST: Final = 5
+_SHORTEN: Final = "end with ToolResult(HeadTail(), keep=nothing) or Offload(..., keep=nothing), which shorten results in place"
+_REMEDIES: Final = {
+    GroupKind.SYSTEM: "shorten the instructions, or allow drop_system=True",
+    GroupKind.USER: "shorten or split what the user sends before it is added",
+    GroupKind.ASSISTANT: "let its strategies keep less",
+    GroupKind.TOOL_CALL: _SHORTEN,
+    GroupKind.SUMMARY: "ask for a shorter summary",
+}
+
+
+def space_report(index: MessageIndex, *, most: int = _MOST) -> tuple[SpaceUse, ...]:
+    """Return the largest groups of the view and the overhead of a request, largest first; O(groups log groups).
+
+    Args:
+        index: The conversation.
+        most: The number of entries, >= 1.
+
+    >>> index = MessageIndex([{"role": "user", "content": "word " * 400}], counter="chars/4")
+    >>> print(space_report(index)[0])
+    group 0 (user): 504 tokens, the newest group stays; shorten or split what the user sends before it is added
+    """
+    uses = [_use(index, group) for group in index.included_groups]
+    overhead = index.context.overhead_tokens
+    if overhead > 0:
+        remedy = "send fewer or shorter tool schemas"
+        uses.append(SpaceUse(group=None, kind="overhead", tokens=overhead, why="it is sent beside the messages", remedy=remedy))
+    return tuple(sorted(uses, key=lambda use: use.tokens, reverse=True)[:most])
+
+
+def _use(index: MessageIndex, group: MessageGroup) -> SpaceUse:
+    rule = index.protection(group)
+    remedy = _REMEDIES[group.kind]
+    if group.pinned:
+        remedy = "pin less"
+    elif group.pending:
+        remedy = "shorten the result before it is added, or wait for the last one"
+    elif rule is None and group.kind is not GroupKind.TOOL_CALL:
+        remedy = "let its strategies keep less"
+    why = "no strategy took it" if rule is None else rule
+    return SpaceUse(group=group.id, kind=group.kind.value, tokens=group.tokens, why=why, remedy=remedy)

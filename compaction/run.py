@@ -10,15 +10,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, get_args
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, Final, NoReturn, TypeVar, get_args
 
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
-from .index import Edit, Marks, MessageIndex, Request, RunContext
+from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay
 from .messages import Message
 from .result import CompactionResult, Observer, RunRecorder
-from .strategies import Report, Steps, Strategy, StrategyLike, as_strategy
+from .strategies import Report, StrategyLike, as_strategy
 from .tokens import TokenCounter
 
 __all__ = [
@@ -26,9 +26,13 @@ __all__ = [
     "apply_compaction_sync",
     "compact",
     "compact_sync",
+    "refuse",
     "run",
     "run_sync",
+    "unawaited",
 ]
+
+_T = TypeVar("_T")
 
 
 def _flow(
@@ -43,13 +47,23 @@ def _flow(
     """Run a strategy, all or nothing; an error raised while the strategy is closed never hides the cause."""
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
         raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
-    strategy = as_strategy(strategy)
+    lifted = as_strategy(strategy)
     if index.marks is None:
-        index.believe(Marks.of(strategy.mark_ceilings, index.context))
+        index.believe(Marks.of(lifted.mark_ceilings, index.context))
     recorder = RunRecorder(index, on_step, clock)
-    steps = strategy(index)
+    steps = lifted(index)
+
+    def answered(item: Any) -> Any:
+        if isinstance(item, _EDITS):
+            return index.apply(item, by=recorder.running)
+        if isinstance(item, Report):
+            return recorder.note(item)
+        if isinstance(item, Request):
+            return PASS_ON
+        raise StrategyError(f"{recorder.running or lifted.name} yielded {item!r}; a strategy yields edits and requests")
+
     try:
-        yield from _pumped(steps, strategy, index, recorder)
+        yield from relay(steps, answered)
         return recorder.result(budget, hard=hard)
     except BaseException:
         index.rollback(recorder.mark)
@@ -58,37 +72,7 @@ def _flow(
         raise
 
 
-def _pumped(steps: Steps, strategy: Strategy, index: MessageIndex, recorder: RunRecorder) -> Generator[Request, Any, None]:
-    """Apply a strategy's edits, record its reports, yield its requests and send it the answers."""
-    running, answer = recorder.running, None
-    item = _next(steps.send, None)
-    while item is not _END:
-        if isinstance(item, _EDITS):
-            answer = index.apply(item, by=running)
-        elif isinstance(item, Report):
-            recorder.note(item)
-            running, answer = recorder.running, None
-        elif isinstance(item, Request):
-            try:
-                answer = yield item
-            except Exception as error:
-                item = _next(steps.throw, error)
-                continue
-        else:
-            raise StrategyError(f"{recorder.running or strategy.name} yielded {item!r}; a strategy yields edits and requests")
-        item = _next(steps.send, answer)
-
-
 _EDITS: Final = get_args(Edit)  # isinstance() is twice as fast with a tuple as with a union
-_END: Final = object()
-
-
-def _next(resume: Callable[[Any], Any], value: Any) -> Any:
-    """Return the next item of a strategy, or `_END`; a ``StopIteration`` from anywhere else is not taken for its end."""
-    try:
-        return resume(value)
-    except StopIteration:
-        return _END
 
 
 def run_sync(
@@ -117,32 +101,7 @@ def run_sync(
         Exception: Any exception of the strategy.
     """
     flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
-    try:
-        request = next(flow)
-        while True:
-            try:
-                answer = _called(request)
-            except SyncDriverError:
-                raise
-            except Exception as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(answer)
-    except StopIteration as done:
-        result: CompactionResult = done.value
-        return result
-    finally:
-        flow.close()
-
-
-def _called(request: Request) -> Any:
-    """Return the answer to a request that awaits nothing."""
-    answer = request.call()
-    if not inspect.isawaitable(answer):
-        return answer
-    if (close := getattr(answer, "close", None)) is not None:
-        close()
-    raise SyncDriverError(f"{type(request).__name__} has to be awaited: use compact or apply_compaction, not their _sync forms")
+    return unawaited(_driven(flow, sync=True))
 
 
 async def run(
@@ -159,14 +118,24 @@ async def run(
     The arguments are those of `run_sync`.
     """
     flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
+    return await _driven(flow, sync=False)
+
+
+async def _driven(flow: Generator[Request, Any, CompactionResult], *, sync: bool) -> CompactionResult:
+    """Answer the requests of a run; if ``sync``, refuse those that have to be awaited."""
     try:
         request = next(flow)
         while True:
             try:
                 answer = request.call()
                 if inspect.isawaitable(answer):
+                    if sync:
+                        name = type(request).__name__
+                        refuse(answer, f"{name} has to be awaited: use compact or apply_compaction, not their _sync forms")
                     answer = await request.wait(answer)
             except Exception as error:
+                if sync and isinstance(error, SyncDriverError):
+                    raise  # no policy of a strategy hides the caller's mistake
                 request = flow.throw(error)
             else:
                 request = flow.send(answer)
@@ -175,6 +144,27 @@ async def run(
         return result
     finally:
         flow.close()
+
+
+def unawaited(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that awaits nothing, without an event loop: the sync form of an async function.
+
+    Raises:
+        SyncDriverError: If it awaits something.
+    """
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as done:
+        result: _T = done.value
+        return result
+    coroutine.close()
+    raise SyncDriverError(f"{awaited!r} has to be awaited: use the method without _sync")
+
+
+def refuse(answer: object, why: str) -> NoReturn:
+    """Close what would have to be awaited, and raise a `SyncDriverError`."""
+    getattr(answer, "close", lambda: None)()
+    raise SyncDriverError(why)
 
 
 async def compact(
@@ -253,8 +243,9 @@ async def apply_compaction(
     hard: bool = False,
 ) -> list[Any]:
     """Return the compacted list alone; arguments and errors are those of `compact`."""
-    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return (await run(index, strategy, budget=budget, hard=hard)).messages
+    return (
+        await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard)
+    ).messages
 
 
 def apply_compaction_sync(
@@ -269,5 +260,6 @@ def apply_compaction_sync(
     hard: bool = False,
 ) -> list[Any]:
     """Return the compacted list alone; arguments and errors are those of `compact_sync`."""
-    index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
-    return run_sync(index, strategy, budget=budget, hard=hard).messages
+    return compact_sync(
+        messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard
+    ).messages

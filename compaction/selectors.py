@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
+from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
 from .errors import ConfigurationError
 from .index import GroupKind, MessageGroup, MessageIndex
 
@@ -57,15 +57,6 @@ class Selector(Predicate["Selector", _Choice]):
 
     def _lift(self, other: SelectorLike) -> Selector:
         return as_selector(other)
-
-    def _all_of(self, parts: tuple[Selector, ...]) -> Selector:
-        return _Intersection(parts)
-
-    def _any_of(self, parts: tuple[Selector, ...]) -> Selector:
-        return _Union(parts)
-
-    def _none_of(self) -> Selector:
-        return _Complement(self)
 
 
 SelectorLike: TypeAlias = Selector | _Choice
@@ -116,18 +107,16 @@ class _Complement(Negation[Selector, _Choice], Selector):
         return frozenset([id for id in index.included_ids if id not in chosen])
 
 
-@attrs.frozen(repr=False)
-class _Constant(Selector):
-    all: bool
+Selector.connectives = (_Intersection, _Union, _Complement)
+
+
+class _Constant(Constant[Selector, _Choice], Selector):
+    __slots__ = ()
+
+    _names = ("nothing", "everything")
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset(index.included_ids) if self.all else frozenset()
-
-    def __invert__(self) -> Selector:
-        return nothing if self.all else everything
-
-    def __repr__(self) -> str:
-        return "everything" if self.all else "nothing"
+        return frozenset(index.included_ids) if self.value else frozenset()
 
 
 @attrs.frozen(repr=False)
@@ -222,10 +211,6 @@ def _by_messages(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterat
             return
 
 
-def _by_groups(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
-    return islice(ids, amount)
-
-
 def _by_turns(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[int]:
     turns: set[int] = set()
     for id in ids:
@@ -268,7 +253,7 @@ class _Fitting(Selector):
 
 _RANGES: Final[dict[str, Callable[[MessageIndex, Iterator[int], int], Iterator[int]]]] = {
     "messages": _by_messages,
-    "groups": _by_groups,
+    "groups": lambda _, ids, amount: islice(ids, amount),
     "turns": _by_turns,
     "tokens": _by_tokens,
 }

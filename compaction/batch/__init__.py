@@ -13,11 +13,11 @@ r"""Compaction of stored conversations: files, Parquet tables, Arrow tables and 
 
 from __future__ import annotations
 
-from .counts import BatchCounts as BatchCounts
 from .dry_run import BatchEstimate, estimate
 from .file_batch import compact_files
 from .rate_limits import Limits, SummarizerDown
 from .ray import compact_dataset, ray_workers
+from .report import BatchCounts as BatchCounts
 from .report import BatchProgress, BatchReport
 from .table import compact_table
 

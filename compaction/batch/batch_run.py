@@ -14,13 +14,12 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..tokens import counter as resolve_counter
-from .counts import BatchCounts
 from .input_files import InputFile, OutputFile
 from .job import FileBatch
 from .manifest import Manifest
 from .part_files import PartFiles, join_errors, join_parts
 from .rate_limits import RateLimiter
-from .report import BatchOutcome, BatchProgress, BatchReport
+from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
 from .slice_worker import SliceInterrupted, SliceResult
 from .slices import Slice, cut_slices
 from .worker_pools import WorkerPool
@@ -75,7 +74,6 @@ class BatchRun:
         self._bytes = 0
         self._bytes_before = 0
         self._interrupted = False
-        self._counted_usage = (0, 0, 0)
 
     def run(self, pool: WorkerPool) -> BatchOutcome:
         """Do what is left to do."""
@@ -231,13 +229,7 @@ class BatchRun:
 
     def _new_usage(self, *, keep: bool = False) -> BatchCounts:
         """Return the summarizers' usage that is not counted yet; with ``keep`` it stays uncounted."""
-        if self._rate_limiter is None:
-            return BatchCounts()
-        usage = (self._rate_limiter.requests, self._rate_limiter.prompt_tokens, self._rate_limiter.completion_tokens)
-        requests, prompt, completion = (now - before for now, before in zip(usage, self._counted_usage, strict=True))
-        if not keep:
-            self._counted_usage = usage
-        return BatchCounts(requests=requests, prompt_tokens=prompt, completion_tokens=completion)
+        return BatchCounts() if self._rate_limiter is None else self._rate_limiter.take_usage(keep=keep)
 
     # ---------------------------------------------------------------- outputs
 

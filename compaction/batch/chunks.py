@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -25,27 +25,6 @@ __all__ = ["Chunk", "LineChunk", "TableChunk", "read_chunks"]
 _MESSAGES: Final = "messages"
 
 
-class Chunk(Protocol):
-    """Consecutive conversations of a slice."""
-
-    @property
-    def rows(self) -> Sequence[JsonLine | NestedMessages | OversizedLine | bytes]:
-        """The conversations; a blank line as bytes."""
-        ...
-
-    def text(self, written: Sequence[Any]) -> bytes:
-        """Return the written rows as lines, without each `BadConversation`."""
-        ...
-
-    def table(self, written: Sequence[Any]) -> Any:
-        """Return the written rows as an Arrow table, without each `BadConversation`."""
-        ...
-
-    def original(self, place: int) -> dict[str, Any]:
-        """Return the fields that an error entry holds of a bad conversation."""
-        ...
-
-
 @attrs.frozen
 class LineChunk:
     """Consecutive lines.
@@ -57,7 +36,7 @@ class LineChunk:
     rows: list[JsonLine | OversizedLine | bytes]
 
     def text(self, written: Sequence[Any]) -> bytes:
-        """Return the written rows as lines."""
+        """Return the written rows as lines, without each `BadConversation`."""
         return b"".join([each for each in written if not isinstance(each, BadConversation)])
 
     def table(self, written: Sequence[Any]) -> Any:
@@ -143,6 +122,10 @@ class TableChunk:
         """Return the fields that an error entry holds of a bad conversation."""
         [fields] = self.batch.slice(place, 1).to_pylist()
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
+
+
+Chunk: TypeAlias = LineChunk | TableChunk
+"""Consecutive conversations of a slice."""
 
 
 def _line(fields: dict[str, Any], messages: Any) -> bytes:

@@ -10,16 +10,15 @@ from typing import Any, Final
 
 import attrs
 
-from ..checks import count
 from ..errors import ConfigurationError, UnreadableFile
 from ..strategies import StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .arrow_columns import open_parquet
 from .chunks import read_chunks
-from .counts import BatchCounts
 from .input_files import InputFile, find_input_files
 from .job import Job, compact_row
 from .json_lines import JsonLine, OversizedLine
+from .report import BatchCounts
 from .slices import Slice, as_unreadable, cut_slices
 from .strategy_summarizers import replace_summarizers
 
@@ -103,9 +102,7 @@ class _CountingSummarizer:
     """A summarizer that counts requests and answers them with digests."""
 
     counts: BatchCounts
-    name: str = "nobody"
     cache_key: str = "nobody"
-    least: int = attrs.field(default=0, validator=count())
 
     def summarize(self, request: SummaryRequest) -> str:
         self.counts.requests += 1

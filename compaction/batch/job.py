@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -22,7 +22,9 @@ from ..run import compact, compact_sync
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .counts import BatchCounts
+from .arrow_columns import NestedMessages
+from .json_lines import JsonLine
+from .report import BatchCounts
 
 __all__ = ["BadConversation", "FileBatch", "Job", "Row", "compact_row", "compact_row_async"]
 
@@ -117,20 +119,8 @@ class FileBatch:
         return self.output.with_name(f"{self.output.name}.{suffix}")
 
 
-class Row(Protocol):
-    """One conversation of a file or table, however it is stored."""
-
-    def read(self) -> list[Any]:
-        """Return its messages.
-
-        Raises:
-            InputError: If it has none that can be read.
-        """
-        ...
-
-    def write(self, messages: list[Any]) -> Any:
-        """Return the row with other messages, as the output stores it."""
-        ...
+Row: TypeAlias = JsonLine | NestedMessages
+"""One conversation of a file or table, however it is stored: ``read`` returns its messages, ``write`` the row with others."""
 
 
 @attrs.frozen

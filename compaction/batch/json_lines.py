@@ -14,8 +14,7 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from ..errors import InputError, UnreadableFile
-from ..files import FileConversation, read_conversations
-from .line_edits import keep_messages
+from ..files import FileConversation, read_conversations, replace_list
 
 __all__ = ["JsonLine", "OversizedLine", "bounded_lines", "dump_json", "load_json", "parse_json"]
 
@@ -138,24 +137,14 @@ class JsonLine:
         return _with_positions(self.text).messages
 
     def write(self, messages: list[Any]) -> bytes:
-        """Return the line with other messages."""
-        text = self.text
-        if not _same(messages, self._values):
-            text = keep_messages(text, self._values, messages, load_json, dump_json) or self._rewritten(messages)
+        """Return the line with other messages.
+
+        Raises:
+            InputError: If the line cannot be read with the position of each message.
+        """
+        try:
+            text = replace_list(self.text, self._values, messages)
+        except (ValueError, RecursionError):
+            _with_positions(self.text)  # raises an error that says what is wrong
+            raise
         return text + b"\n" if self.ended and not text.endswith(b"\n") else text
-
-    def _rewritten(self, messages: list[Any]) -> bytes:
-        """Return the line with messages that may be new."""
-        conversation = _with_positions(self.text)
-        if len(conversation.messages) == len(self._values):
-            message_list = attrs.evolve(conversation.message_list, values=self._values)
-            conversation = attrs.evolve(conversation, message_list=message_list)
-        return conversation.with_messages(messages).encode()
-
-
-def _same(one: list[Any], other: list[Any]) -> bool:
-    return len(one) == len(other) and all(map(_is, one, other))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from ..errors import UnwritableFile
+from ..files import open_replacement
 from .arrow_columns import arrow_module
 from .input_files import FileKind, OutputFile
 
@@ -28,22 +28,14 @@ _COPY_BYTES: Final = 1 << 20
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
-    """Open a file for writing that appears, synced and renamed, when the ``with`` ends; on any error nothing is changed.
+    """`open_replacement` for the files of a batch.
 
     Raises:
         UnwritableFile: If it cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # a worker that outlives its parent does not disturb the next run
     try:
-        try:
-            with part.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        with open_replacement(path) as stream:
+            yield stream
     except OSError as error:
         remedy = "make room, or check that the folder may be written to; what is finished is kept, so run it again then"
         raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error

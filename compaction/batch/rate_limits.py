@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import anyio
 import attrs
@@ -19,6 +19,7 @@ from ..errors import ConfigurationError, SummaryFailed
 from ..strategies import Strategy
 from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest, answer_in_time
 from ..tokens import Usage
+from .report import BatchCounts
 from .strategy_summarizers import replace_summarizers
 
 __all__ = ["LimitedSummarizer", "Limits", "RateLimiter", "SummarizerDown", "rate_limited"]
@@ -103,9 +104,8 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self.requests = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
+        self._used = BatchCounts()  # only ever grows: another thread reads it
+        self._taken = BatchCounts()
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock
@@ -119,7 +119,7 @@ class RateLimiter:
             await self._sleep(wait)
         self._requests.take(1)
         self._tokens.take(tokens)
-        self.requests += 1
+        self._used.requests += 1
 
     async def pause(self, seconds: float) -> None:
         """Hold back every request for a time, then wait until one may be sent again."""
@@ -128,12 +128,20 @@ class RateLimiter:
 
     def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
         """Correct an estimate by the reported usage; each further reply for one summary counts as a request."""
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
+        self._used.prompt_tokens += usage.prompt_tokens
+        self._used.completion_tokens += usage.completion_tokens
         self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
         if not first:
-            self.requests += 1
+            self._used.requests += 1
             self._requests.take(1)
+
+    def take_usage(self, *, keep: bool = False) -> BatchCounts:
+        """Return what was asked and answered since the last call; with ``keep`` the next call returns it too."""
+        used = attrs.evolve(self._used)
+        new = used.minus(self._taken)
+        if not keep:
+            self._taken = used
+        return new
 
     def record_success(self) -> None:
         """Note that a summary was made."""
@@ -172,6 +180,7 @@ class LimitedSummarizer:
         rate_limiter: Decides when a request may be sent.
     """
 
+    timeout_seconds: ClassVar[None] = None  # waiting for the rate limiter is not counted, and the inner summarizer has its own
     inner: Summarizer
     rate_limiter: RateLimiter = attrs.field(repr=False)
 
@@ -179,11 +188,6 @@ class LimitedSummarizer:
     def cache_key(self) -> str:
         """The inner summarizer's key, so that cached answers are found again."""
         return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
-
-    @property
-    def timeout_seconds(self) -> None:
-        """No timeout here: waiting for the rate limiter is not counted; the inner summarizer has its own."""
-        return None
 
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the inner summarizer's answer.
@@ -212,23 +216,23 @@ class LimitedSummarizer:
             replies += 1
 
         if isinstance(self.inner, OpenAISummarizer):
-            return await _answer(attrs.evolve(self.inner, sleep=self.rate_limiter.pause, on_usage=record), request)
-        answer = await self._ask_with_retries(request)
+            return await self._ask_with_retries(attrs.evolve(self.inner, on_usage=record), request)
+        answer = await self._ask_with_retries(self.inner, request)
         record(Usage(estimated - request.budget, request.counter.count_text(answer)))
         return answer
 
-    async def _ask_with_retries(self, request: SummaryRequest) -> str:
-        """Return the answer of a summarizer that has no retries of its own; after a 429 everybody waits, then it is retried."""
+    async def _ask_with_retries(self, summarizer: Summarizer, request: SummaryRequest) -> str:
+        """Return the answer; after a 429 everybody waits, then it is asked for again."""
         wait = _FIRST_WAIT
         for _ in range(_TRIES):
             try:
-                return await _answer(self.inner, request)
+                return await _answer(summarizer, request)
             except Exception as error:
                 if not (seconds := _retry_after(error, wait)):
                     raise
                 await self.rate_limiter.pause(seconds)
                 wait = min(2 * wait, _LONGEST_WAIT)
-        return await _answer(self.inner, request)
+        return await _answer(summarizer, request)
 
 
 async def _answer(summarizer: Summarizer, request: SummaryRequest) -> str:

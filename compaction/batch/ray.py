@@ -6,19 +6,17 @@ cluster costs only the slices in progress, and no summary is asked for twice.
 
 from __future__ import annotations
 
-import contextlib
 from concurrent.futures import Future
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import anyio
 import attrs
 
 from ..errors import CompactionError, ConfigurationError
 from ..strategies import StrategyLike
-from .counts import BatchCounts
 from .input_files import FileKind
 from .job import Job
 from .rate_limits import Limits, RateLimiter, rate_limited
@@ -26,7 +24,7 @@ from .slice_worker import SliceResult, WorkerConfig, compact_slice, compact_slic
 from .slices import Slice
 from .strategy_summarizers import find_summarizers
 from .table import table_of
-from .worker_pools import WorkerPoolFactory
+from .worker_pools import WorkerPool, WorkerPoolFactory
 
 __all__ = ["compact_dataset", "ray_module", "ray_workers"]
 
@@ -63,7 +61,7 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
     return partial(_RayPool, count=count, limits=limits or Limits(), address=address)
 
 
-class _RayPool(contextlib.AbstractContextManager["_RayPool"]):
+class _RayPool(WorkerPool):
     """Holds state: the actors of a batch, and how many slices each has."""
 
     def __init__(self, config: WorkerConfig, *, count: int | None, limits: Limits, address: str | None) -> None:
@@ -79,9 +77,6 @@ class _RayPool(contextlib.AbstractContextManager["_RayPool"]):
         actor = self._ray.remote(max_restarts=-1, max_task_retries=_RETRIES, num_cpus=1)(_RayWorker)
         self._actors = [actor.remote(config, limits.divided(self.count)) for _ in range(self.count)]
         self._pending = [0] * self.count
-
-    def __enter__(self) -> Self:
-        return self
 
     def submit(self, slice: Slice, kind: FileKind, ended: bool) -> Future[SliceResult]:
         place = self._pending.index(min(self._pending))
@@ -137,15 +132,11 @@ async def _compact_limited(
 
     This is not a method: Ray would run every method of a class that has an async one in an event loop.
     """
-    before = rate_limiter.requests, rate_limiter.prompt_tokens, rate_limiter.completion_tokens
     cache = config.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
     job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, rate_limiter, cache))
     capacity = anyio.CapacityLimiter(rate_limiter.limits.concurrency)
     result = await compact_slice_async(attrs.evolve(config, job=job), slice, kind, ended, capacity)
-    requests, prompt, completion = rate_limiter.requests, rate_limiter.prompt_tokens, rate_limiter.completion_tokens
-    result.tally.add(
-        BatchCounts(requests=requests - before[0], prompt_tokens=prompt - before[1], completion_tokens=completion - before[2])
-    )
+    result.tally.add(rate_limiter.take_usage())
     return result
 
 

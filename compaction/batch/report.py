@@ -1,14 +1,95 @@
-"""The progress of a running batch, and the report at its end."""
+"""Counts of what a batch did, its progress, and the report at its end."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .counts import BatchCounts
+from ..json_data import finite_number
+from ..result import CompactionResult
 
-__all__ = ["BatchOutcome", "BatchProgress", "BatchReport"]
+__all__ = ["BatchCounts", "BatchOutcome", "BatchProgress", "BatchReport"]
+
+
+@attrs.define(kw_only=True)
+class BatchCounts:
+    """Holds state: sums over the conversations processed so far.
+
+    Args:
+        conversations: Conversations read, the bad ones included.
+        changed: Conversations that were edited.
+        bad: Conversations left out of the output, each with a reason.
+        degraded: Conversations in which a step failed and its failure policy was applied.
+        over_target: Conversations that are still over their target.
+        messages_before: Messages read, without those of bad conversations.
+        messages_after: Messages written.
+        tokens_before: Tokens of the messages read.
+        tokens_after: Tokens of the messages written.
+        bytes_read: Bytes of text read, uncompressed.
+        bytes_written: Bytes of text written, before compression.
+        lines: Lines or rows of the input.
+        seconds: CPU seconds; 0 where conversations wait for a summarizer.
+        requests: Requests to a summarizer.
+        prompt_tokens: Tokens sent to it, as the server reports them, else estimated.
+        completion_tokens: Tokens it returned.
+    """
+
+    conversations: int = 0
+    changed: int = 0
+    bad: int = 0
+    degraded: int = 0
+    over_target: int = 0
+    messages_before: int = 0
+    messages_after: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    lines: int = 0
+    seconds: float = 0.0
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def count(self, result: CompactionResult) -> None:
+        """Count one compacted conversation."""
+        self.changed += bool(result.edits)
+        self.degraded += bool(result.failures)
+        self.over_target += result.outcome == "over_target"
+        self.messages_before += result.before.messages
+        self.messages_after += result.after.messages
+        self.tokens_before += result.before.tokens
+        self.tokens_after += result.after.tokens
+
+    def add(self, other: BatchCounts) -> None:
+        """Add other counts to these."""
+        for name in _NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def minus(self, other: BatchCounts) -> BatchCounts:
+        """Return the difference to other counts."""
+        return BatchCounts(**{name: getattr(self, name) - getattr(other, name) for name in _NAMES})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON data; `from_dict` reads it.
+
+        >>> BatchCounts.from_dict(BatchCounts(conversations=2, seconds=0.25).to_dict())
+        BatchCounts(conversations=2, ..., seconds=0.25, ...)
+        """
+        return {name: getattr(self, name) for name in _NAMES}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BatchCounts:
+        """Return the counts that `to_dict` wrote; a ``ValueError`` or ``TypeError`` for anything else."""
+        for value in data.values():
+            finite_number(value)
+        return cls(**data)
+
+
+_NAMES = tuple(field.name for field in attrs.fields(BatchCounts))
+
 
 BatchOutcome: TypeAlias = Literal["finished", "interrupted", "too many errors"]
 """How a batch ended. Unless it is ``"finished"``, running the same batch again resumes it."""

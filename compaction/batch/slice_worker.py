@@ -15,11 +15,11 @@ import attrs
 
 from ..errors import CompactionError
 from .chunks import Chunk, read_chunks
-from .counts import BatchCounts
 from .input_files import FileKind
 from .job import BadConversation, Job, compact_row, compact_row_async
 from .json_lines import JsonLine, OversizedLine
 from .part_files import PartFiles, atomic_writer
+from .report import BatchCounts
 from .slices import Slice, as_unreadable
 
 __all__ = ["SliceInterrupted", "SliceResult", "WorkerConfig", "compact_chunk_async", "compact_slice", "compact_slice_async"]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import attrs
 
-from ..strategies import Pipeline, Strategy
+from ..strategies import Strategy
 from ..summarizers import CachedSummarizer, DigestSummarizer, FirstOf, Summarizer
 
 __all__ = ["find_summarizers", "replace_summarizers"]
@@ -41,29 +41,17 @@ def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summa
         change: Returns the replacement of a summarizer.
         digests: Whether digests, which ask no model, are replaced too.
     """
-    if isinstance(strategy, Pipeline):
-        steps = [replace_summarizers(step, change, digests=digests) for step in strategy.steps]
-        same = all(new is old for new, old in zip(steps, strategy.steps, strict=True))
-        return strategy if same else Pipeline(*steps, trigger=strategy.trigger, target=strategy.target)
-    if not attrs.has(type(strategy)):
-        return strategy
-    changes: dict[str, Any] = {}
-    for field in attrs.fields(cast("Any", type(strategy))):
-        if not field.init:
-            continue
-        value = getattr(strategy, field.name)
-        new = _replaced(value, change, digests)
-        if new is not value:
-            changes[field.name.lstrip("_")] = new
-    return cast("Strategy", attrs.evolve(cast("Any", strategy), **changes)) if changes else strategy
+
+    def changed(part: Strategy) -> Strategy:
+        fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()
+        given = {field.name.lstrip("_"): getattr(part, field.name) for field in fields if field.init}
+        changes = {name: new for name, old in given.items() if (new := _replaced(old, change, digests)) is not old}
+        return cast("Strategy", attrs.evolve(cast("Any", part), **changes)) if changes else part
+
+    return strategy.changed(changed)
 
 
 def _replaced(value: Any, change: Callable[[Summarizer], Summarizer], digests: bool) -> Any:
-    if isinstance(value, Strategy):
-        return replace_summarizers(value, change, digests=digests)
-    if isinstance(value, tuple):
-        new = [_replaced(item, change, digests) for item in cast("Any", value)]
-        return cast("Any", value) if all(map(is_, new, cast("Any", value))) else tuple(new)
     if not isinstance(value, Summarizer) or (isinstance(value, DigestSummarizer) and not digests):
         return value
     if isinstance(value, FirstOf):

@@ -15,9 +15,9 @@ from ..errors import ConfigurationError, InputError
 from ..strategies import StrategyLike
 from .arrow_columns import MessageColumn, arrow_module
 from .chunks import TableChunk
-from .counts import BatchCounts
 from .job import BadConversation, Job, compact_row
 from .rate_limits import Limits, RateLimiter, rate_limited
+from .report import BatchCounts
 from .slice_worker import compact_chunk_async
 from .strategy_summarizers import find_summarizers
 

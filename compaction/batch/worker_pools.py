@@ -5,6 +5,7 @@ Each pool takes slices and returns futures, so `BatchRun` does not depend on the
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import gc
 import multiprocessing
@@ -17,7 +18,7 @@ import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import anyio
 import anyio.from_thread
@@ -31,33 +32,30 @@ from .slices import Slice
 __all__ = ["AsyncPool", "InlinePool", "ProcessPool", "WorkerPool", "WorkerPoolFactory"]
 
 
-class WorkerPool(Protocol):
-    """Workers that compact slices."""
+class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
+    """Workers that compact slices.
 
-    @property
-    def max_pending(self) -> int:
-        """The number of slices it takes at a time."""
-        ...
+    Attributes:
+        max_pending: The number of slices it takes at a time.
+        count: The number of workers.
+    """
 
-    @property
-    def count(self) -> int:
-        """The number of workers."""
-        ...
+    max_pending: int
+    count: int
 
+    @abc.abstractmethod
     def submit(self, slice: Slice, kind: FileKind, ended: bool) -> Future[SliceResult]:
         """Start a slice; the arguments are those of `compact_slice`."""
-        ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *raised: object) -> None: ...
+    def __exit__(self, *raised: object) -> None:
+        """Do nothing: there is nothing to close."""
 
 
 WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
 """A function that makes a worker pool."""
 
 
-class InlinePool(contextlib.AbstractContextManager["InlinePool"]):
+class InlinePool(WorkerPool):
     """A pool that compacts each slice at once, in this process."""
 
     max_pending = 1
@@ -75,11 +73,8 @@ class InlinePool(contextlib.AbstractContextManager["InlinePool"]):
             future.set_exception(error)
         return future
 
-    def __exit__(self, *raised: object) -> None:
-        """Do nothing: there is nothing to close."""
 
-
-class ProcessPool(contextlib.AbstractContextManager["ProcessPool"]):
+class ProcessPool(WorkerPool):
     """Holds state: a pool of fresh processes. The configuration is sent to each once, and no messages are sent back.
 
     Args:
@@ -146,7 +141,7 @@ def _garbage_collection_paused() -> Generator[None]:
         gc.collect()
 
 
-class AsyncPool(contextlib.AbstractContextManager["AsyncPool"]):
+class AsyncPool(WorkerPool):
     """Holds state: an event loop in a thread, in which many conversations wait for their summaries at a time.
 
     Args:

@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "validate": ("check", "validate_command"),
     "repair": ("check", "repair_command"),
     "replay": ("replay", "replay_command"),
+    "serve": ("serve", "serve_command"),
     "config": ("config", "config_commands"),
     "hermes": ("hermes", "hermes_commands"),
 }

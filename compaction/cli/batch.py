@@ -16,9 +16,20 @@ from ..batch import Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
 from ..models import prices_of
 from .batch_report import progress_bar, show_estimate, show_report, write_json
-from .compact import PRESETS, plan_compaction
+from .compact import plan_compaction
 from .exit_codes import ExitCode, print_error
-from .options import AsJson, CounterName, FormatName, ModelTableFile, Window, find_counter, parse_size, signing_keys
+from .options import (
+    AsJson,
+    CounterName,
+    FormatName,
+    ModelTableFile,
+    PipelineFile,
+    PresetName,
+    Window,
+    find_counter,
+    parse_size,
+    signing_keys,
+)
 from .printing import printable
 
 __all__ = ["batch_command"]
@@ -47,12 +58,8 @@ def batch_command(
     to: Annotated[
         str | None, typer.Option(metavar="KIND", help="How to store the output: jsonl, jsonl.gz, jsonl.zst, parquet.")
     ] = None,
-    preset: Annotated[
-        str, typer.Option(metavar="NAME", help=f"The preset to use with --window: {', '.join(PRESETS)}.", show_default=True)
-    ] = "context_window",
-    pipeline: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.")
-    ] = None,
+    preset: PresetName = None,
+    pipeline: PipelineFile = None,
     window: Window = None,
     budget: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import anyio
 import attrs
 import typer
 
-from .. import config, presets
+from .. import config
 from ..errors import ConfigurationError
 from ..files import FileConversation, write_text
 from ..formats import MessageFormat, resolve
 from ..index import RunContext
+from ..presets import PRESETS
 from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import Strategy
@@ -30,6 +30,8 @@ from .options import (
     Input,
     ModelTableFile,
     Output,
+    PipelineFile,
+    PresetName,
     Window,
     find_counter,
     open_output,
@@ -39,14 +41,7 @@ from .options import (
     window_tokens,
 )
 
-__all__ = ["PRESETS", "CompactionPlan", "compact_command", "plan_compaction"]
-
-
-PRESETS: Final[Mapping[str, Callable[[int], Strategy]]] = {
-    "context_window": presets.context_window,
-    "hermes": presets.hermes,
-}
-"""The presets that ``--preset`` names: functions of the tokens that a request may have."""
+__all__ = ["CompactionPlan", "compact_command", "plan_compaction"]
 
 
 @attrs.frozen
@@ -70,18 +65,8 @@ def compact_command(
     source: Input,
     *,
     output: Output = STANDARD,
-    preset: Annotated[
-        str, typer.Option(metavar="NAME", help=f"The preset to use with --window: {', '.join(PRESETS)}.", show_default=True)
-    ] = "context_window",
-    pipeline: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Instead of --preset: a pipeline in TOML or YAML. --window is then the model's context window; the result is "
-            "judged by --budget, else by --window.",
-        ),
-    ] = None,
+    preset: PresetName = None,
+    pipeline: PipelineFile = None,
     window: Window = None,
     budget: Annotated[
         int | None,
@@ -124,7 +109,7 @@ def compact_command(
 
 
 def plan_compaction(
-    preset: str,
+    preset: str | None,
     window: str | None,
     budget: int | None,
     reserve_output: int | None,
@@ -137,21 +122,25 @@ def plan_compaction(
     Raises:
         ConfigurationError: If the options contradict each other, or no table knows the model that ``--window`` names.
     """
-    if pipeline is not None:
-        if reserve_output is not None:
-            raise ConfigurationError("--reserve-output is for presets; with --config, name a lower --budget")
-        limit = None if window is None else window_tokens(window, models)
-        return CompactionPlan(config.load(pipeline), limit if budget is None else budget, limit, awaits=True)
-    if preset not in PRESETS:
+    known = PRESETS.get(preset or ("token_budget" if window is None else "context_window"))
+    if known is None:
         raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
-    if window is not None and budget is None:
-        limit = window_tokens(window, models, reserve_output)
-        return CompactionPlan(PRESETS[preset](limit), limit)
-    if budget is None or window is not None:
+    if pipeline is not None or known.size is None:
+        if reserve_output is not None:
+            raise ConfigurationError("--reserve-output is for presets of a window; name a lower --budget")
+        limit = None if window is None else window_tokens(window, models)
+        strategy = known.make() if pipeline is None else config.load(pipeline)
+        return CompactionPlan(strategy, limit if budget is None else budget, limit, awaits=pipeline is not None)
+    if (window is None) == (budget is None):
         raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
+    if (budget is None) != (known.size == "window"):
+        raise ConfigurationError(f"--preset {preset} takes --{known.size}, for example --{known.size} 32k")
+    if window is not None:
+        limit = window_tokens(window, models, reserve_output)
+        return CompactionPlan(known.make(limit), limit)
     if reserve_output is not None:
         raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
-    return CompactionPlan(presets.token_budget(budget), budget)
+    return CompactionPlan(known.make(budget), budget)
 
 
 def _compacted(

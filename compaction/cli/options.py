@@ -16,6 +16,7 @@ from ..errors import ConfigurationError, UnreadableFile
 from ..files import FileConversation, read_conversations
 from ..formats import FORMATS
 from ..models import UnknownModel, input_limit
+from ..presets import PRESETS
 from ..tokens import TokenCounter, counter
 
 __all__ = [
@@ -26,9 +27,12 @@ __all__ = [
     "Input",
     "ModelTableFile",
     "Output",
+    "PipelineFile",
+    "PresetName",
     "Window",
     "find_counter",
     "open_output",
+    "parse_seconds",
     "parse_size",
     "read_input",
     "signing_keys",
@@ -83,6 +87,24 @@ Window: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+PresetName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help=f"The preset: {', '.join(PRESETS)}. By default context_window with --window, token_budget with --budget.",
+        show_default=False,
+    ),
+]
+PipelineFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Instead of --preset: a pipeline in TOML or YAML. --window is then the model's context window; the result is "
+        "judged by --budget, else by --window.",
+    ),
+]
 ModelTableFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -97,6 +119,8 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.
 
 _SIZE: Final = re.compile(r"(\d[\d_]*(?:\.\d+)?)([km]?)", re.IGNORECASE | re.ASCII)
 _UNITS: Final = {"": 1, "k": 1_000, "m": 1_000_000}
+_TIME: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.IGNORECASE | re.ASCII)
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def parse_size(text: str) -> int:
@@ -115,6 +139,22 @@ def parse_size(text: str) -> int:
             f"{text!r} is not a number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
         )
     return int(size)
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a time: a number with s, m, h or d, or of seconds.
+
+    Raises:
+        BadParameter: If it is not such a number, or not above 0.
+
+    >>> parse_seconds("30d"), parse_seconds("90")
+    (2592000.0, 90.0)
+    """
+    found = _TIME.fullmatch(text.strip())
+    seconds = float(found[1]) * _SECONDS[found[2].lower()] if found else 0.0
+    if seconds <= 0:
+        raise typer.BadParameter(f"{text!r} is not a time; write one as 30d, 12h, 90m or 45s.")
+    return seconds
 
 
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from ..summarizers import OpenAISummarizer
-from .secret_check import NO_KEY
+from ..errors import ConfigurationError
+from ..summarizers import OpenAISummarizer, redact
 
-__all__ = ["server_problems"]
+__all__ = ["NO_KEY", "check_no_secrets", "server_problems"]
+
+
+NO_KEY: Final = ("none", "unused")
+"""The values that ``api_key`` may have, for a server that asks for none."""
+
+
+def check_no_secrets(options: Mapping[str, Any]) -> None:
+    """Check that the options of a summarizer or store hold no key or password.
+
+    Args:
+        options: The options as they are in a file.
+
+    Raises:
+        ConfigurationError: If they hold one; the message does not repeat it.
+
+    >>> check_no_secrets({"api_key_env": "OPENAI_API_KEY", "base_url": "http://127.0.0.1:8080/v1"})
+    """
+    if options.get("api_key", NO_KEY[0]) not in NO_KEY:
+        raise ConfigurationError(
+            "'api_key' does not belong in a file; name the environment variable that holds it: api_key_env = \"OPENAI_API_KEY\""
+        )
+    for name, value in options.items():
+        if name.endswith("_env") or (isinstance(value, Mapping) and "use" in value):  # an inner component is checked by itself
+            continue
+        text = json.dumps({name: value}, default=str)
+        if redact(text) != text:
+            raise ConfigurationError(f"{name!r} holds what looks like a key or password; it does not belong in a file")
+
 
 _ENDING: Final = "_API_KEY"
 _DEFAULT_KEY: Final = "OPENAI_API_KEY"

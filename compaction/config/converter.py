@@ -21,9 +21,9 @@ from ..stores import Store
 from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, Strategy, ToolStyle
 from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
+from .allowed_servers import check_no_secrets
 from .expressions import read_expression, write_expression
 from .registry import ComponentKind, component_names, find_component, suggestion
-from .secret_check import check_no_secrets
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -49,22 +49,6 @@ _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}
 _PLAIN: Final[dict[type, tuple[type, ...]]] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
 
 
-@attrs.frozen(kw_only=True)
-class _PipelineTable:
-    """The options of a `Pipeline` in a file."""
-
-    steps: tuple[Strategy, ...]
-    trigger: Trigger = always
-    target: Trigger | None = None
-
-
-@attrs.frozen(kw_only=True)
-class _FirstOfTable:
-    """The options of a `FirstOf` in a file."""
-
-    summarizers: tuple[Summarizer, ...]
-
-
 # ------------------------------------------------------------------------------------------------- which hook for which type
 
 
@@ -84,10 +68,6 @@ def _is_hashable(kind: Any) -> bool:
 
 def _is_function(kind: Any) -> bool:
     return any(get_origin(each) is cast("object", get_origin(Callable[[], None])) for each in _members(kind))
-
-
-def _has_template(kind: Any) -> bool:
-    return SummaryTemplate in _members(kind)
 
 
 @cache
@@ -120,11 +100,13 @@ def converter() -> Converter:
     result.register_structure_hook_func(_is_plain_union, _read_plain_union)
     result.register_structure_hook(Path, lambda value, _: Path(_read_plain(value, str)))
     result.register_unstructure_hook(Path, str)
-    result.register_structure_hook_func(_is_literal, _read_literal)
-    result.register_structure_hook_func(_is_tuple, _read_tuple)
-    result.register_structure_hook_func(_is_mapping, lambda value, _: dict(_table(value)))
+    result.register_structure_hook_func(_has_origin(Literal), _read_literal)
+    result.register_structure_hook_func(_has_origin(tuple), _read_tuple)
+    result.register_structure_hook_func(_has_origin(dict, Mapping), lambda value, _: dict(_table(value)))
     read_template = reads_class(SummaryTemplate)
-    result.register_structure_hook_func(_has_template, lambda value, _: _read_template(value, read_template))
+    result.register_structure_hook_func(
+        lambda kind: SummaryTemplate in _members(kind), lambda value, _: _read_template(value, read_template)
+    )
     result.register_structure_hook_func(_is_function, lambda value, _: _read_function(value))
     result.register_unstructure_hook_func(_is_function, _write_function)
     result.register_structure_hook_func(lambda kind: _component_kind(kind) is not None, _read_field)
@@ -137,22 +119,14 @@ def missing(name: str, error: ImportError) -> ConfigurationError:
     return ConfigurationError(f"pipeline files need {name} ({error}): pip install 'compaction-toolkit[config]'")
 
 
-def _is_literal(kind: Any) -> bool:
-    return get_origin(kind) is Literal
+def _has_origin(*origins: object) -> Callable[[Any], bool]:
+    return lambda kind: get_origin(kind) in origins
 
 
 def _is_plain_union(kind: Any) -> bool:
     """Whether it is a union such as ``int | str``, which cattrs does not read by itself; ``None`` may be a member."""
     plain = [each for each in _members(kind) if each is not type(None)]
     return len(plain) > 1 and all(_is_hashable(each) and each in _PLAIN for each in plain)
-
-
-def _is_tuple(kind: Any) -> bool:
-    return get_origin(kind) is tuple
-
-
-def _is_mapping(kind: Any) -> bool:
-    return get_origin(kind) in (dict, get_origin(Mapping[str, Any]))
 
 
 # ------------------------------------------------------------------------------------------------- reading
@@ -253,15 +227,11 @@ def read_component(value: object, kind: ComponentKind, default: str | None = Non
     if kind is ComponentKind.STRATEGY and name not in component_names(kind):
         return _read_strategy(name, table)
     component = find_component(kind, name)
-    if component is Pipeline:
-        read = converter().structure(table, _PipelineTable)
-        return Pipeline(*read.steps, trigger=read.trigger, target=read.target)
     if kind in _SECRETIVE:
         check_no_secrets(table)
-    if component is FirstOf:
-        return FirstOf(*converter().structure(table, _FirstOfTable).summarizers)
     if inspect.isclass(component):
-        return converter().structure(table, component) if attrs.has(component) else _call(component, table)
+        is_plain = attrs.has(component) and component not in (FirstOf, Pipeline)
+        return converter().structure(table, component) if is_plain else _call(component, table)
     if table:
         raise ConfigurationError(f"{name} takes no options (got {', '.join(table)})")
     if kind is ComponentKind.STRATEGY and not isinstance(component, Strategy):
@@ -286,7 +256,11 @@ def _call(factory: Callable[..., Any], table: dict[str, Any]) -> Any:
     """Call a function or class with options that its annotations describe."""
     arguments = _arguments_class(factory)
     options = converter().structure(table, arguments)
-    return factory(**{field.name: getattr(options, field.name) for field in attrs.fields(arguments)})
+    given = {field.name: getattr(options, field.name) for field in attrs.fields(arguments)}
+    several = [
+        given.pop(name) for name, each in inspect.signature(factory).parameters.items() if each.kind is each.VAR_POSITIONAL
+    ]
+    return factory(*(each for listed in several for each in listed), **given)
 
 
 @cache
@@ -295,8 +269,10 @@ def _arguments_class(factory: Callable[..., Any]) -> Any:
     hints = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     fields: dict[str, Any] = {}
     for name, argument in inspect.signature(factory).parameters.items():
-        default = attrs.NOTHING if argument.default is argument.empty else argument.default
-        fields[name] = attrs.field(default=default, type=hints.get(name, Any), kw_only=True)
+        default: Any = attrs.NOTHING if argument.default is argument.empty else argument.default
+        hint: Any = hints.get(name, Any)
+        listed: Any = types.GenericAlias(tuple, (hint, ...)) if argument.kind is argument.VAR_POSITIONAL else hint
+        fields[name] = attrs.field(default=default, type=listed, kw_only=True)
     return attrs.make_class(factory.__name__, fields, frozen=True)
 
 

@@ -16,9 +16,10 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from .. import presets, selectors, stores, strategies, summarizers, triggers
+from .. import selectors, stores, strategies, summarizers, triggers
 from ..errors import ConfigurationError
 from ..index import GroupKind
+from ..presets import PRESETS
 from ..selectors import Selector
 from ..strategies import CompactionStrategy, FunctionStrategy, Strategy
 from ..triggers import Trigger
@@ -97,7 +98,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def _built_in(kind: ComponentKind) -> dict[str, Any]:
     return {
         ComponentKind.STRATEGY: _shown(strategies, _is_strategy),
-        ComponentKind.PRESET: _shown(presets, inspect.isfunction),
+        ComponentKind.PRESET: {name: preset.make for name, preset in PRESETS.items()},
         ComponentKind.TRIGGER: _shown(triggers, _makes(Trigger)),
         ComponentKind.SELECTOR: {
             **_shown(selectors, _makes(Selector)),

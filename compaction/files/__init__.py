@@ -13,8 +13,15 @@ r"""Files of recorded conversations: read with the position of every message, an
 
 from __future__ import annotations
 
-from .conversation import FileConversation
-from .reading import read_conversations
-from .writing import write_text
+from .json_text import replace_list
+from .reading import FileConversation, read_conversations, unreadable_errors
+from .writing import open_replacement, write_text
 
-__all__ = ["FileConversation", "read_conversations", "write_text"]
+__all__ = [
+    "FileConversation",
+    "open_replacement",
+    "read_conversations",
+    "replace_list",
+    "unreadable_errors",
+    "write_text",
+]

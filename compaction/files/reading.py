@@ -11,19 +11,64 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from ..errors import UnreadableFile
-from .conversation import FileConversation
-from .json_spans import JsonDocument, scan, skip_space
+import attrs
 
-__all__ = ["read_conversations"]
+from ..errors import UnreadableFile
+from .json_text import JsonDocument, JsonList, scan, skip_space
+
+__all__ = ["FileConversation", "read_conversations", "unreadable_errors"]
 
 _GZIP: Final = b"\x1f"
 _SHAPES: Final = "a list of messages, an object with 'messages', or one of these a line"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FileConversation:
+    """One conversation of a file, with its original text, so that unchanged parts are written as they were.
+
+    Args:
+        where: Its file, and its line if the file holds several conversations.
+        id: The ``id`` beside its messages; without one, its number in the file, from 1.
+        fields: The other fields beside its messages; empty for a bare list.
+        message_list: Its messages, with their positions in the text.
+    """
+
+    where: str
+    id: str
+    fields: Mapping[str, Any]
+    message_list: JsonList = attrs.field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text it was read from, with its line end."""
+        return self.message_list.text
+
+    @property
+    def messages(self) -> list[Any]:
+        """Its messages, oldest first, as JSON values."""
+        return self.message_list.values
+
+    def with_messages(self, messages: Sequence[Any]) -> str:
+        r"""Return the conversation's text with other messages; O(text).
+
+        Args:
+            messages: The new list. A message that is the same object that was read is written as it was; any other is written
+                as JSON, with the indentation, spacing and escapes of the text's first message.
+
+        Raises:
+            TypeError: If a message is not a JSON value.
+
+        >>> text = rb'[{"role":"user","content":"caf\u00e9","cost":1.50}, {"role":"user","content":"tea"}]'
+        >>> [read] = read_conversations(io.BytesIO(text))
+        >>> print(read.with_messages([read.messages[0], {"role": "user", "content": "thé"}]))
+        [{"role":"user","content":"caf\u00e9","cost":1.50}, {"role":"user","content":"th\u00e9"}]
+        """
+        return self.message_list.replaced(messages)
 
 
 class _NotJson(UnreadableFile):
@@ -46,10 +91,16 @@ def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
     ('the input, line 2', 'b7', [{'role': 'user', 'content': 'hi'}])
     """
     name = str(source) if isinstance(source, Path) else "the input"
+    with unreadable_errors(name), contextlib.ExitStack() as exit_stack:
+        stream = exit_stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
+        yield from _conversations(_lines(stream), name)
+
+
+@contextlib.contextmanager
+def unreadable_errors(name: str) -> Generator[None]:
+    """Turn the errors of reading a file, plain or gzip, into `UnreadableFile` that names it."""
     try:
-        with contextlib.ExitStack() as exit_stack:
-            stream = exit_stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
-            yield from _conversations(_lines(stream), name)
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableFile(f"{name}: its gzip data is cut short or damaged ({error}); fetch or compress it again") from error
     except OSError as error:
@@ -150,9 +201,7 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
         raise UnreadableFile(f"{where}: it holds a number that is too large to be read; write it as a string") from error
     if len(found.lists) != 1 or "messages" in found.fields:
         raise UnreadableFile(f"{where}: {_why_not(found)}")
-    return FileConversation(
-        where=where, id=_id(found.fields, count), fields=found.fields, text=text, message_list=found.lists[0]
-    )
+    return FileConversation(where=where, id=_id(found.fields, count), fields=found.fields, message_list=found.lists[0])
 
 
 def _id(fields: Mapping[str, Any], count: int) -> str:

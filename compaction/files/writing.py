@@ -16,7 +16,7 @@ from typing import IO, Final, cast
 
 from ..errors import UnwritableFile
 
-__all__ = ["write_text"]
+__all__ = ["open_replacement", "write_text"]
 
 _MAX_MEMORY: Final = 16_000_000
 
@@ -39,7 +39,7 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
     compressed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
     try:
         with contextlib.ExitStack() as exit_stack:
-            stream = exit_stack.enter_context(_replacing(target) if isinstance(target, Path) else _buffered(target))
+            stream = exit_stack.enter_context(open_replacement(target) if isinstance(target, Path) else _buffered(target))
             if compressed:
                 stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
             yield lambda text: stream.write(text.encode())
@@ -49,8 +49,8 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Generator[IO[bytes]]:
-    """Open a new file that replaces the path if no error is raised."""
+def open_replacement(path: Path) -> Generator[IO[bytes]]:
+    """Open a file for writing that appears, synced and renamed, when the ``with`` ends; on any error nothing is changed."""
     path = Path(os.path.realpath(path))
     replaced = path.stat() if path.exists() else None
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):

@@ -1,7 +1,6 @@
 """Wire formats: how each provider writes a conversation, and which sequences of messages it accepts.
 
-Each format has a folder. `detect` finds the format of a list, `validate` and `repair` judge and fix it, `convert` writes a
-conversation in another format and says what was lost.
+Each format has a folder. `detect` finds the format of a list, `validate` and `repair` judge and fix it.
 """
 
 from __future__ import annotations
@@ -13,23 +12,22 @@ from ..lazy import export_lazily
 if TYPE_CHECKING:
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
-    from .base import Rule as Rule
     from .bedrock import Bedrock, bedrock
-    from .conversion import Conversion, convert
     from .detect import detect, fits, resolve
     from .gemini import Gemini, gemini
     from .openai_chat import OpenAIChat, openai_chat
     from .openai_responses import OpenAIResponses, openai_responses
     from .registry import FORMATS as FORMATS
+    from .rulebook import Rule as Rule
     from .validity import as_list as as_list
     from .validity import repair, validate
     from .wire import fields_of as fields_of
     from .wire import items_of as items_of
+    from .wire import json_object as json_object
 
 __all__ = [
     "Anthropic",
     "Bedrock",
-    "Conversion",
     "Gemini",
     "MessageFormat",
     "OpenAIChat",
@@ -39,7 +37,6 @@ __all__ = [
     "Side",
     "anthropic",
     "bedrock",
-    "convert",
     "detect",
     "fits",
     "gemini",
@@ -54,15 +51,15 @@ export_lazily(
     __name__,
     {
         "anthropic": "Anthropic anthropic",
-        "base": "MessageFormat Problem Repair Side Rule",
+        "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
-        "conversion": "Conversion convert",
         "detect": "detect fits resolve",
         "gemini": "Gemini gemini",
         "openai_chat": "OpenAIChat openai_chat",
         "openai_responses": "OpenAIResponses openai_responses",
         "registry": "FORMATS",
+        "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "fields_of items_of",
+        "wire": "fields_of items_of json_object",
     },
 )

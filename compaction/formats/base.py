@@ -15,7 +15,7 @@ import attrs
 
 from ..messages import Message, Outline, Part, TextPart
 
-__all__ = ["MessageFormat", "Problem", "Repair", "Rule", "RuleKind", "Side"]
+__all__ = ["MessageFormat", "Problem", "Repair", "RuleKind", "Side"]
 
 RuleKind: TypeAlias = Literal["message", "join", "reach"]
 """How far a rule looks: at one message, at two neighbours, or further (pairs of calls and results, ids, counts)."""
@@ -25,25 +25,12 @@ Side: TypeAlias = Literal["before", "after", "both"]
 
 
 @attrs.frozen
-class Rule:
-    """One rule of a wire format.
-
-    Args:
-        kind: How far it looks.
-        remedy: What to do where it is broken, in one sentence.
-    """
-
-    kind: RuleKind
-    remedy: str
-
-
-@attrs.frozen
 class Problem:
     """A rule of a format that a conversation breaks.
 
     Args:
         where: The place, as ``messages[3]`` or ``messages[3].tool_calls[0]``.
-        rule: The rule's name, as listed in ``docs/validity.md``.
+        rule: The rule's name, as listed in ``docs/rules``.
         message: What is wrong there, in one sentence.
         remedy: What to do about it, in one sentence.
     """
@@ -63,7 +50,8 @@ class Repair:
 
     Args:
         messages: The repaired list; messages that needed nothing are the same objects.
-        changes: What was removed, added or moved, one entry each, in order.
+        changes: What was removed, added or moved, one entry each, in the order of the messages. A place is that of the message
+            in the input, within it the place at that moment; the rule is the one that was broken, the remedy what was done.
         remaining: What could not be repaired without inventing content; its places are those of the repaired list.
     """
 

@@ -183,7 +183,7 @@ def _unknown(index: int, raw: Any) -> str:
     names = ", ".join([repr(name) for name in fields_of(raw) or {}][:6]) or "none"
     return (
         f"messages[{index}]: no wire format has such a message (its fields: {names}); name the format with format=, "
-        "or convert the messages to one; see docs/validity.md for what there is"
+        "or convert the messages to one; see docs/formats.md for what there is"
     )
 
 

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..messages import MediaPart, Message, Part, ReasoningPart, ToolResultPart
-from .base import MessageFormat, Problem
+from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 __all__ = [
-    "NOT_RECORDED",
-    "Changes",
-    "WireFormat",
     "arguments_object",
+    "arguments_text",
     "fields_of",
     "items_of",
     "json_object",
@@ -25,6 +22,7 @@ __all__ = [
     "kind_of",
     "plain",
     "result_elements",
+    "result_part",
     "same",
     "says_something",
     "string",
@@ -32,10 +30,6 @@ __all__ = [
     "type_name",
     "without_role",
 ]
-
-
-NOT_RECORDED: Final = "The result of this call was not recorded."
-"""The text of a stub that a repair puts in place of a missing result."""
 
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:
@@ -107,6 +101,11 @@ def json_text(value: Any) -> str:
         return reprlib.repr(value)
 
 
+def arguments_text(value: Any) -> str:
+    """Return a call's arguments as text; empty if there are none."""
+    return "" if value is None else json_text(value)
+
+
 def json_object(text: Any) -> dict[str, Any] | None:
     """Return the object that a JSON text describes, an empty one for no text; ``None`` for anything else."""
     try:
@@ -133,42 +132,6 @@ def plain(value: Any) -> Any:
         return value
     made = {name: plain(field) for name, field in fields.items()}
     return fields if type(value) is dict and same(list(made.values()), list(fields.values())) else made
-
-
-class WireFormat(MessageFormat):
-    """The base of the formats of providers: a message is a mapping, or an object of the provider's package.
-
-    Attributes:
-        name: The format's name; the shared instance bears it too, with an underscore.
-        shape: What a message is, for errors.
-        takes: What to pass, for errors.
-    """
-
-    shape: str
-    takes: str
-
-    def __repr__(self) -> str:
-        return self.name.replace("-", "_")
-
-    def __reduce__(self) -> str:
-        return repr(self)
-
-    def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
-
-    def to_wire(self, raw: Any) -> Any:
-        return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))
-
-    def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
-        """Return the fields of a raw message.
-
-        Raises:
-            InvalidMessage: If it has none.
-        """
-        fields = fields_of(raw)
-        if fields is None:
-            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
-        return fields
 
 
 def thoughts_changed(
@@ -205,6 +168,12 @@ def arguments_object(text: str) -> dict[str, Any]:
     if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
     return value
+
+
+def result_part(call_id: str, parts: Sequence[Part], failed: bool | None = None, raw: Any = None) -> ToolResultPart:
+    """Return a result made of these parts: its words joined, its media beside them."""
+    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
+    return ToolResultPart(call_id, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=raw)
 
 
 def result_elements(
@@ -252,25 +221,3 @@ def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
     if not {id(raw) for raw in media} <= {id(element) for element in elements}:
         raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
     return media
-
-
-class Changes:
-    """Collects what a repair did, in order of place. Holds state: the changes so far."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[int, Problem]] = []
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def add(self, index: int, place: str, rule: str, message: str, done: str) -> None:
-        """Note one change: where, which rule was broken and how, and what was done."""
-        self._found.append((index, Problem(f"messages[{index}]{place}", rule, message, done)))
-
-    def in_order(self) -> tuple[Problem, ...]:
-        """Return all of them, the earliest message first."""
-        return tuple(problem for _, problem in sorted(self._found, key=_place))
-
-
-def _place(found: tuple[int, Problem]) -> int:
-    return found[0]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from .alignment import digest_of as digest_of
+from .columns import Metrics
+from .context import FailurePauses as FailurePauses
+from .context import PreparedSummaries as PreparedSummaries
+from .context import PreparedSummary as PreparedSummary
 from .context import RunContext
+from .edits import PASS_ON as PASS_ON
 from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
 from .edits import brief as brief
 from .edits import named as named
+from .edits import relay as relay
 from .edits import signature as signature
+from .edits import written as written
 from .fingerprints import fingerprint as fingerprint
 from .forgetting import occurrences as occurrences
 from .grouping import Grouping as Grouping
@@ -26,11 +33,6 @@ from .marks import collapsed_text as collapsed_text
 from .marks import marked as marked
 from .marks import read_mark as read_mark
 from .message_index import MessageIndex
-from .metrics import Metrics
-from .pauses import FailurePauses as FailurePauses
-from .prepared import PreparedSummaries as PreparedSummaries
-from .prepared import PreparedSummary as PreparedSummary
-from .space import space_report as space_report
 from .state import Saved as Saved
 from .sync import HostChanges as HostChanges
 

@@ -12,9 +12,9 @@ from ..formats import MessageFormat
 from .edits import Drop, Edit, Restore, Together, named, renamed
 from .joins import BadJoin, bad_joins, blames, was_bad
 from .journal import Applied, Measure, inserted, perform, touched, undo
+from .marks import COLLAPSED_BY
 from .projection import Projection
-from .refusals import Refusals
-from .rules import refusal, removal
+from .rules import Refusals, refusal, removal
 from .steps import steps
 
 __all__ = ["Editor"]
@@ -284,10 +284,14 @@ class Editor:
         """Bring back a group that a late result arrived for; a line that stood for it alone goes."""
         late = Restore((id,), reason="a late result came for its call")
         self.journal.append(perform(self._projection, late, self._measure))
-        line = self._projection.line_for(id)
-        if line is not None:
+        for line in self._lines_for(id):
             gone = perform(self._projection, Drop((line,), reason="the call it stood for came back"), self._measure)
             self.journal.append(attrs.evolve(gone, turn=self.journal[-2].turn))
+
+    def _lines_for(self, id: int) -> list[int]:
+        """The collapsed tool call that the view shows for this group alone, if there is one."""
+        shown, inserted = self._projection.visibility.shown_at(id), self._projection.inserted
+        return [line for line in shown if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,)]
 
     def replay(
         self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None

@@ -7,8 +7,9 @@ itself. Strategies yield edits (and requests, for what has to be awaited) and ne
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from types import GeneratorType
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -17,6 +18,7 @@ from ..messages import Message
 from .groups import MessageGroup
 
 __all__ = [
+    "PASS_ON",
     "Drop",
     "Edit",
     "Refusal",
@@ -27,9 +29,12 @@ __all__ = [
     "Together",
     "brief",
     "named",
+    "relay",
     "renamed",
     "signature",
+    "written",
 ]
+
 
 _T = TypeVar("_T")
 
@@ -174,6 +179,15 @@ def named(edit: Edit) -> tuple[int, ...]:
     return edit.groups
 
 
+def written(edit: Edit) -> Iterator[Message]:
+    """The messages that an edit wrote."""
+    if isinstance(edit, Together):
+        for part in edit.edits:
+            yield from written(part)
+    elif isinstance(edit, Replace | Rewrite):
+        yield from filter(None, edit.messages)
+
+
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     """The edit with the ids of inserted groups exchanged for others; ``None`` if it names one that has no other."""
     if isinstance(edit, Together):
@@ -203,3 +217,46 @@ def signature(edit: Edit) -> object:
         return tuple([signature(part) for part in edit.edits])
     messages = edit.messages if isinstance(edit, Replace | Rewrite) else ()
     return type(edit), named(edit), tuple([None if message is None else (message.role, message.parts) for message in messages])
+
+
+PASS_ON: Final = object()
+"""The answer of somebody who does not answer an item himself."""
+
+_END: Final = object()
+
+
+def relay(
+    steps: Generator[Any, Any, Any], answered: Callable[[Any], Any], *, until: Callable[[Any], bool] | None = None
+) -> Generator[Any, Any, None]:
+    """Run a strategy, and answer each item that it yields or pass it on; whoever made the generator closes it.
+
+    The answer to an item that is passed on is sent to the strategy; an exception raised instead is raised in the strategy.
+
+    Args:
+        steps: The running strategy.
+        answered: Returns the answer to an item, or a generator that yields other items in its place and returns the answer, or
+            `PASS_ON`. Its exceptions end the run.
+        until: Returns whether to stop after an item was answered.
+    """
+    item = _next(steps.send, None)
+    while item is not _END:
+        answer: Any = answered(item)
+        if answer is PASS_ON:
+            try:
+                answer = yield item
+            except Exception as error:
+                item = _next(steps.throw, error)
+                continue
+        elif answer.__class__ is GeneratorType:
+            answer = yield from cast("Generator[Any, Any, Any]", answer)
+        if until is not None and until(item):
+            return
+        item = _next(steps.send, answer)
+
+
+def _next(resume: Callable[[Any], Any], value: Any) -> Any:
+    """Return the next item of a strategy, or `_END`; a ``StopIteration`` from anywhere else is not taken for its end."""
+    try:
+        return resume(value)
+    except StopIteration:
+        return _END

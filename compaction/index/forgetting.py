@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..formats import MessageFormat
 from ..messages import Message
 from .alignment import NEVER, digest_of
-from .edits import Edit, Replace, Rewrite, Together, named, renamed
+from .edits import Replace, named, renamed, written
 from .fingerprints import fingerprint
 from .journal import Applied, flat, inserted
 from .marks import Marks, read_mark, text_digest
@@ -154,11 +154,11 @@ def _judged(
     undone: list[Applied] = []
 
     def betrays(applied: Applied) -> bool:
-        written = list(_written(applied.edit))
-        if any(_digest(message.raw, format) in wanted for message in written):
+        messages = list(written(applied.edit))
+        if any(_digest(message.raw, format) in wanted for message in messages):
             return True
         later = applied.known is None or applied.known > start
-        return bool(words) and later and not words.isdisjoint(_words(map(_body, written)))
+        return bool(words) and later and not words.isdisjoint(_words(map(_body, messages)))
 
     for applied in journal:
         if names(applied) or not gone.isdisjoint(named(applied.edit)) or betrays(applied):
@@ -167,15 +167,6 @@ def _judged(
         else:
             kept.append(applied)
     return kept, undone
-
-
-def _written(edit: Edit) -> Iterator[Message]:
-    """Yield the messages that an edit wrote."""
-    if isinstance(edit, Together):
-        for part in edit.edits:
-            yield from _written(part)
-    elif isinstance(edit, Replace | Rewrite):
-        yield from (message for message in edit.messages if message is not None)
 
 
 def _body(message: Message) -> Any:

@@ -21,7 +21,7 @@ from .forgetting import forgotten, saved_without
 from .journal import Applied, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Projection
-from .sync import HostChanges, Plan, accounts_for, continued, edits_after, follow, read_before
+from .sync import HostChanges, PassedList, Plan, accounts_for, edits_after, follow, read_before
 
 __all__ = ["Intake"]
 
@@ -67,6 +67,7 @@ class Intake:
         self._pin = pin
         self._pinned_ids: set[int] = set()
         self._fingerprints = Fingerprints()
+        self._passed = PassedList()
         self._start()
 
     def _start(self) -> None:
@@ -91,6 +92,7 @@ class Intake:
         """Add messages at the end; says whether the view only grew by them. If one cannot be read, none is added."""
         if self.saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
+        self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.projection.source, *given]))
             self._extend(self._measured(given, len(self.projection.source)))
@@ -198,11 +200,12 @@ class Intake:
             self._bind(self.saved.in_format(self.format), given)
             return False
         self.changes = HostChanges()
-        if self._detects and not fits(given, self.format) and (other := resolve(None, given)) != self.format:
-            self._turn_to(other)
-        edited = bool(self.editor.journal)
         try:
-            known = None if verify else continued(self.projection, given, self.format, edited=edited)
+            known = None if verify else self._passed.continued(self.projection, given, self.format, bool(self.editor.journal))
+            new = given if known is None else given[known:]
+            if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
+                self._turn_to(other)
+                return self.sync(given, verify=verify)
             if known is not None:
                 return self._go_on(given, known)
             plan = follow(self.projection, self.editor.journal, given, self.format, verify=verify)

@@ -19,6 +19,7 @@ from ..messages import Message
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
 from . import replacing
+from .columns import Metrics
 from .context import RunContext
 from .editing import Editor
 from .edits import Edit, Refusal
@@ -26,7 +27,6 @@ from .groups import GroupKind, MessageGroup
 from .intake import Intake
 from .journal import Applied
 from .marks import Marks
-from .metrics import Metrics
 from .projection import Projection
 from .rules import protection, removable, rewritable
 from .state import Saved

@@ -7,16 +7,16 @@ with an exact inverse: `exclude` and `include`, `insert` and `withdraw`, `show` 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, Inserted
+from .columns import Fresh, Inserted, Tally
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
-from .metrics import Tally
 from .visibility import Node, Visibility
 
 __all__ = ["Projection", "Shown"]
@@ -125,8 +125,6 @@ class Projection:
             for tally in tallies:
                 tally.change_turn(self.grouping.left_turn, self.grouping.turns[id])
 
-    # ---------------------------------------------------------------- what there is
-
     def known(self, id: int) -> int:
         """Return the id of a group that exists; an `InputError` if it does not."""
         if self.exists(id):
@@ -203,8 +201,6 @@ class Projection:
     def every_id(self) -> list[int]:
         """The id of every group, in the view or not."""
         return [*self.grouping.ids, *self.inserted]
-
-    # ---------------------------------------------------------------- changing
 
     def exclude(self, id: int) -> None:
         """Take a group out of the view."""
@@ -289,16 +285,6 @@ class Projection:
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
-    def line_for(self, id: int) -> int | None:
-        """The collapsed tool call that the view shows for this group alone; ``None`` if there is none."""
-        for line in self.visibility.shown_at(self.anchor(id)):
-            group = self.inserted[line]
-            if group.made_by == COLLAPSED_BY and group.replaces == (id,):
-                return line
-        return None
-
-    # ---------------------------------------------------------------- reading
-
     def ids(self) -> Iterator[int]:
         """The id of every group that the view shows, in the order of their first messages."""
         gone, some = self._gone, bool(self.inserted)
@@ -315,17 +301,18 @@ class Projection:
 
     def raws(self) -> list[Any]:
         """The caller's objects, and ours where an edit put something else, in order."""
-        rewritten, source = self._rewritten, self.source
-        if not self.inserted and not rewritten:
-            return [raw for raw, visible in zip(source, self.visibility.messages, strict=True) if visible]
+        shown, written = self.visibility.messages, self.source.copy()
+        for ordinal, message in self._rewritten.items():
+            written[ordinal] = None if message is None else message.raw
         raws: list[Any] = []
-        for node in self.visibility.nodes():
-            if node < 0:
-                raws += [message.raw for message in self.inserted[node].messages]
-            elif (changed := rewritten.get(node)) is not None:
-                raws.append(changed.raw)
-            else:
-                raws.append(source[node])
+        start = 0
+        for anchor in sorted({group.anchor for group in self.inserted.values() if not group.excluded}):
+            raws += itertools.compress(written[start:anchor], shown[start:anchor])
+            raws += [message.raw for id in self.visibility.shown_at(anchor) for message in self.inserted[id].messages]
+            start = anchor
+        if not start and 0 not in shown:
+            return written
+        raws += itertools.compress(written[start:], shown[start:])
         return raws
 
     def messages(self) -> Iterator[tuple[Message, int, int]]:

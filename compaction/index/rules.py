@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..errors import StrategyError
+from ..errors import NoProgress, StrategyError
 from ..formats import MessageFormat, fields_of
 from ..messages import MediaPart, Message, TextPart
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
+from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, brief, signature
 from .groups import GroupKind, only_reasoning
 from .journal import visible_ordinals
 from .projection import Projection
 from .visibility import Node
 
-__all__ = ["protection", "refusal", "removable", "removal", "rewritable"]
+__all__ = ["Refusals", "protection", "refusal", "removable", "removal", "rewritable"]
 
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
@@ -44,11 +44,6 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) 
     if not isinstance(edit, Together):
         raise StrategyError(f"{edit!r} is not an edit: apply a Drop, Replace, Rewrite or Together")
     return None if edit.edits else "an edit names at least one group"
-
-
-def protection(projection: Projection, id: int) -> str | None:
-    """Return why a group may not leave the view by itself; ``None`` if it may. O(1)."""
-    return _protection(projection, id)
 
 
 def removable(projection: Projection, by: str = "") -> list[int]:
@@ -81,15 +76,15 @@ def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool = 
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "an edit names a group once"
     for id in ids:
-        if rule := _protection(projection, id, allow_system=allow_system, by=by):
+        if rule := protection(projection, id, allow_system=allow_system, by=by):
             return rule
     if len(ids) >= projection.included.groups:
         return "something is left to send"
     return None
 
 
-def _protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "") -> str | None:
-    """Return why this group may not leave the view."""
+def protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "") -> str | None:
+    """Return why a group may not leave the view by itself; ``None`` if it may; ``by`` as for `removal`. O(1)."""
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"there is no group {id}"
     grouping = projection.grouping
@@ -267,3 +262,44 @@ def _structure(message: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
     links = [("call", call.id + "\n" + call.name) for call in message.tool_calls()]
     links += [("result", result.call_id) for result in message.tool_results()]
     return message.role, tuple(links)
+
+
+class Refusals:
+    """The refusals of a run. Holds state: it grows with each, and is empty when the next run begins.
+
+    Attributes:
+        noted: The refusals, in order.
+    """
+
+    __slots__ = ("_since_change", "noted")
+
+    def __init__(self) -> None:
+        self.noted: list[Refusal] = []
+        self._since_change: set[object] = set()
+
+    def note(self, edit: Edit, rule: str, by: str) -> None:
+        """Take note that an edit would have broken a rule. O(the groups it names).
+
+        Raises:
+            NoProgress: If the same was refused before, nothing changed since, and no other strategy began.
+        """
+        self.noted.append(Refusal(edit, rule, by))
+        asked = signature(edit)
+        if asked in self._since_change:
+            raise NoProgress(
+                f"{by or 'a strategy'} asked again for {brief(edit)}, which was refused: {rule}; skip what apply refuses"
+            )
+        self._since_change.add(asked)
+
+    def forget(self, edit: Edit) -> None:
+        """Take back the refusal of an edit that was applied later."""
+        self.noted = [each for each in self.noted if each.edit is not edit]
+
+    def changed(self) -> None:
+        """Something changed, or another strategy begins: what was refused may be asked for again."""
+        self._since_change.clear()
+
+    def clear(self) -> None:
+        """A run begins."""
+        self.noted.clear()
+        self._since_change.clear()

@@ -6,6 +6,7 @@ messages behind it; the host may have altered, removed, added or taken back mess
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -19,7 +20,7 @@ from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["HostChanges", "Plan", "accounts_for", "continued", "edits_after", "follow", "known_messages", "read_before"]
+__all__ = ["HostChanges", "PassedList", "Plan", "accounts_for", "edits_after", "follow", "known_messages", "read_before"]
 
 
 @attrs.frozen(kw_only=True)
@@ -128,15 +129,38 @@ def edits_after(
     return [left for applied in journal if (left := after(applied)) is not None]
 
 
-def continued(projection: Projection, given: Sequence[Any], format: MessageFormat, *, edited: bool) -> int | None:
-    """Return how many first messages are the whole source, or, after edits, the whole last view; ``None`` if neither."""
-    known: Sequence[Any] = projection.source
-    if len(known) <= len(given) and format.common_prefix(known, given) == len(known):
-        return len(known)
-    known = projection.raws() if edited else ()
-    if known and len(known) <= len(given) and format.common_prefix(known, given) == len(known):
-        return len(known)
-    return None
+class PassedList:
+    """Tells whether a list begins with all that is known. Holds state: the last list that began with the source.
+
+    A host that works on copies passes the same copies again; then they are compared by identity.
+    """
+
+    def __init__(self) -> None:
+        self._last: list[Any] = []
+
+    def clear(self) -> None:
+        """Forget the last list, because the source is about to change."""
+        self._last = []
+
+    def continued(self, projection: Projection, given: list[Any], format: MessageFormat, edited: bool) -> int | None:
+        """Return how many first messages are the whole source, or, after edits, the whole view; ``None`` if neither."""
+        source, last = projection.source, self._last
+        self._last = []
+        is_same = len(last) == len(source) <= len(given) and all(map(operator.is_, last, given))
+        known = len(source) if is_same else _begins_with(source, given, format)
+        if known is not None:
+            self._last = given.copy()
+        elif edited and (view := projection.raws()):
+            known = _begins_with(view, given, format)
+        return known
+
+
+def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int | None:
+    """Return the number of known messages if a list begins with them; ``None`` if it does not."""
+    count = len(known)
+    if count > len(given):
+        return None
+    return count if all(map(operator.is_, known, given)) or format.common_prefix(known, given) == count else None
 
 
 def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
@@ -152,7 +176,9 @@ def accounts_for(
     Each message is there as it was, or is shown and only lost or gained parts, or a summary that stands for it is there. If the
     host knows the conversation ``by_id``, any message before a known one may be altered or gone.
     """
-    if continued(projection, given, format, edited=by_id and bool(journal)) is not None:
+    if _begins_with(projection.source, given, format) is not None:
+        return True
+    if by_id and journal and (view := projection.raws()) and _begins_with(view, given, format) is not None:
         return True
     plan = follow(projection, journal, given, format, verify=False)
     if plan.changes.rewound or by_id:
@@ -318,7 +344,7 @@ class _Planner:
             if known.group < 0:
                 summaries[known.group].append(attrs.evolve(match, known=attrs.evolve(known, raw=self._given[place])))
             else:
-                self._place_known(known.position[0], place, altered=match.altered)
+                self._place_known(match, place)
         self._place_source(self._end)
         for id, parts in summaries.items():
             if any(part.altered for part in parts):
@@ -337,12 +363,11 @@ class _Planner:
         self._plan.entries.append((raw, ordinal))
         self._plan.places.append(place)
 
-    def _place_known(self, ordinal: int, place: int, *, altered: bool) -> None:
-        raw = self._projection.source[ordinal]
-        if altered:
+    def _place_known(self, match: Match, place: int) -> None:
+        ordinal = match.known.position[0]
+        if match.altered:
             self._plan.altered.add(ordinal)
-            raw = self._given[place]
-        self._place(raw, ordinal, place)
+        self._place(self._given[place] if match.altered else self._projection.source[ordinal], ordinal, place)
         self._next = ordinal + 1
 
     def _place_source(self, end: int) -> None:

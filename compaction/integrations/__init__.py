@@ -17,5 +17,6 @@ from __future__ import annotations
 
 from ..summarizers.model import SummaryOptions
 from .options import IntegrationOptions, OnStrategyFailure
+from .streamed_usage import StreamedUsage as StreamedUsage
 
 __all__ = ["IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]

@@ -27,7 +27,8 @@ from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateE
 from ..formats import MessageFormat
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
-from ..session import CompactionSession
+from ..run import unawaited
+from ..session import Blocking, CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import LengthError
@@ -123,7 +124,7 @@ class FrameworkTurn:
             "tokens_before": result.before.tokens,
             "tokens_after": result.after.tokens,
             "edits": len(result.edits),
-            "failures": [f"{each.strategy}: {each.error!r}; {each.policy}" for each in result.failures],
+            "failures": list(map(str, result.failures)),
         }
 
 
@@ -191,19 +192,24 @@ class FrameworkConversations:
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
         request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
-        return await self._turn(request)
+        return await self._turn(request, sync=False)
 
-    async def _turn(self, request: _Request, *ignored: Failed) -> FrameworkTurn:
+    async def _turn(self, request: _Request, *ignored: Failed, sync: bool) -> FrameworkTurn:
         followed: CompactionSession | None = None
         try:
-            async with self._pool.turn(request.messages, **request.options) as session:
+            given, options, focus = request.messages, request.options, request.focus
+            async with (
+                Blocking(self._pool.turn_sync(given, **options)) if sync else self._pool.turn(given, **options) as session
+            ):
                 followed = session
                 self._prepare(session, request.window)
-                focus = request.focus
-                result = await (session.compact_due() if focus is None else session.compact_now(focus))
+                if sync:
+                    result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
+                else:
+                    result = await (session.compact_due() if focus is None else session.compact_now(focus))
         except Exception as error:
             if failure := self._ignored(error, request):
-                return await self._turn(attrs.evolve(request, saved=None), failure)
+                return await self._turn(attrs.evolve(request, saved=None), failure, sync=sync)
             result = self._failed(request.messages, followed, error)
         return self._noted(result, followed, *ignored)
 
@@ -220,21 +226,7 @@ class FrameworkConversations:
     ) -> FrameworkTurn:
         """`turn` for strategies that await nothing."""
         request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
-        return self._turn_sync(request)
-
-    def _turn_sync(self, request: _Request, *ignored: Failed) -> FrameworkTurn:
-        followed: CompactionSession | None = None
-        try:
-            with self._pool.turn_sync(request.messages, **request.options) as session:
-                followed = session
-                self._prepare(session, request.window)
-                focus = request.focus
-                result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
-        except Exception as error:
-            if failure := self._ignored(error, request):
-                return self._turn_sync(attrs.evolve(request, saved=None), failure)
-            result = self._failed(request.messages, followed, error)
-        return self._noted(result, followed, *ignored)
+        return unawaited(self._turn(request, sync=True))
 
     def _ignored(self, error: Exception, request: _Request) -> Failed | None:
         """Return the report that a saved state is ignored, if that is what to do."""

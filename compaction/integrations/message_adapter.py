@@ -31,6 +31,12 @@ class MessageAdapter(MessageFormat):
 
     compared: ClassVar[tuple[str, ...]]
 
+    def __repr__(self) -> str:
+        return self.name.replace("-", "_")
+
+    def __reduce__(self) -> str:
+        return repr(self)
+
     def key(self, raw: Any) -> Any:
         fields = raw.__dict__
         return tuple([fields.get(field) for field in self.compared])

@@ -23,6 +23,7 @@ __all__ = [
     "PYDANTIC_AI",
     "STRANDS",
     "Requirement",
+    "framework_class",
     "import_framework",
 ]
 
@@ -77,6 +78,18 @@ STRANDS: Final = Requirement("strands-agents", extra="strands", minimum="1.62")
 def import_framework(module: str) -> Any:
     """Import a framework's module where it is used; untyped, because the framework may not be installed."""
     return import_module(module)
+
+
+def framework_class(module: str, name: str) -> type:
+    """Return a framework's class to inherit from.
+
+    Without the framework it is ``object``, so that our module can be imported; creating an instance then raises.
+    """
+    try:
+        found: type = getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return object
+    return found
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -13,13 +13,15 @@ from ..tokens import Usage
 __all__ = ["StreamedUsage"]
 
 _HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
+_NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
 
 
 class StreamedUsage:
     """Collects what the events of one stream report. Holds state: the figures so far.
 
     Chat completions report once, in the last chunk; Responses too, in the event that completes the response; Anthropic in two
-    events, where the second may repeat the figures of the first, or correct figures that were not known yet.
+    events, where the second may repeat the figures of the first, or correct figures that were not known yet; Gemini in every
+    event.
 
     >>> usage = StreamedUsage()
     >>> usage.add({"type": "message_start", "message": {"usage": {"input_tokens": 900, "output_tokens": 1}}})
@@ -40,7 +42,7 @@ class StreamedUsage:
             self._add_bytes(event)
             return
         holders = (event, *(_member(event, name) for name in _HOLDERS))
-        for usage in (_member(each, "usage") for each in holders):
+        for usage in (_member(each, name) for each in holders for name in _NAMES):
             for name, value in (fields_of(usage) or {}).items():
                 if value or name not in self._figures:
                     self._figures[name] = value

@@ -15,17 +15,16 @@ from __future__ import annotations
 
 from ..models import ModelPrices, UnknownModel, prices_of
 from ..models import unpriced as unpriced
-from .candidate_names import strategy_names
-from .candidates import Candidate
-from .intervals import IntervalEstimate as IntervalEstimate
-from .intervals import macro_average as macro_average
+from .candidates import Candidate, strategy_names
 from .logs import recordings_of
 from .many_conversations import replay
 from .recommendation import Recommendation, recommend
 from .recordings import Recording
 from .report import report_html, write_report
 from .result import CandidateSummary, ReplayResult
+from .scores import IntervalEstimate as IntervalEstimate
 from .scores import Score as Score
+from .scores import macro_average as macro_average
 from .settings import CandidateSetting
 
 __all__ = [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
 from ..index import COLLAPSED_BY, Edit, Replace, Rewrite, named
 from ..result import Step
 from ..session import CompactionSession
-from ..strategies import FunctionStrategy, Strategy, StrategyLike, as_strategy
+from ..strategies import FunctionStrategy, StrategyLike, as_strategy
 from .settings import CandidateSetting
 
 __all__ = ["CandidateAction", "CandidateSession", "FunctionSession", "StrategySession"]
@@ -40,24 +41,24 @@ class CandidateAction:
     written_tokens: int = 0
 
 
-class CandidateSession(Protocol):
+class CandidateSession(abc.ABC):
     """A candidate at work on one conversation."""
 
+    @abc.abstractmethod
     def view(self, messages: list[Any]) -> list[Any]:
         """Return the request for this history, which has grown since the last call."""
-        ...
 
     def actions(self) -> Sequence[CandidateAction]:
         """Return the changes the last `view` made; empty if they are not known."""
-        ...
+        return ()
 
     def fallback_view(self) -> list[Any] | None:
         """Return the request to send after `view` raised; ``None`` for the last request plus the new messages."""
-        ...
+        return None
 
 
 @attrs.frozen
-class FunctionSession:
+class FunctionSession(CandidateSession):
     """A plain function from a history to a request."""
 
     function: Callable[[list[Any]], list[Any]]
@@ -66,22 +67,15 @@ class FunctionSession:
         """Return the function's request."""
         return self.function(messages)
 
-    def actions(self) -> Sequence[CandidateAction]:
-        """Return nothing: a function does not say what it changed."""
-        return ()
 
-    def fallback_view(self) -> list[Any] | None:
-        """Return ``None``: the last request plus the new messages."""
-        return None
-
-
-class StrategySession:
+class StrategySession(CandidateSession):
     """A strategy in a `CompactionSession`. Holds state: the session, and the steps of the last view."""
 
     def __init__(self, strategy: StrategyLike, setting: CandidateSetting) -> None:
         self._steps: list[Step] = []
         lifted = as_strategy(strategy)
-        self._summarizing = set(_summarizing(lifted))
+        writers = [part for part in lifted.parts() if hasattr(part, "summarizer") or isinstance(part, FunctionStrategy)]
+        self._summarizing = {part.name for part in writers}
         self._session = CompactionSession(
             lifted,
             counter=setting.counter,
@@ -134,12 +128,3 @@ class StrategySession:
     def fallback_view(self) -> list[Any] | None:
         """Return the session's messages as they are."""
         return self._session.index.messages()
-
-
-def _summarizing(strategy: Strategy) -> Iterator[str]:
-    """Return the names of the strategies in a strategy that write summaries; a plain function may write them too."""
-    if hasattr(strategy, "summarizer") or isinstance(strategy, FunctionStrategy):
-        yield strategy.name
-    inner: Sequence[Strategy] = (*getattr(strategy, "steps", ()), *getattr(strategy, "strategies", ()))
-    for each in inner:
-        yield from _summarizing(each)

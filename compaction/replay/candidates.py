@@ -1,21 +1,29 @@
-"""Candidates of a replay: a strategy of this package, or any function from a history to a request, under a name."""
+"""Candidates of a replay: the baselines, every preset of this package, and strategies and functions of your own.
+
+The baselines are not strategies of this package and do not go through its index. They keep whole groups, the newest that fit,
+and nothing else. A group that does not fit is dropped even if it is the newest.
+"""
 
 from __future__ import annotations
 
 import inspect
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from ..errors import ConfigurationError
+from ..index import Grouping
+from ..messages import Message
+from ..presets import PRESETS
 from ..strategies import Strategy, StrategyLike, as_strategy
-from .candidate_sessions import CandidateSession, FunctionSession, StrategySession
+from ..tokens import MessageMeter
+from .candidate_sessions import CandidateAction, CandidateSession, FunctionSession, StrategySession
 from .settings import CandidateSetting
 
-__all__ = ["Candidate"]
+__all__ = ["BASELINES", "Candidate", "KeepNewest", "candidate_of", "candidates_of", "strategy_names"]
 
 
 @attrs.frozen
@@ -110,3 +118,151 @@ class _FileStart:
         if found is None:
             raise ConfigurationError(f"{self.path}: it does not define 'strategy'; assign one, or define strategy(window)")
         return as_strategy(found)
+
+
+def _send_all(setting: CandidateSetting) -> Callable[[list[Any]], list[Any]]:
+    """Send the whole history, whatever the window."""
+    return list
+
+
+@attrs.frozen
+class KeepNewest:
+    """Keeps the system messages, the last user message and as many of the newest groups as fit; drops the rest for good.
+
+    Args:
+        threshold: Share of the window above which it cuts; below it, it only appends.
+        target: Share of the window it cuts to.
+
+    With both at 1 it does what most applications do first: it keeps the newest messages that fit and cuts again at almost
+    every call. With .8 and .5 it is the baseline to beat: about half the cost of sending everything, never over the window,
+    always valid.
+    """
+
+    threshold: float
+    target: float
+
+    def __call__(self, setting: CandidateSetting) -> CandidateSession:
+        """Start a session."""
+        return _KeepNewestSession(int(self.threshold * setting.window), int(self.target * setting.window), setting)
+
+
+class _KeepNewestSession(CandidateSession):
+    """Holds state: the groups so far, and those kept. A call costs O(kept and new messages)."""
+
+    def __init__(self, threshold: int, target: int, setting: CandidateSetting) -> None:
+        self._threshold = threshold - setting.overhead_tokens
+        self._target = target - setting.overhead_tokens
+        self._format = setting.format
+        self._measure = MessageMeter(setting.counter).measure
+        self._grouping = Grouping()
+        self._read = 0
+        self._tokens: dict[int, int] = {}  # of the groups that are kept
+        self._shown: list[tuple[Message, int]] = []
+        self._dropped: set[int] = set()
+        self._dropped_now: list[int] = []
+
+    def view(self, messages: list[Any]) -> list[Any]:
+        for ordinal in range(self._read, len(messages)):
+            message = self._format.read(messages[ordinal], ordinal)
+            group = self._grouping.add(message)
+            if group not in self._dropped:
+                self._tokens[group] = self._tokens.get(group, 0) + self._measure(message)[0]
+                self._shown.append((message, group))
+        self._read = len(messages)
+        self._dropped_now = []
+        if sum(self._tokens.values()) > self._threshold:
+            self._cut()
+        return [message.raw for message, _ in self._shown]
+
+    def _cut(self) -> None:
+        heads = {group: message for message, group in reversed(self._shown)}
+        fixed = [group for group in self._tokens if group == self._grouping.last_user or heads[group].is_system]
+        newest = [group for group in self._tokens if group not in fixed]
+        room = self._target - sum(self._tokens[group] for group in fixed)
+        start = len(newest)
+        while start and self._tokens[newest[start - 1]] <= room:
+            start -= 1
+            room -= self._tokens[newest[start]]
+        while start < len(newest):
+            earlier = [heads[group] for group in fixed if group < newest[start] and not heads[group].is_system]
+            if self._format.prefers(earlier[-1] if earlier else None, heads[newest[start]]):
+                break
+            start += 1
+        self._dropped_now = newest[:start]
+        self._dropped.update(self._dropped_now)
+        for group in self._dropped_now:
+            del self._tokens[group]
+        self._shown = [(message, group) for message, group in self._shown if group not in self._dropped]
+
+    def actions(self) -> Sequence[CandidateAction]:
+        ordinals = tuple(sorted(at for group in self._dropped_now for at in self._grouping.ordinals(group)))
+        return (CandidateAction("KeepNewest", "drop", "the oldest go first", ordinals),) if ordinals else ()
+
+
+BASELINES = {
+    "none": Candidate.of_function("none", _send_all),
+    "truncate": Candidate("truncate", KeepNewest(1.0, 1.0)),
+    "hysteresis": Candidate("hysteresis", KeepNewest(0.8, 0.5)),
+}
+"""The baselines by name."""
+
+
+def strategy_names() -> list[str]:
+    """Return every name that can be replayed: the baselines and the presets."""
+    return [*BASELINES, *PRESETS]
+
+
+def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
+    """Return the candidate for a name or a strategy.
+
+    Args:
+        strategy: A name from `strategy_names`; a preset gets the replay's window as its window or budget. Or the
+            path of a Python file that defines ``strategy``, which may be a function of the window. Or a strategy, or a
+            candidate.
+
+    Raises:
+        ConfigurationError: If the name is unknown.
+
+    >>> from compaction.strategies import SlidingWindow
+    >>> candidate_of("hysteresis").name, candidate_of(SlidingWindow()).name
+    ('hysteresis', 'SlidingWindow')
+    """
+    if isinstance(strategy, Candidate):
+        return strategy
+    if not isinstance(strategy, str):
+        lifted = as_strategy(strategy)
+        return Candidate.of_strategy(lifted.name, lifted)
+    if strategy in BASELINES:
+        return BASELINES[strategy]
+    if strategy.endswith(".py"):
+        return Candidate.of_file(Path(strategy))
+    if (preset := PRESETS.get(strategy)) is None:
+        raise ConfigurationError(
+            f"strategy {strategy!r} is unknown; use one of {', '.join(strategy_names())}, or a Python file"
+        )
+    if preset.size is not None:
+        return Candidate.of_factory(strategy, preset.make)
+    return Candidate.of_strategy(strategy, preset.make())
+
+
+def candidates_of(strategies: Iterable[str | StrategyLike | Candidate], *, baselines: bool = True) -> list[Candidate]:
+    """Return the candidates of a replay, each under a unique name.
+
+    Args:
+        strategies: The strategies asked for.
+        baselines: Whether to add the baselines that were not asked for. ``"none"`` is always added: costs are relative to it.
+
+    >>> [each.name for each in candidates_of(["context_window", "truncate"], baselines=False)]
+    ['none', 'context_window', 'truncate']
+    """
+    wanted = [candidate_of(strategy) for strategy in strategies]
+    always = list(BASELINES.values()) if baselines else [BASELINES["none"]]
+    found: dict[str, Candidate] = {}
+    for each in (*always, *wanted):
+        if each in found.values():
+            continue
+        name, count = each.name, 2
+        while name in found:
+            name, count = f"{each.name}#{count}", count + 1
+        found[name] = attrs.evolve(each, name=name)
+    return list(found.values())

@@ -1,6 +1,6 @@
-"""Facts that a recorded answer uses and could not have guessed: paths, identifiers, numbers, quotations, links and ids.
+"""Facts that a recorded answer uses and could not have guessed, and a user's instructions.
 
-They are extracted from the recorded answer alone and searched for verbatim in each request, so the search does not depend on
+Facts are extracted from the recorded answer alone and searched for verbatim in each request, so the search does not depend on
 how a summary is written. The digest summarizer uses a different extractor on purpose: no summary can be tuned to this one.
 """
 
@@ -12,9 +12,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
+import attrs
+
 from ..messages import MediaPart, Message, TextPart, ToolCallPart
 
-__all__ = ["NeededFactKind", "answer_facts", "flat_text", "long_words_in", "strings_in"]
+__all__ = [
+    "NeededFactKind",
+    "UserConstraint",
+    "answer_facts",
+    "flat_text",
+    "long_words_in",
+    "strings_in",
+    "user_constraints_in",
+]
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
 _EMAIL: Final = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,255}(?:\.[\w-]+)+\b")
@@ -180,3 +190,39 @@ def _joined(text: str, start: int, end: int) -> bool:
     return (start > 0 and (text[start - 1] == "_" or text[start - 1].isdigit())) or (
         end < len(text) and (text[end] == "_" or text[end].isdigit())
     )
+
+
+_SENTENCE: Final = re.compile(r"[^\n.!?。！？]*(?:[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]?")
+_INSTRUCTS: Final = re.compile(
+    r"\b(?:must|never|always|only|do not|don['’]t|cannot|can['’]t|make sure|ensure|required?|forbidden|at (?:most|least)"
+    r"|no more than|without|avoid|prefer|instead of)\b"
+    r"|반드시|절대|항상|하지 ?마|말아|금지|必须|不要|绝不|总是|禁止|必ず|決して|しないで",
+    re.IGNORECASE,
+)
+_SHORTEST_SENTENCE: Final = 12
+_LONGEST_SENTENCE: Final = 300
+
+
+@attrs.frozen
+class UserConstraint:
+    """One instruction of the user.
+
+    Args:
+        text: The sentence, with runs of white space as single blanks.
+        ordinal: The message that states it.
+    """
+
+    text: str
+    ordinal: int
+
+
+def user_constraints_in(text: str, ordinal: int) -> Iterator[UserConstraint]:
+    r"""Yield the instructions in a user's text; O(characters).
+
+    >>> [each.text for each in user_constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks", 3)]
+    ['Never touch prod.db!']
+    """
+    for match in _SENTENCE.finditer(text):
+        sentence = " ".join(match[0].split())
+        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and _INSTRUCTS.search(sentence):
+            yield UserConstraint(sentence, ordinal)

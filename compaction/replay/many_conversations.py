@@ -18,8 +18,7 @@ from ..models import ModelPrices, prices_of
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .candidate_names import candidates_of
-from .candidates import Candidate
+from .candidates import Candidate, candidates_of
 from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
 from .replayed import ReplayedConversation
@@ -99,8 +98,7 @@ def replay(
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     progress = _ProgressCount([_calls(each) * len(candidates) for each in recordings], on_progress)
     replayed: dict[int, ReplayedConversation] = {}
-    replay_all = _in_processes if jobs > 1 and len(recordings) > 1 else _in_this_process
-    for place, outcome in replay_all(recordings, candidates, setting, jobs, progress):
+    for place, outcome in _outcomes(recordings, candidates, setting, jobs, progress):
         if isinstance(outcome, str):
             skipped.append(_skipped(recordings[place], outcome))
         else:
@@ -178,25 +176,17 @@ _Outcome: TypeAlias = "ReplayedConversation | str"
 """A replayed conversation, or why it was skipped."""
 
 
-def _in_this_process(
+def _outcomes(
     recordings: Sequence[Recording],
     candidates: Sequence[Candidate],
     setting: ReplaySetting,
     jobs: int,
     progress: _ProgressCount,
 ) -> Iterator[tuple[int, _Outcome]]:
-    for place, recording in enumerate(recordings):
-        yield place, _replayed(recording, candidates, setting, progress.add)
-
-
-def _in_processes(
-    recordings: Sequence[Recording],
-    candidates: Sequence[Candidate],
-    setting: ReplaySetting,
-    jobs: int,
-    progress: _ProgressCount,
-) -> Iterator[tuple[int, _Outcome]]:
-    """Replay the longest conversations first, so that none of them is started last."""
+    """Replay in this process, or in several with the longest conversations first, so that none of them is started last."""
+    if jobs == 1 or len(recordings) < 2:
+        yield from ((place, _replayed(each, candidates, setting, progress.add)) for place, each in enumerate(recordings))
+        return
     _check_picklable(candidates, setting)
     order = sorted(range(len(recordings)), key=progress.calls_of, reverse=True)
     with ProcessPoolExecutor(min(jobs, len(recordings)), mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -11,10 +11,9 @@ import attrs
 
 from ..errors import InputError
 from ..formats import resolve
-from .baselines import BASELINES
-from .intervals import BootstrapDraws, IntervalEstimate, macro_average, micro_average
+from .candidates import BASELINES
 from .replayed import ReplayedCall, ReplayedConversation
-from .scores import Score, Share, score_of
+from .scores import BootstrapDraws, IntervalEstimate, Score, Share, macro_average, micro_average, score_of
 from .settings import ReplaySetting
 
 __all__ = ["MEASURES", "CandidateSummary", "ReplayResult"]

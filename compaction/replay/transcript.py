@@ -16,8 +16,7 @@ import attrs
 from ..formats import MessageFormat
 from ..messages import Message
 from ..tokens import MessageMeter
-from .constraints import UserConstraint, user_constraints_in
-from .facts import NeededFactKind, answer_facts, flat_text, long_words_in
+from .facts import NeededFactKind, UserConstraint, answer_facts, flat_text, long_words_in, user_constraints_in
 from .recordings import Recording
 from .text_search import SpanIndex, TextSearch, spans_in
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .background import BackgroundTasks
+    from .ahead import BackgroundTasks
     from .events import (
         CacheBroken,
         Compacted,
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         StepFailed,
         Veto,
     )
-    from .overflow import within as within
     from .pool import SessionPool
-    from .session import CompactionSession
-    from .status import SessionStatus
+    from .session import CompactionSession, SessionStatus
+    from .steps import within as within
+    from .turns import Blocking as Blocking
     from .turns import TurnLock
 
 __all__ = [
@@ -53,13 +53,12 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "background": "BackgroundTasks",
+        "ahead": "BackgroundTasks",
         "events": "CacheBroken Compacted Compacting Event Evicted HostChanged LittleSaved NearLimit OnEvent Overflowed"
         " SaveFailed StepFailed Veto",
-        "overflow": "within",
         "pool": "SessionPool",
-        "session": "CompactionSession",
-        "status": "SessionStatus",
-        "turns": "TurnLock",
+        "session": "CompactionSession SessionStatus",
+        "steps": "within",
+        "turns": "Blocking TurnLock",
     },
 )

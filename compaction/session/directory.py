@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import attrs
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InputError
 from .list_keys import ListKeys
 from .pooled import PooledSession, end_key, fork_key, id_key, whole_key
 
@@ -66,6 +66,13 @@ class ListRequest:
         if continues:
             self.judged[session] = known
         return continues
+
+    def accounts_for(self, session: PooledSession) -> bool:
+        """Whether the list accounts for a source with changes of the host; for a caller who holds the session's lock."""
+        try:
+            return session.session.index.accounts_for(self.given, by_id=self.id is not None)
+        except InputError:
+            return False
 
     @property
     def name(self) -> str | None:
@@ -175,6 +182,10 @@ class SessionDirectory:
         self.bytes += size - self._sessions.get(session, 0)
         self._sessions[session] = size
         self._sessions.move_to_end(session)
+
+    def named(self, name: str) -> PooledSession | None:
+        """Return the session of that name, if there is one."""
+        return self._names.get(name)
 
     def in_space(self, space: str) -> list[PooledSession]:
         """Return the sessions of a scope and format."""

@@ -11,15 +11,16 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..errors import ConfigurationError, SyncDriverError
+from ..errors import ConfigurationError
 from ..formats import as_list, fits, resolve
 from ..index import occurrences
+from ..run import refuse, unawaited
 from ..stores import ForgettingStore, StoredRecord
 from ..strategies import Strategy
 from .grants import storing
 from .steps import SessionSteps
 
-__all__ = ["SessionForgetting", "none_awaited"]
+__all__ = ["SessionForgetting", "settled"]
 
 
 class SessionForgetting(SessionSteps):
@@ -46,25 +47,20 @@ class SessionForgetting(SessionSteps):
             InputError: If one of them cannot be read; nothing changes then.
             StateError: If a store cannot be written. Call it again: what is forgotten already does no harm.
         """
-        given = as_list(messages)
-        async with self.lock.task:
-            for answer in self.forget_stored(given):
-                if inspect.isawaitable(answer):
-                    await answer
-            return self._forget_known(given)
+        return await self._forget(messages, sync=False)
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
         """`forget` for stores that are not awaited."""
-        given = as_list(messages)
-        with self.lock.thread:
-            none_awaited(self.forget_stored(given))
-            return self._forget_known(given)
+        return unawaited(self._forget(messages, sync=True))
 
-    def _forget_known(self, given: Sequence[Any]) -> int:
-        count = self.forget_known(given)
-        if self._saver.store is not None:
-            self._saver.store.scrub()
-        return count
+    async def _forget(self, messages: Iterable[Any], *, sync: bool) -> int:
+        given = as_list(messages)
+        async with self.lock.held(sync=sync):
+            await settled(self.forget_stored(given), sync=sync)
+            count = self.forget_known(given)
+            if self._saver.store is not None:
+                self._saver.store.scrub()
+            return count
 
     # ---------------------------------------------------------------- under the session's lock
 
@@ -113,17 +109,17 @@ class SessionForgetting(SessionSteps):
         return count
 
 
-def none_awaited(answers: Iterable[Any]) -> None:
-    """Take answers of stores that need not be awaited.
+async def settled(answers: Iterable[Any], *, sync: bool) -> None:
+    """Await those answers of stores that have to be awaited.
 
     Raises:
-        SyncDriverError: If one of them has to be.
+        SyncDriverError: If one has to be, and ``sync`` forbids it.
     """
     for answer in answers:
         if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise SyncDriverError("the store is awaited; use the method without _sync, and await it")
+            if sync:
+                refuse(answer, "the store is awaited; use the method without _sync, and await it")
+            await answer
 
 
 def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:

@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 
 from ..errors import ConfigurationError
-from ..index import Edit, Replace, Rewrite, Saved, Together
-from ..messages import Message
+from ..index import Saved, written
 from ..stores import NotStored, Store, StoredRecord
 from ..strategies import Lossless, Offload, Strategy
 
@@ -41,7 +40,7 @@ def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterato
     Raises:
         Exception: Whatever a store raises.
     """
-    messages = [message for applied in saved.journal for message in _written(applied.edit)]
+    messages = [message for applied in saved.journal for message in written(applied.edit)]
     for each in storing(strategy):
         records: dict[str, StoredRecord] = {}
         for message in messages:
@@ -57,21 +56,9 @@ def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterato
             yield each.store.put(child, sorted(records.values(), key=lambda record: record.position))
 
 
-def storing(strategy: Strategy) -> Iterator[Offload | Lossless]:
-    """Yield the parts of a strategy that store messages."""
-    if isinstance(strategy, Offload | Lossless):
-        yield strategy
-    for child in strategy.children:
-        yield from storing(child)
-
-
-def _written(edit: Edit) -> Iterator[Message]:
-    """Yield the messages that an edit wrote."""
-    if isinstance(edit, Together):
-        for part in edit.edits:
-            yield from _written(part)
-    elif isinstance(edit, Replace | Rewrite):
-        yield from (message for message in edit.messages if message is not None)
+def storing(strategy: Strategy) -> list[Offload | Lossless]:
+    """Return the parts of a strategy that store messages, outermost first."""
+    return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
 def _with_children(store: Store, session: str, id: str) -> Iterator[StoredRecord]:

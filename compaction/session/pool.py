@@ -7,7 +7,6 @@ reply = client.create(messages=await pool.view(messages))
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import logging
 import secrets
@@ -15,19 +14,21 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import InputError, StateError
 from ..formats import as_list, resolve
-from ..strategies import Failed, StrategyLike, as_strategy
-from .background import BackgroundTasks
+from ..run import unawaited
+from ..strategies import StrategyLike, as_strategy
+from .ahead import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
-from .forgetting import none_awaited
+from .forgetting import settled
 from .grants import copies, refuse_named_stores
-from .list_keys import ListKeys
+from .list_keys import ListKeys, lookup_key
 from .pool_forgetting import PoolForgetting
-from .pooled import Inheritance, KnownConversation, PooledSession, id_key, whole_key
+from .pooled import KnownConversation, PooledSession
 from .reporter import EventReporter
+from .saved_sessions import SavedSessions
 from .session import CompactionSession
+from .turns import Unawaited
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -38,7 +39,7 @@ _logger = logging.getLogger("compaction")
 _MOST_TRIES: Final = 8
 
 
-class SessionPool(PoolForgetting):
+class SessionPool:
     """The sessions of many conversations. Holds state: up to ``limit`` of them, found by the messages of a list.
 
     A list continues a session only if it accounts for all of its source: each message is there, altered in place, or replaced
@@ -105,6 +106,10 @@ class SessionPool(PoolForgetting):
         self._format_name = "" if options.get("format") is None else self._format.name
         self._lock = threading.Lock()  # held only while the directory is read or changed
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
+        self._saved = SavedSessions(
+            store=store, directory=self._directory, resumed=self._resumed, new_id=new_id, on_event=on_event
+        )
+        self._forgetting = PoolForgetting(directory=self._directory, lock=self._lock, store=store, resumed=self._resumed)
 
     async def __aenter__(self) -> Self:
         """Own the background tasks of the sessions, for ``ahead=``."""
@@ -128,15 +133,14 @@ class SessionPool(PoolForgetting):
 
     # ---------------------------------------------------------------- turns
 
-    @contextlib.asynccontextmanager
-    async def turn(
+    def turn(
         self,
         messages: Iterable[Any],
         id: str | None = None,
         scope: str = "",
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
-    ) -> AsyncGenerator[CompactionSession]:
+    ) -> contextlib.AbstractAsyncContextManager[CompactionSession]:
         """Hold the session of a list for one turn; it has followed the list, and nothing is compacted yet.
 
         ::
@@ -157,23 +161,8 @@ class SessionPool(PoolForgetting):
             StateError: If ``saved`` is corrupt or from a newer version, and it is needed.
             SyncDriverError: If the turn would wait for itself, see `TurnLock`.
         """
-        request = self._request(messages, id, scope, overhead_tokens, saved)
-        for place in itertools.count(1):
-            found = self._find(request, is_last=place >= _MOST_TRIES)
-            if found is None:
-                continue
-            async with found.session.lock.task:
-                if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
-                    continue
-                with self._took_over(found):
-                    for answer in self._granted(found):
-                        if inspect.isawaitable(answer):
-                            await answer
-                with self._followed(found, request):
-                    yield found.session
-                return
+        return self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=False)
 
-    @contextlib.contextmanager
     def turn_sync(
         self,
         messages: Iterable[Any],
@@ -181,18 +170,21 @@ class SessionPool(PoolForgetting):
         scope: str = "",
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
-    ) -> Generator[CompactionSession]:
+    ) -> contextlib.AbstractContextManager[CompactionSession]:
         """`turn` for strategies that await nothing; it blocks its thread while another turn of the session is under way."""
-        request = self._request(messages, id, scope, overhead_tokens, saved)
+        return Unawaited(self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=True))
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, request: ListRequest, *, sync: bool) -> AsyncGenerator[CompactionSession]:
         for place in itertools.count(1):
             found = self._find(request, is_last=place >= _MOST_TRIES)
             if found is None:
                 continue
-            with found.session.lock.thread:
+            async with found.session.lock.held(sync=sync):
                 if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
                     continue
                 with self._took_over(found):
-                    none_awaited(self._granted(found))
+                    await settled(self._granted(found), sync=sync)
                 with self._followed(found, request):
                     yield found.session
                 return
@@ -206,6 +198,80 @@ class SessionPool(PoolForgetting):
         """`view` for strategies that await nothing."""
         with self.turn_sync(messages, id, scope) as session:
             return session.compact_due_sync().messages
+
+    async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
+        """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
+
+        It waits for turns under way, and returns how many messages of all sessions they were. Of a saved session only
+        fingerprints are known, so more of its edits may be undone than need to. A state that a host keeps itself, and other
+        processes, are not reached: pass the messages there too.
+
+        Raises:
+            ConfigurationError: If a store of the strategy cannot forget; nothing changes then.
+            InputError: If one of them cannot be read.
+            StateError: If a store cannot be written, or a saved session not be read; the other sessions have forgotten them
+                even so. Call it again.
+        """
+        return await self._forgetting.forget(as_list(messages), self._space(scope), sync=False)
+
+    def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
+        """`forget` for stores that are not awaited."""
+        return unawaited(self._forgetting.forget(as_list(messages), self._space(scope), sync=True))
+
+    def discard(self, id: str) -> bool:
+        """Give up a session in memory, and return whether it was there; one whose turn is under way stays.
+
+        Args:
+            id: The session's own id.
+        """
+        with self._lock:
+            found = self._directory.named(id)
+            if found is None:
+                return False
+            with found.session.lock.if_free() as free:
+                if free:
+                    self._directory.remove(found)
+        if free:
+            found.session.close()
+        return free
+
+    def trial(
+        self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
+    ) -> CompactionSession:
+        """Return a copy of the session that a list continues, or of a fork or a new one, which has followed the list.
+
+        Neither the pool nor a store knows of the copy, and it tells no events. It waits for a turn of the session under way,
+        in this thread.
+
+        Args:
+            messages: As for `turn`.
+            id: As for `turn`.
+            scope: As for `turn`.
+            overhead_tokens: As for `turn`.
+        """
+        request = self._request(messages, id, scope, overhead_tokens, None)
+        with self._lock:
+            found = self._directory.find(request)
+        found = found or next((each for each in request.perhaps if self._accounts(each, request)), None)
+        if found is None:
+            made = self._made(request)
+            taken, name = made.inheritance, made.session.id
+            state = None if taken is None else taken.state
+        else:
+            with found.session.lock.thread:
+                taken, state, name = None, found.session.to_dict(), found.session.id
+        alone: dict[str, Any] = {**self._options, "id": name, "on_event": None, "ahead": None, "portal": None}
+        if state is None:
+            session = CompactionSession(self._strategy, **alone)
+        else:
+            session = CompactionSession.from_dict(state, self._strategy, **alone)
+        if taken is not None and taken.saved is not None:
+            session.begin_with(taken.saved)
+        session.follow(request.given, overhead_tokens=overhead_tokens)
+        return session
+
+    def _space(self, scope: str) -> str:
+        return lookup_key(self._scope, scope, self._format_name)
 
     def _request(
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
@@ -245,13 +311,13 @@ class SessionPool(PoolForgetting):
         with session.session.lock.if_free() as free:
             if not free:
                 return request.id is not None and request.perhaps[session]
-            return _aligned(session, request)
+            return request.accounts_for(session)
 
     def _made(self, request: ListRequest) -> PooledSession:
         """Return a new session for a list: one that was saved, a fork, or an empty one."""
-        name, inheritance = self._saved(request)
+        name, inheritance = self._saved.found(request)
         if inheritance is None and request.saved is not None:
-            name, inheritance = self._given(request.saved, request)
+            name, inheritance = self._saved.given(request.saved, request)
         if inheritance is None and request.parent is not None:
             inheritance = request.parent.part(request.given)
         if name is None:
@@ -272,71 +338,6 @@ class SessionPool(PoolForgetting):
     def _resumed(self, state: dict[str, Any], **options: Any) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, **options)
 
-    def _saved(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
-        """Return the name and the state of a saved session that the list continues, or what a fork of one takes over.
-
-        If the store fails, the conversation is new, under a name of its own so that nothing is overwritten.
-        """
-        if self._store is None:
-            return None, None
-        space, id, count = request.space, request.id, len(request.given)
-        try:
-            keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
-            for name in self._store.find(space, keys):
-                if (resumed := self._read(name)) is not None:
-                    return name, Inheritance(state=resumed[1])
-            return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
-        except StateError as error:
-            name = f"{request.name or 'auto'}:{self._new_id()}"
-            self._not_read(name, error, "the conversation is taken as new")
-            return name, None
-
-    def _read(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
-        """Return a saved session and its state; ``None`` if it is in memory, was deleted or cannot be read.
-
-        One that cannot be read is reported as an event.
-        """
-        assert self._store is not None
-        if name in self._directory or (state := self._store.load(name)) is None:
-            return None
-        try:
-            return self._resumed(state), state
-        except StateError as error:
-            self._not_read(name, error, "the saved session is not used, and stays as it is")
-            return None
-
-    def _not_read(self, name: str, error: StateError, policy: str) -> None:
-        failure = Failed(type(self._store).__name__, error, policy)
-        _logger.warning("%s failed (%r): %s", failure.strategy, error, failure.policy)
-        EventReporter(name, self._on_event).save_failed(failure)
-
-    def _given(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
-        """Return the name and what a list takes over from the state that its host has: all of it, or what a fork may."""
-        index, name = self._resumed(dict(state)).index, state.get("id")
-        if index.accounts_for(request.given, by_id=True):
-            is_free = isinstance(name, str) and name not in self._directory
-            return name if is_free else None, Inheritance(state=dict(state))
-        saved = index.snapshot
-        count = saved.matching(request.given, saved.format)
-        parent = name if isinstance(name, str) else None
-        return None, Inheritance(saved=saved.beginning(count, request.given[:count]), parent=parent)
-
-    def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
-        name = f"{request.name}:{self._new_id()}" if names else None
-        best: Inheritance | None = None
-        for each in names:
-            if (read := self._read(each)) is None:
-                continue
-            index, state = read[0].index, read[1]
-            if index.accounts_for(request.given, by_id=True):
-                return each, Inheritance(state=state)
-            saved = index.snapshot
-            count = saved.matching(request.given, saved.format)
-            part = saved.beginning(count, request.given[:count])
-            if part.journal and (best is None or best.saved is None or len(part.journal) > len(best.saved.journal)):
-                best = Inheritance(saved=part, parent=each)
-        return name, best
-
     # ---------------------------------------------------------------- a turn, under the lock of its session
 
     @staticmethod
@@ -346,7 +347,7 @@ class SessionPool(PoolForgetting):
             return True
         if found.has_begun:
             found.note()
-        if not found.is_gone and (request.continues(found) or (found.has_begun and _aligned(found, request))):
+        if not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found))):
             return True
         request.refused.add(found)
         return False
@@ -396,11 +397,3 @@ class SessionPool(PoolForgetting):
             each.session.close()
             saved = each.store is not None and each.store.has_saved
             EventReporter(each.session.id, self._on_event).tell(Evicted(session=each.session.id, why=why, is_saved=saved))
-
-
-def _aligned(session: PooledSession, request: ListRequest) -> bool:
-    """Whether a list accounts for a source with changes of the host; for a caller who holds the session's lock."""
-    try:
-        return session.session.index.accounts_for(request.given, by_id=request.id is not None)
-    except InputError:
-        return False

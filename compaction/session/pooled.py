@@ -46,6 +46,20 @@ class Inheritance:
     parent: str | None = None
     state: dict[str, Any] | None = None
 
+    @classmethod
+    def of(cls, session: CompactionSession, state: dict[str, Any], name: str | None, given: Sequence[Any]) -> Inheritance:
+        """Return what a list takes over from a session that was saved: all of it, or what a fork may."""
+        if session.index.accounts_for(given, by_id=True):
+            return cls(state=state)
+        saved = session.index.snapshot
+        count = saved.matching(given, saved.format)
+        return cls(saved=saved.beginning(count, given[:count]), parent=name)
+
+    @property
+    def edits(self) -> int:
+        """How many edits of another session are taken over."""
+        return 0 if self.saved is None else len(self.saved.journal)
+
 
 @attrs.frozen(eq=False, kw_only=True)
 class KnownConversation:

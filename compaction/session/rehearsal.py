@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from .. import summarizers
-from ..index import Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request
+from ..index import Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request, relay
 from ..stores import StoreRequest
-from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, standing_for
+from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, replaced_by, standing_for
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger
 
@@ -60,57 +62,49 @@ def rehearsed(
 
 def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
     """Yield the token limits past which parts of a strategy run."""
-    trigger: object = getattr(strategy, "trigger", None)
-    limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
-    if isinstance(strategy, TokenBudgetComposed):
-        limit = strategy.budget
-    if limit is not None:
-        yield limit
-    for child in strategy.children:
-        yield from _limits(child, index)
+    for part in strategy.parts():
+        trigger: object = getattr(part, "trigger", None)
+        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
+        if isinstance(part, TokenBudgetComposed):
+            limit = part.budget
+        if limit is not None:
+            yield limit
 
 
 def _standing(index: MessageIndex, strategy: Strategy, running: Strategy, request: SummaryRequest) -> PreparedSummary | None:
     """Return what an answer would stand for; ``None`` if the step would not ask for it in a run that is not forced."""
-    step = next((each for each in _all(strategy) if running in (each, each.forced())), None)
+    step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
     if step is None or index.context.pauses.is_paused(step, index.context.now):
         return None
     if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
         return None
-    kept = {group.id for group in request.kept}
-    return standing_for(step, index, [group for group in index.included_groups if group.id not in kept])
-
-
-def _all(strategy: Strategy) -> Iterator[Strategy]:
-    yield strategy
-    for child in strategy.children:
-        yield from _all(child)
+    return standing_for(step, index, replaced_by(index, request))
 
 
 def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, SummaryRequest] | None:
     """Run a strategy on trial up to its first request to a model; return the request and the step that makes it."""
-    steps = strategy(index)
     running: list[Strategy] = []
-    answer: Any = None
-    try:
-        while True:
-            item, answer = steps.send(answer), None
-            if isinstance(item, StepBegan):
-                index.begin_step()
-                running.append(item.strategy)
-            elif isinstance(item, StepEnded):
-                index.end_step()
-                while running and running.pop() is not item.strategy:
-                    pass
-            elif isinstance(item, Edit):
-                answer = index.apply(item, by=running[-1].name if running else "")
-            elif isinstance(item, SummaryRequest):
-                if not isinstance(item.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer):
-                    return (running[-1], item) if running and index.context.prepared.is_due else None
-                answer = item.call()
-            elif isinstance(item, Request) and not isinstance(item, StoreRequest):
-                return None
-    except StopIteration:
+    asked: list[Request] = []
+
+    def answered(item: object) -> Any:
+        if isinstance(item, StepBegan):
+            index.begin_step()
+            running.append(item.strategy)
+        elif isinstance(item, StepEnded):
+            index.end_step()
+            while running and running.pop() is not item.strategy:
+                pass
+        elif isinstance(item, Edit):
+            return index.apply(item, by=running[-1].name if running else "")
+        elif isinstance(item, SummaryRequest) and isinstance(
+            item.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer
+        ):
+            return item.call()
+        elif isinstance(item, Request) and not isinstance(item, StoreRequest):
+            asked.append(item)
         return None
-    finally:
-        steps.close()
+
+    with contextlib.closing(strategy(index)) as steps:
+        deque(relay(steps, answered, until=lambda _: bool(asked)), maxlen=0)
+    is_due = asked and running and index.context.prepared.is_due
+    return (running[-1], asked[0]) if is_due and isinstance(asked[0], SummaryRequest) else None

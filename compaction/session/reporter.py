@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -26,7 +25,6 @@ from .events import (
 
 __all__ = ["EventReporter"]
 
-_logger = logging.getLogger("compaction")
 _NEAR: Final = 0.9  # of the window
 
 
@@ -61,8 +59,7 @@ class EventReporter:
             if isinstance(error, Veto) and isinstance(event, Compacting):
                 raise
             failure = Failed("on_event", error, f"{type(event).__name__} was told, and the turn went on")
-            _logger.warning("%s failed (%r): %s", failure.strategy, failure.error, failure.policy)
-            self._failures.append(failure)
+            self._failures.append(failure.logged())
 
     def followed(self, index: MessageIndex) -> None:
         """Tell what the host changed; call it after the index followed the host's list."""

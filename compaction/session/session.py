@@ -18,16 +18,38 @@ from typing import Any, Self
 import attrs
 
 from ..errors import BudgetUnsatisfiable
-from ..index import space_report
-from ..result import CompactionResult
+from ..index import Metrics
+from ..result import CompactionResult, Outcome, space_report
 from ..strategies import StrategyLike, as_strategy
 from ..tokens import LengthError, Usage
 from .events import Overflowed
 from .forgetting import SessionForgetting
-from .provider_reports import LearnedWindow
-from .status import SessionStatus
+from .saving import LearnedWindow
 
-__all__ = ["CompactionSession"]
+__all__ = ["CompactionSession", "SessionStatus"]
+
+
+@attrs.frozen(kw_only=True)
+class SessionStatus:
+    """The state of a session, for display.
+
+    Args:
+        tokens: Tokens the last view would send, anchored to reported usage if there is any.
+        window: The model's window, if known.
+        included: Sizes of the last view.
+        total: Sizes of the whole conversation.
+        compactions: The number of runs that changed the view.
+        outcome: How the last run ended; ``None`` before the first.
+        failures: The failures of the last run, in words, and why the session is not saved, if saving failed last time.
+    """
+
+    tokens: int
+    window: int | None
+    included: Metrics
+    total: Metrics
+    compactions: int
+    outcome: Outcome | None
+    failures: tuple[str, ...]
 
 
 class CompactionSession(SessionForgetting):
@@ -141,14 +163,22 @@ class CompactionSession(SessionForgetting):
             BudgetUnsatisfiable: If nothing more may be removed; it says what takes up the space.
         """
         async with self.lock.task:
-            self._learn(error)
-            return self._fitting(await self.compact_due())
+            return await self.compact_refused(error)
 
     def overflowed_sync(self, error: BaseException) -> list[Any]:
         """`overflowed` for strategies that await nothing."""
         with self.lock.thread:
-            self._learn(error)
-            return self._fitting(self.compact_due_sync())
+            return self.compact_refused_sync(error)
+
+    async def compact_refused(self, error: BaseException) -> list[Any]:
+        """`overflowed` for a caller who holds ``lock``."""
+        self._learn(error)
+        return self._fitting(await self.compact_due())
+
+    def compact_refused_sync(self, error: BaseException) -> list[Any]:
+        """`overflowed_sync` for a caller who holds ``lock``."""
+        self._learn(error)
+        return self._fitting(self.compact_due_sync())
 
     def _learn(self, error: BaseException) -> None:
         """Take the provider's figures from its error."""
@@ -220,7 +250,7 @@ class CompactionSession(SessionForgetting):
             total=self._index.total,
             compactions=self._compactions,
             outcome=None if last is None else last.outcome,
-            failures=tuple(f"{each.strategy}: {each.error!r}; {each.policy}" for each in failures if each is not None),
+            failures=tuple(str(each) for each in failures if each is not None),
         )
 
     @classmethod

@@ -4,34 +4,108 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 from anyio.from_thread import BlockingPortal
 
 from ..formats import MessageFormat, resolve
-from ..index import Marks, MessageIndex, RunContext, Saved
+from ..index import GroupKind, Marks, MessageIndex, RunContext, Saved
 from ..messages import Message
 from ..result import CompactionResult, Observer
 from ..run import run, run_sync
-from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
+from ..selectors import kinds, last, nothing
+from ..strategies import Clip, HeadTail, Pipeline, Strategy, StrategyLike, ToolResult, Truncation, as_strategy
 from ..tokens import TokenCounter
-from ..triggers import TriggerLike
-from .ahead import SummariesAhead
-from .background import BackgroundTasks
+from ..triggers import TriggerLike, tokens_below, tokens_exceed
+from .ahead import BackgroundTasks, SummariesAhead
 from .events import LittleSaved, OnEvent
 from .list_keys import lookup_key
-from .loop_guard import LoopGuard
-from .overflow import within
-from .provider_reports import LearnedWindow, ProviderReports
 from .reporter import EventReporter
-from .saving import SavedSession, SessionSaver, reports_to_dict
+from .saving import LearnedWindow, ProviderReports, SavedSession, SessionSaver, reports_to_dict
 from .turns import TurnLock
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = ["SessionSteps"]
+__all__ = ["LoopGuard", "SessionSteps", "within"]
+
+
+_LITTLE: Final = 0.05  # of the request: a run that saves less is not worth the prompt cache it breaks
+_RUNS: Final = 2
+_NEW: Final = 0.10  # of the request that must be new before the strategy runs again; `Summarization.least_share` is the same
+
+
+class LoopGuard:
+    """Watches how much the runs of a session save. Holds state: the runs in a row that saved little, and when to go on.
+
+    >>> guard = LoopGuard()
+    >>> guard.note(10_000, 9_900), guard.note(10_000, 9_800)
+    (False, True)
+    >>> guard.pauses(10_500), guard.pauses(10_800)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._saved: list[int] = []
+        self.until_tokens: int | None = None
+
+    @property
+    def saved_tokens(self) -> int:
+        """Tokens that the runs in a row saved together."""
+        return sum(self._saved)
+
+    def note(self, before: int, after: int) -> bool:
+        """Note a run that changed the view, and return whether the strategy pauses from now on.
+
+        Args:
+            before: Tokens of the request before the run.
+            after: Tokens after it.
+        """
+        self.until_tokens = None
+        if before - after >= _LITTLE * before:
+            self._saved.clear()
+            return False
+        self._saved = [*self._saved[1 - _RUNS :], before - after]
+        if len(self._saved) < _RUNS:
+            return False
+        self.until_tokens = after + int(_NEW * before)
+        return True
+
+    def pauses(self, tokens: int) -> bool:
+        """Return whether the strategy rests at a request of so many tokens."""
+        if self.until_tokens is None or tokens >= self.until_tokens:
+            self.until_tokens = None
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Forget the runs so far."""
+        self._saved.clear()
+        self.until_tokens = None
+
+
+_TARGET: Final = 0.8  # of the window, once something must go, so that not every turn cuts again; chosen, not measured
+_CLIPS: Final = ((0.25, kinds(GroupKind.USER)), (0.10, nothing), (0.05, nothing))  # what no request can do without
+
+
+def within(strategy: Strategy, tokens: int) -> Strategy:
+    """Return the strategy with what follows if a request still has more tokens: forcing it, then shortening, then dropping.
+
+    Cost: that of the strategy while the request fits; past it, O(messages).
+
+    Args:
+        strategy: The strategy.
+        tokens: Tokens that a request may have, >= 1.
+    """
+    over, target = tokens_exceed(tokens), tokens_below(max(1, int(tokens * _TARGET)))
+    last_means = Pipeline(
+        ToolResult(HeadTail(), target=target, keep=last(groups=1)),
+        Truncation(target=target, keep=last(groups=1)),
+        *(Clip(tokens=max(1, int(tokens * share)), slack=1.0, trigger=over, keep=kept) for share, kept in _CLIPS),
+        trigger=over,
+    )
+    return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
 
 
 class SessionSteps:
@@ -136,7 +210,7 @@ class SessionSteps:
     def new_messages(self) -> list[Any]:
         """The messages of the source that came since the last view, O(their number); none before the first view."""
         sent = self._reports.messages
-        return list(self._index.source[sent:]) if sent else []
+        return self._index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- following the host
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 import attrs
 
 from ..errors import SyncDriverError
+from ..run import unawaited
 
-__all__ = ["TurnLock", "loop_scheduler"]
+__all__ = ["Blocking", "TurnLock", "Unawaited", "loop_scheduler"]
+
+_T = TypeVar("_T")
 
 
 @attrs.frozen(eq=False)
@@ -68,6 +71,10 @@ class TurnLock:
             yield
         finally:
             self._leave(turn)
+
+    def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
+        """Hold the lock in a task, or, if ``sync``, in a thread."""
+        return Blocking(self.thread) if sync else self.task
 
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
@@ -137,6 +144,36 @@ class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
 
     async def __aexit__(self, *exception: object) -> None:
         self._leave(self._turn)
+
+
+class Blocking(contextlib.AbstractAsyncContextManager[_T]):
+    """A context manager that is not awaited, for ``async with`` in the sync form of an async function."""
+
+    def __init__(self, manager: contextlib.AbstractContextManager[_T]) -> None:
+        self._manager = manager
+
+    async def __aenter__(self) -> _T:
+        return self._manager.__enter__()
+
+    async def __aexit__(self, *exception: object) -> bool | None:
+        return self._manager.__exit__(*cast("Any", exception))
+
+
+class Unawaited(contextlib.AbstractContextManager[_T]):
+    """A context manager of ``async with`` that awaits nothing, for ``with``."""
+
+    def __init__(self, manager: contextlib.AbstractAsyncContextManager[_T]) -> None:
+        self._manager = manager
+
+    def __enter__(self) -> _T:
+        return unawaited(_awaiting(self._manager.__aenter__()))
+
+    def __exit__(self, *exception: object) -> bool | None:
+        return unawaited(_awaiting(self._manager.__aexit__(*cast("Any", exception))))
+
+
+async def _awaiting(awaitable: Awaitable[_T]) -> _T:
+    return await awaitable
 
 
 def _blocks_no_thread(turn: _Turn) -> bool:

@@ -16,13 +16,14 @@ from .database import DatabaseFile
 
 __all__ = ["SessionStore"]
 
-_SCHEMA: Final = 2  # version of the tables
+_SCHEMA: Final = 3  # version of the tables
 _OLDEST: Final = 1  # had the first table alone
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)",
     "CREATE TABLE IF NOT EXISTS session_keys (scope TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS sessions_by_key ON session_keys (scope, key)",
     "CREATE INDEX IF NOT EXISTS keys_of_session ON session_keys (id)",
+    "CREATE TABLE IF NOT EXISTS session_uses (id TEXT PRIMARY KEY, at REAL NOT NULL)",
 )
 _KEYS_AT_ONCE: Final = 500
 _MOST_FOUND: Final = 8
@@ -120,6 +121,39 @@ class SessionStore:
         with self._file.open() as database:
             database.execute("DELETE FROM sessions WHERE id = ?", (id,))
             database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
+            database.execute("DELETE FROM session_uses WHERE id = ?", (id,))
+
+    def note_use(self, id: str, at: float) -> None:
+        """Save when a session was used, for `delete_unused`.
+
+        Args:
+            id: The session.
+            at: Seconds of any one clock.
+
+        Raises:
+            StateError: If the file cannot be written.
+        """
+        with self._file.open() as database:
+            database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
+
+    def delete_unused(self, before: float, now: float) -> list[str]:
+        """Delete the sessions that were last used before a time, and return their ids; the file then holds none of them.
+
+        Args:
+            before: The time, by the clock of `note_use`.
+            now: The time now; a session of which no use was ever noted counts as used now.
+
+        Raises:
+            StateError: If the file cannot be written.
+        """
+        with self._file.open() as database:
+            database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
+            ids = [id for (id,) in database.execute("SELECT id FROM session_uses WHERE at < ? ORDER BY id", (before,))]
+        for id in ids:
+            self.delete(id)
+        if ids:
+            self.scrub()
+        return ids
 
     def in_scope(self, scope: str) -> dict[str, list[str]]:
         """Return the ids of the sessions of a scope, each with the keys by which it is found.

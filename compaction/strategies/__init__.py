@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .sliding_window import SlidingWindow
     from .summarization import OnFailure, Summarization
     from .summary_text import SummaryText
+    from .summary_text import replaced_by as replaced_by
     from .summary_text import summary_words as summary_words
     from .token_budget import TokenBudgetComposed
     from .tool_result import ToolResult
@@ -108,7 +109,7 @@ export_lazily(
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",
         "summarization": "OnFailure Summarization",
-        "summary_text": "SummaryText summary_words",
+        "summary_text": "SummaryText replaced_by summary_words",
         "token_budget": "TokenBudgetComposed",
         "tool_result": "ToolResult",
         "tool_styles": "Clear Collapse Dedupe HeadTail ToolStyle",

@@ -14,13 +14,17 @@ and define ``edits``; the base class asks the trigger first and reports what hap
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, Self, TypeAlias, final
+import functools
+import logging
+import operator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
+from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
+from ..messages import Part
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
@@ -36,7 +40,10 @@ __all__ = [
     "Strategy",
     "StrategyLike",
     "as_strategy",
+    "rewritten_parts",
 ]
+
+_logger = logging.getLogger("compaction")
 
 
 @attrs.frozen
@@ -81,6 +88,14 @@ class Failed:
     error: Exception
     policy: str
 
+    def __str__(self) -> str:
+        return f"{self.strategy}: {self.error!r}; {self.policy}"
+
+    def logged(self) -> Failed:
+        """Return the report, written to the package's log."""
+        _logger.warning("%s failed (%r): %s", self.strategy, self.error, self.policy)
+        return self
+
 
 Report: TypeAlias = StepBegan | StepEnded | Failed
 """A report to an observer; it changes nothing."""
@@ -124,13 +139,38 @@ class Strategy(abc.ABC):
                 ceilings[name] = MarkCeiling(max(one.tokens, other.tokens), max(one.messages, other.messages))
         return ceilings
 
-    def forced(self, focus: str | None = None) -> Strategy:
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        """Return a copy that runs other strategies, as many and in the same order."""
+        return self
+
+    def parts(self) -> Iterator[Strategy]:
+        """Yield this strategy and all that it is made of, outermost first."""
+        yield self
+        for child in self.children:
+            yield from child.parts()
+
+    def changed(self, change: Callable[[Strategy], Strategy]) -> Strategy:
+        """Return a copy in which each part is changed, the innermost first; the strategy itself if no part was.
+
+        Args:
+            change: Returns a part as it should be.
+        """
+        return change(self._of([child.changed(change) for child in self.children]))
+
+    def _of(self, children: Sequence[Strategy]) -> Strategy:
+        same = all(map(operator.is_, children, self.children))
+        return self if same else self.with_children(children)
+
+    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the strategy for a run that a user asked for: gentle parts run whatever their triggers say.
 
         Args:
             focus: The subject on which a summary should say most.
+            others: When the other parts may run; each asks its own trigger too.
         """
-        return self
+        if self.children:
+            return self._of([child.forced(focus, others=others) for child in self.children])
+        return self if others == always else Pipeline() if others == never else Pipeline(self, trigger=others)
 
     def __rshift__(self, other: StrategyLike) -> Strategy:
         return Pipeline(self, other)
@@ -186,8 +226,14 @@ class CompactionStrategy(Strategy):
         window = index.context.window
         return window is not None and index.tokens > window
 
-    def _forced(self, **changes: Any) -> Self:
-        """Return a copy for a forced run, which knows the strategy that it was made from."""
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        """Return the options that differ in a forced run; ``None`` unless the strategy is gentle."""
+        return None
+
+    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
+        changes = self.when_forced(focus)
+        if changes is None:
+            return super().forced(focus, others=others)
         copy = attrs.evolve(self, **changes)
         object.__setattr__(copy, "_unforced", self.pauses_as)
         return copy
@@ -213,6 +259,23 @@ class CompactionStrategy(Strategy):
         kept = self.keep(index)
         return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
 
+    def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
+        """Drop the groups of one step after the other until the target holds."""
+        target = self.target
+        for step in steps:
+            if target(index):
+                return
+            yield Drop(step, reason)
+
+    def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
+        """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
+        for group in self.rewritable(index):
+            if (edit := change(group)) is None:
+                continue
+            if self.target(index):
+                return
+            yield edit
+
     def drop_system_groups(self, index: MessageIndex) -> Generator[Edit, Any, bool]:
         """Drop the system groups that ``keep`` leaves free, oldest first, and return whether any went; O(groups)."""
         kept, count = self.keep(index), index.edit_count
@@ -222,6 +285,12 @@ class CompactionStrategy(Strategy):
             if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept and id not in index.columns.pinned:
                 yield Drop(id, "system messages go when nothing else can", allow_system=True)
         return index.edit_count > count
+
+
+def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:
+    """Return the edit that changes the parts of a group's messages; ``None`` if none changes."""
+    messages = [message.with_parts(change) for message in group.messages]
+    return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
 @attrs.frozen
@@ -316,5 +385,11 @@ class Pipeline(Strategy):
                 yield from step(index)
             yield StepEnded(self, self.target, self.target == never or self.target(index))
 
-    def forced(self, focus: str | None = None) -> Strategy:
-        return Pipeline(*(step.forced(focus) for step in self.steps))
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        return Pipeline(*children, trigger=self.trigger, target=self.target)
+
+    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
+        """Return the steps as one pipeline; those that are not gentle run only where this one's trigger fires."""
+        triggers = [each for each in (others, self.trigger) if each != always]
+        when = functools.reduce(lambda one, other: one & other, triggers) if triggers else always
+        return Pipeline(*(step.forced(focus, others=when) for step in self.steps))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -84,7 +85,7 @@ def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Mes
     """Return the message with its texts cut to so many tokens, or to the fewest characters."""
     share = most / tokens
     while True:
-        cut = message.evolve(parts=[_cut_part(part, share) for part in message.parts])
+        cut = message.with_parts(partial(_cut_part, share=share))
         if index.measure(cut)[0] <= most or all(_length(part) * share <= _MIN_CHARS for part in message.parts):
             return cut if index.measure(cut)[0] < tokens else message
         share *= 0.9

@@ -16,10 +16,10 @@ from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import Summarizer, SummaryRequest, as_summarizer, usable_text
-from .base import CompactionStrategy, Failed, Steps, Strategy
+from ..summarizers import Summarizer, SummaryRequest, as_summarizer
+from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import SummaryText, next_round, own_words
+from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
 __all__ = ["GrowingSummary"]
 
@@ -81,9 +81,6 @@ class GrowingSummary(CompactionStrategy):
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
-
-    def forced(self, focus: str | None = None) -> Strategy:
-        return self._forced()
 
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):
@@ -158,7 +155,7 @@ class GrowingSummary(CompactionStrategy):
 
         The summarizer is asked for the part unless there is an answer already.
         """
-        replaced = _replaced(index, request)
+        replaced = replaced_by(index, request)
         part: tuple[Message, ...] | None = None
         own = isinstance(self.summarizer, summarizers.FactSummarizer)
         if own or not self.is_paused(index):
@@ -190,24 +187,6 @@ class GrowingSummary(CompactionStrategy):
     def _part(
         self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup], answer: object
     ) -> tuple[Message, ...] | None:
-        """Return the answer as messages that can replace the groups; ``None`` if it is not shorter than they are.
-
-        Raises:
-            SummaryFailed: If it is not a text, is empty, or is far too long.
-            Exception: If it is the failure of a request in the background.
-        """
-        if isinstance(answer, Exception):
-            raise answer
-        text = usable_text(answer)
-        round = next_round(index.included_groups, self.name)
-        messages = index.summary(self.text.body(text, originals=""), replaced, by=self.name, round=round)
-        tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-        if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
-            raise SummaryFailed(f"the summary has {tokens:,} tokens; {ceiling:,} are allowed at the very most")
-        return messages if tokens < stood_for else None
-
-
-def _replaced(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
-    """Return the groups a part stands for: those that leave, and the earlier parts if they are rewritten."""
-    kept = {group.id for group in request.kept}
-    return [group for group in index.included_groups if group.id not in kept]
+        """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
+        body = self.text.body(answered_text(answer), originals="")
+        return checked_summary(index, self, body, replaced, round=next_round(index.included_groups, self.name))

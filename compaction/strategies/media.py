@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from ..index import MessageIndex, Rewrite
-from ..messages import MediaPart, Message, Part, TextPart, ToolResultPart
+from ..index import MessageGroup, MessageIndex, Rewrite
+from ..messages import MediaPart, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
-from .base import CompactionStrategy, Steps
+from .base import CompactionStrategy, Steps, rewritten_parts
 
 __all__ = ["ClearMedia"]
 
@@ -35,20 +35,12 @@ class ClearMedia(CompactionStrategy):
     placeholder: str = attrs.field(default="[{kind} removed]", kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        for group in self.rewritable(index):
-            messages = [self._cleared(message) for message in group.messages]
-            if all(new is old for new, old in zip(messages, group.messages, strict=True)):
-                continue
-            if self.target(index):
-                return
-            if sum(index.measure(message)[0] for message in messages) <= group.tokens:
-                yield Rewrite(group, messages, "old media")
+        def change(group: MessageGroup) -> Rewrite | None:
+            edit = rewritten_parts(group, self._without_media, "old media")
+            grows = edit is not None and sum(index.measure(message)[0] for message in edit.messages if message) > group.tokens
+            return None if grows else edit
 
-    def _cleared(self, message: Message) -> Message:
-        parts = [self._without_media(part) for part in message.parts]
-        return (
-            message if all(new is old for new, old in zip(parts, message.parts, strict=True)) else message.evolve(parts=parts)
-        )
+        yield from self.rewritten(index, change)
 
     def _without_media(self, part: Part) -> Part:
         if isinstance(part, MediaPart):

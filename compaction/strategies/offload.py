@@ -15,13 +15,27 @@ read them back.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import contextlib
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
 from ..errors import ConfigurationError, NoProgress, StateError, SyncDriverError
-from ..index import Edit, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together, named, read_mark, signature
+from ..index import (
+    PASS_ON,
+    Edit,
+    MarkCeiling,
+    MessageGroup,
+    MessageIndex,
+    Replace,
+    Rewrite,
+    Together,
+    named,
+    read_mark,
+    relay,
+    signature,
+)
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
@@ -69,8 +83,8 @@ class Offload(CompactionStrategy):
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         return {OFFLOADED_BY: _STUBS}
 
-    def forced(self, focus: str | None = None) -> Strategy:
-        return self._forced(trigger=always, target=never)
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        return {"trigger": always, "target": never}
 
     def edits(self, index: MessageIndex) -> Steps:
         if self.is_paused(index):
@@ -128,33 +142,25 @@ class Lossless(Strategy):
     def children(self) -> tuple[Strategy, ...]:
         return (self.strategy,)
 
-    def forced(self, focus: str | None = None) -> Strategy:
-        return attrs.evolve(self, strategy=self.strategy.forced(focus))
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        [strategy] = children
+        return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
-        steps = self.strategy(index)
         running = [self.strategy.name]
         failed: set[object] = set()
         begun = 0
-        answer: Any = None
-        try:
-            item = next(steps)
-            while True:
-                if isinstance(item, Edit):
-                    answer = yield from self._stored(index, item, running[-1], begun, failed)
-                else:
-                    begun += isinstance(item, StepBegan)
-                    _follow(running, item)
-                    try:
-                        answer = yield item
-                    except Exception as error:
-                        item = steps.throw(error)
-                        continue
-                item = steps.send(answer)
-        except StopIteration:
-            return
-        finally:
-            steps.close()
+
+        def answered(item: object) -> Any:
+            nonlocal begun
+            if isinstance(item, Edit):
+                return self._stored(index, item, running[-1], begun, failed)
+            begun += isinstance(item, StepBegan)
+            _follow(running, item)
+            return PASS_ON
+
+        with contextlib.closing(self.strategy(index)) as steps:
+            yield from relay(steps, answered)
 
     def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
         """Store the messages the edit removes, then yield the edit; return whether it was applied.

@@ -33,16 +33,12 @@ class ClearReasoning(CompactionStrategy):
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        for group in self.rewritable(index):
-            if not any(isinstance(part, ReasoningPart) for message in group.messages for part in message.parts):
-                continue
-            if self.target(index):
-                return
-            if edit := _cleared(group, index):
-                yield edit
+        yield from self.rewritten(index, lambda group: _cleared(group, index))
 
 
 def _cleared(group: MessageGroup, index: MessageIndex) -> Edit | None:
+    if not any(isinstance(part, ReasoningPart) for message in group.messages for part in message.parts):
+        return None
     messages = [_without_reasoning(message) for message in group.messages]
     if any(message is not None for message in messages):
         return Rewrite(group, messages, "old reasoning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex
+from ..index import GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, kinds, last
 from .base import CompactionStrategy, Steps
 
@@ -29,7 +29,5 @@ class SelectiveToolCall(CompactionStrategy):
     keep: Selector = attrs.field(default=last(groups=1, of=kinds(GroupKind.TOOL_CALL)), converter=as_selector, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        for step in index.steps([id for id in self.free(index) if index.columns.kind(id) is GroupKind.TOOL_CALL]):
-            if self.target(index):
-                return
-            yield Drop(step, "an old tool call")
+        calls = [id for id in self.free(index) if index.columns.kind(id) is GroupKind.TOOL_CALL]
+        yield from self.dropped(index, index.steps(calls), "an old tool call")

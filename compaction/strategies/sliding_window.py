@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex
+from ..index import GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -51,10 +51,8 @@ class SlidingWindow(CompactionStrategy):
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]
         all_it_can = self.target == never  # a worse beginning would then gain nothing
-        for step in index.steps(groups, lambda one, other: _same_turn(index, one, other), preferred_only=all_it_can):
-            if self.target(index):
-                return
-            yield Drop(step, "outside the window")
+        steps = index.steps(groups, lambda one, other: _same_turn(index, one, other), preferred_only=all_it_can)
+        yield from self.dropped(index, steps, "outside the window")
 
 
 def _same_turn(index: MessageIndex, one: int, other: int) -> bool:

@@ -10,7 +10,7 @@ not fit the window, and in a forced run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -27,12 +27,11 @@ from ..summarizers import (
     as_summarizer,
     as_template,
     default_template,
-    usable_text,
 )
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, Steps, Strategy
+from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import SummaryText, next_round, own_words
+from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
 __all__ = ["OnFailure", "Summarization"]
 
@@ -98,14 +97,14 @@ class Summarization(CompactionStrategy):
         ceiling = self.budget.ceiling
         return {self.name: MarkCeiling(DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS)}
 
-    def forced(self, focus: str | None = None) -> Strategy:
-        return self._forced(trigger=always, target=never, least_share=0.0, focus=focus or self.focus)
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        return {"trigger": always, "target": never, "least_share": 0.0, "focus": focus or self.focus}
 
     def edits(self, index: MessageIndex) -> Steps:
         request = self._request(index)
         if request is None or self.target(index) or self.is_paused(index) or self._saved_nothing(index, request):
             return
-        ready = prepared_answer(self, index, request, self._replaced(index, request))
+        ready = prepared_answer(self, index, request, replaced_by(index, request))
         pauses = index.context.pauses
         try:
             if ready is None:
@@ -174,42 +173,25 @@ class Summarization(CompactionStrategy):
         """Whether it is a summary that another strategy updates, which therefore stays."""
         return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
 
-    def _replaced(self, index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
-        """Return the groups a summary stands for: the new ones and the earlier summary."""
-        kept = {group.id for group in request.kept}
-        return [group for group in index.included_groups if group.id not in kept]
-
     # ---------------------------------------------------------------- answering
 
     def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
-        """Return the answer as messages that can replace the groups; ``None`` if it is not shorter than they are.
-
-        Raises:
-            SummaryFailed: If it is not a text, is empty, or is far too long.
-            Exception: If it is the failure of a request in the background.
-        """
-        if isinstance(answer, Exception):
-            raise answer
-        text = usable_text(answer)
-        replaced = self._replaced(index, request)
+        """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
+        text, replaced = answered_text(answer), replaced_by(index, request)
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
         body = self.text.body(text, originals=places)
-        messages = index.summary(body, replaced, by=self.name, round=next_round(replaced, self.name))
-        tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-        if tokens > (ceiling := self.mark_ceilings[self.name].tokens):
-            raise SummaryFailed(f"the summary has {tokens:,} tokens; {self.budget!r} allows {ceiling:,} at the very most")
-        return messages if tokens < stood_for else None
+        return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
         """Replace the groups; with the first summary, add the note to the system prompt, if the sum still shrinks."""
-        replace = Replace(self._replaced(index, request), summary, "summarized")
+        replace = Replace(replaced_by(index, request), summary, "summarized")
         note = None if self.system_note is None else _noted(index, self.system_note)
         if note is None or not (yield Together(note, replace)):
             yield replace
 
     def _without_summary(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
         """Do what ``on_failure`` says."""
-        groups = self._replaced(index, request)
+        groups = replaced_by(index, request)
         if self.on_failure == "raise":
             raise error
         if self.on_failure == "keep":

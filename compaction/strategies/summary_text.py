@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, SummaryFailed
 from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
+from ..summarizers import SummaryRequest, usable_text
 from .base import Strategy
 
-__all__ = ["SummaryText", "next_round", "own_words", "summary_words"]
+__all__ = ["SummaryText", "answered_text", "checked_summary", "next_round", "own_words", "replaced_by", "summary_words"]
 
 _PREFACE: Final = (
     "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
@@ -93,6 +94,39 @@ def next_round(groups: Iterable[MessageGroup], by: str) -> int:
     return min(max(rounds, default=0) + 1, LAST_ROUND)
 
 
+def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
+    """Return the groups that the answer to a request will stand for: those that the request does not keep."""
+    kept = {group.id for group in request.kept}
+    return [group for group in index.included_groups if group.id not in kept]
+
+
+def checked_summary(
+    index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup], *, round: int
+) -> tuple[Message, ...] | None:
+    """Return the messages with which a strategy can replace groups; ``None`` if they are not shorter than these.
+
+    Raises:
+        SummaryFailed: If they are far too long.
+    """
+    messages = index.summary(body, replaced, by=strategy.name, round=round)
+    tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
+    if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
+        raise SummaryFailed(f"the summary has {tokens:,} tokens; {ceiling:,} are allowed at the very most")
+    return messages if tokens < stood_for else None
+
+
+def answered_text(answer: object) -> str:
+    """Return the text of a summarizer's answer.
+
+    Raises:
+        SummaryFailed: If it is not a text, or is empty.
+        Exception: If it is the failure of a request in the background.
+    """
+    if isinstance(answer, Exception):
+        raise answer
+    return usable_text(answer)
+
+
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the messages that summaries stand for, without those that are summaries themselves."""
     return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])
@@ -114,9 +148,8 @@ def summary_words(strategy: Strategy, group: MessageGroup) -> str:
 
 def _texts(strategy: Strategy) -> dict[str, SummaryText]:
     """Return the words around the summaries of a strategy and of those inside it, by name."""
-    texts = {name: text for child in strategy.children for name, text in _texts(child).items()}
-    text = getattr(strategy, "text", None)
-    return {**texts, strategy.name: text} if isinstance(text, SummaryText) else texts
+    texts = ((part.name, getattr(part, "text", None)) for part in strategy.parts())
+    return {name: text for name, text in texts if isinstance(text, SummaryText)}
 
 
 def _loosely(text: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import Any
+import contextlib
+from collections.abc import Iterable
 
 import attrs
 
 from ..checks import count
-from ..index import Drop, MessageIndex, Replace, Rewrite, Together
+from ..index import PASS_ON, Drop, MessageIndex, Replace, Rewrite, Together, relay
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import tokens_exceed
-from .base import StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from ..triggers import Trigger, always, never, tokens_exceed
+from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
 __all__ = ["TokenBudgetComposed"]
@@ -55,33 +55,27 @@ class TokenBudgetComposed(Strategy):
     def children(self) -> tuple[Strategy, ...]:
         return self.strategies
 
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        return attrs.evolve(self, strategies=children)
+
+    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
+        """Return its gentle parts, forced, and then itself: it does the rest only while the budget is exceeded."""
+        gentle = [each.forced(focus, others=never) for each in self.strategies]
+        return Pipeline(*gentle, self if others == always else Pipeline(self, trigger=others))
+
     def __call__(self, index: MessageIndex) -> Steps:
         over = tokens_exceed(self.budget)
         if not over(index):
             return
         yield StepBegan(self, over.explain(index))
         for strategy in self.strategies:
-            yield from self._part(strategy(index), index)
+            with contextlib.closing(strategy(index)) as steps:
+                yield from relay(steps, lambda _: PASS_ON, until=lambda item: self._stops_after(item, index))
             if self.early_stop and not over(index):
                 break
         yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
         yield StepEnded(self, ~over, not over(index))
 
-    def _part(self, steps: Steps, index: MessageIndex) -> Generator[Any, Any, None]:
-        """Run one strategy until it ends or the budget holds; pass on what is sent and thrown, and close it."""
-        answer: Any = None
-        try:
-            item = next(steps)
-            while True:
-                try:
-                    answer = yield item
-                except Exception as error:
-                    item = steps.throw(error)
-                    continue
-                if self.early_stop and isinstance(item, Drop | Replace | Rewrite | Together) and index.tokens <= self.budget:
-                    return
-                item = steps.send(answer)
-        except StopIteration:
-            return
-        finally:
-            steps.close()
+    def _stops_after(self, item: object, index: MessageIndex) -> bool:
+        """Whether a strategy is closed after an edit, as the budget holds."""
+        return self.early_stop and isinstance(item, Drop | Replace | Rewrite | Together) and index.tokens <= self.budget

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import attrs
 
 from ..checks import count
 from ..index import GroupKind, MessageIndex, Replace, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
-from .base import CompactionStrategy, Steps, Strategy
+from .base import CompactionStrategy, Steps
 from .tool_styles import Collapse, ToolStyle
 
 __all__ = ["ToolResult"]
@@ -39,8 +42,8 @@ class ToolResult(CompactionStrategy):
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
 
-    def forced(self, focus: str | None = None) -> Strategy:
-        return attrs.evolve(self, trigger=always, target=never, at_least=0)
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        return {"trigger": always, "target": never, "at_least": 0}
 
     def edits(self, index: MessageIndex) -> Steps:
         held: list[Replace | Rewrite] = []

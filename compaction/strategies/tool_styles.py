@@ -14,7 +14,8 @@ import attrs
 
 from ..checks import count
 from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked
-from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from ..messages import TextPart, ToolCallPart, ToolResultPart
+from .base import rewritten_parts
 
 __all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call", "cut_middle"]
 
@@ -32,18 +33,7 @@ class ToolStyle(Protocol):
 
 def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResultPart], reason: str) -> Rewrite | None:
     """Return the edit that changes every result of a group; ``None`` if none changes."""
-
-    def changed_part(part: Part) -> Part:
-        return change(part) if isinstance(part, ToolResultPart) else part
-
-    messages: list[Message] = []
-    for message in group.messages:
-        parts = [changed_part(part) for part in message.parts]
-        same = all(new is old for new, old in zip(parts, message.parts, strict=True))
-        messages.append(message if same else message.evolve(parts=parts))
-    if all(new is old for new, old in zip(messages, group.messages, strict=True)):
-        return None
-    return Rewrite(group, messages, reason)
+    return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
 @attrs.frozen(kw_only=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 
-from ..index import Drop, MessageIndex
+from ..index import MessageIndex
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 
 __all__ = ["Truncation"]
+
+_REASON: Final = "the oldest go first"
 
 
 @attrs.frozen
@@ -41,16 +44,9 @@ class Truncation(CompactionStrategy):
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        yield from self._conversation_edits(index)
+        yield from self.dropped(index, self._steps(index), _REASON)
         if self.drop_system and (yield from self.drop_system_groups(index)):  # one may have held back the answer to it
-            yield from self._conversation_edits(index)
-
-    def _conversation_edits(self, index: MessageIndex) -> Steps:
-        target = self.target
-        for step in self._steps(index):
-            if target(index):
-                return
-            yield Drop(step, "the oldest go first")
+            yield from self.dropped(index, self._steps(index), _REASON)
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
         """Yield the groups to drop, in order: the conversation, then summaries, then groups that only leave with them."""

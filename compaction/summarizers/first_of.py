@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -36,6 +36,7 @@ class FirstOf:
     3
     """
 
+    timeout_seconds: ClassVar[None] = None  # each summarizer has one
     summarizers: tuple[Summarizer, ...]
 
     def __init__(self, *summarizers: SummarizerLike) -> None:
@@ -45,11 +46,6 @@ class FirstOf:
 
     def __repr__(self) -> str:
         return f"FirstOf({', '.join(map(repr, self.summarizers))})"
-
-    @property
-    def timeout_seconds(self) -> None:
-        """No timeout of its own: each summarizer has one."""
-        return None
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the first usable answer, or an awaitable of it.

@@ -17,13 +17,12 @@
 from __future__ import annotations
 
 from .benchmarks import benchmark_strategy
+from .conformance import check_strategy, check_trigger
 from .conversations import MissingHypothesis as MissingHypothesis
 from .conversations import conversations
 from .laws import LAWS as LAWS
 from .laws import LawBroken
 from .samples import agent_session, sample_conversations
-from .strategies import check_strategy
-from .triggers import check_trigger
 
 __all__ = [
     "LawBroken",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompactionError, ConfigurationError
 from ..formats import MessageFormat, openai_chat, resolve
-from .samples import convert_sample
+from .written import write_chat
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -33,8 +33,8 @@ def conversations(
             repeated or without an id, ids used twice at once, messages moved, or without content, or of a role nobody knows.
         pending: Whether some end with calls that wait for results, which `validate` calls ``pending-call`` and nothing else.
         max_size: At most so many exchanges, >= 1; a call with its results is one.
-        format: The wire format they are written in. In another than chat completions they are what `convert` makes of these:
-            nothing in them is signed or known to a provider by an id. In a format of your own they are texts alone.
+        format: The wire format they are written in. In another than chat completions they are words, calls and results. In a
+            format of your own they are texts alone.
 
     Raises:
         ConfigurationError: If ``max_size`` is below 1.
@@ -57,10 +57,12 @@ def conversations(
     drawn = whole if valid else damaged(whole)
     if target is openai_chat:
         return drawn
-    there = drawn.map(lambda messages: convert_sample(messages, target))
-    return there.filter(lambda messages: _fits(target, messages, pending)) if valid else there
+    if not valid:
+        return drawn.map(lambda messages: write_chat(messages, target))
+    there = drawn.map(lambda messages: target.repair(write_chat(messages, target)).messages)
+    return there.filter(lambda messages: _fits(target, messages, pending))
 
 
 def _fits(format: MessageFormat, messages: list[Any], pending: bool) -> bool:
-    """Return whether a converted conversation is valid too; in some formats it must begin with the user."""
+    """Return whether a conversation is valid in another format too; in some it must begin with the user."""
     return all(pending and problem.rule == "pending-call" for problem in format.validate(messages))

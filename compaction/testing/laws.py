@@ -1,14 +1,21 @@
-"""The laws that every strategy must keep, and the error for a broken one."""
+"""The laws that every strategy must keep, the error for a broken one, and the check of one run against laws 1 to 4."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ..errors import CompactionError
+import attrs
 
-__all__ = ["LAWS", "LawBroken"]
+from ..errors import CompactionError
+from ..formats import Problem
+from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, brief, named
+from ..result import CompactionResult
+
+__all__ = ["LAWS", "CheckedRun", "LawBroken", "broken_law", "described"]
 
 LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
@@ -57,3 +64,162 @@ def _brief(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _brief(each) for key, each in cast("Mapping[str, Any]", value).items()}
     return [_brief(each) for each in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
+
+
+_PLACE: Final = re.compile(r"messages\[(\d+)\]")
+_SAME_FAULT: Final = {
+    "pending-call": "call-without-result",
+    "duplicate-result": "result-without-call",
+    "function-without-call": "result-without-call",
+}
+"""Rules that name the same fault differently depending on the messages around it."""
+_INSERTED: Final = -1
+"""The group id that all inserted groups count as."""
+
+
+@attrs.frozen(eq=False)
+class CheckedRun:
+    """One run of a strategy on a new index, with the conversation before it.
+
+    Args:
+        source: The caller's messages.
+        before: The groups before the run.
+        index: The index after it.
+        result: The result of the run.
+        read: Returns an index of other messages, made with the same options.
+    """
+
+    source: list[Any]
+    before: tuple[MessageGroup, ...]
+    index: MessageIndex
+    result: CompactionResult
+    read: Callable[[Sequence[Any]], MessageIndex]
+
+    @property
+    def kept(self) -> list[tuple[MessageGroup, MessageGroup]]:
+        """The groups still in the view, each before and after the run."""
+        return [(group, self.index.group(group.id)) for group in self.before if self.index.is_included(group.id)]
+
+    @property
+    def lost(self) -> list[MessageGroup]:
+        """The groups no longer in the view, as they were before."""
+        return [group for group in self.before if not self.index.is_included(group.id)]
+
+
+def broken_law(checked: CheckedRun) -> tuple[int, str] | None:
+    """Return the first of laws 1 to 4 that the run broke, and how; ``None`` if it kept them."""
+    for law, check in ((2, _split), (3, _exchanged), (3, _unprotected), (4, _grown), (1, _new_problems)):
+        if what := check(checked):
+            return law, what
+    return None
+
+
+def described(edits: Iterable[Edit]) -> list[str]:
+    """Return the edits in words; edits that do the same have the same words."""
+    return [brief(edit) for edit in edits]
+
+
+# ------------------------------------------------------------------------ law 1
+
+
+def _new_problems(checked: CheckedRun) -> str | None:
+    validate, view = checked.index.format.validate, checked.index.messages()
+    owners = _owners(checked)
+    problems = validate(view)
+    new = _faults(problems, view, owners) - _faults(validate(checked.source), checked.source, owners)
+    if not new:
+        return None
+    rules = ", ".join(f"{rule} in group {owner}" for rule, owner in new)
+    return f"new problems in the result: {rules} ({'; '.join(map(str, problems))})"
+
+
+def _owners(checked: CheckedRun) -> dict[int, int]:
+    """Return the group of every message, by the object's identity; the first group of an object that occurs twice."""
+    groups = (*checked.index.included_groups, *reversed(checked.before))
+    return {id(message.raw): max(group.id, _INSERTED) for group in groups for message in group.messages}
+
+
+def _faults(problems: Iterable[Problem], messages: Sequence[Any], owners: Mapping[int, int]) -> Counter[tuple[str, int | None]]:
+    """Return how often each rule is broken in each group."""
+    faults: Counter[tuple[str, int | None]] = Counter()
+    for problem in problems:
+        place = _PLACE.match(problem.where)
+        owner = None if place is None else owners[id(messages[int(place[1])])]
+        faults[_SAME_FAULT.get(problem.rule, problem.rule), owner] += 1
+    return faults
+
+
+# ------------------------------------------------------------------------ law 2
+
+
+def _split(checked: CheckedRun) -> str | None:
+    shown = {id(raw) for raw in checked.index.messages()}
+    of_kept = {id(message.raw) for group, _ in checked.kept for message in group.messages}
+    for before, after in checked.kept:
+        if not all(id(message.raw) in shown for message in after.messages):
+            return f"group {before.id} is only partly in the view"
+        if _links(before) != _links(after):
+            return f"group {before.id} had the calls and results {_links(before)}, and now has {_links(after)}"
+    for group in checked.lost:
+        if any(id(message.raw) in shown - of_kept for message in group.messages):
+            return f"group {group.id} was only partly removed"
+    return None
+
+
+def _links(group: MessageGroup) -> list[tuple[str, str]]:
+    """Return the calls and results of a group by id, sorted."""
+    calls = [("call", call.id) for message in group.messages for call in message.tool_calls()]
+    return sorted(calls + [("result", result.call_id) for message in group.messages for result in message.tool_results()])
+
+
+# ------------------------------------------------------------------------ law 3
+
+
+def _exchanged(checked: CheckedRun) -> str | None:
+    """Check that messages no edit names are the same objects, and that the order is kept."""
+    touched = {id for edit in checked.result.edits for id in named(edit)}
+    view = checked.index.messages()
+    left = Counter(map(id, view))
+    left.subtract(id(message.raw) for group in checked.before if group.id not in touched for message in group.messages)
+    if any(count < 0 for count in left.values()):
+        return "a message that no edit names is missing or is another object"
+    places = iter(checked.source)
+    known = set(map(id, checked.source))
+    if not all(any(raw is other for other in places) for raw in view if id(raw) in known):
+        return "the kept messages are in another order"
+    return None
+
+
+def _unprotected(checked: CheckedRun) -> str | None:
+    """Check that the system messages come first and that they and the last user message are kept."""
+    allowed = {id for edit in _flat(checked.result.edits) if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
+    users = [group.id for group in checked.before if group.kind is GroupKind.USER]
+    lost = [group for group in checked.lost if group.kind is GroupKind.SYSTEM and group.id not in allowed]
+    if lost:
+        return f"system group {lost[0].id} is missing"
+    if users and not checked.index.is_included(users[-1]):
+        return f"the last user message, group {users[-1]}, is missing"
+    before, after = checked.before, checked.index.included_groups
+    first = next((place for place, group in enumerate(before) if group.kind is not GroupKind.SYSTEM), len(before))
+    leading = [group.id for group in before[:first] if checked.index.is_included(group.id)]
+    if [group.id for group in after[: len(leading)]] != leading:
+        return "a message comes before the first system messages"
+    return None
+
+
+def _flat(edits: Iterable[Edit]) -> Iterable[Edit]:
+    for edit in edits:
+        yield from edit.edits if isinstance(edit, Together) else (edit,)
+
+
+# ------------------------------------------------------------------------ law 4
+
+
+def _grown(checked: CheckedRun) -> str | None:
+    before = checked.read(checked.source).included.tokens
+    after = checked.read(checked.index.messages()).included.tokens
+    if after > before:
+        return f"{before} tokens became {after}"
+    if (claimed := checked.result.after.tokens) != after:
+        return f"the run reports {claimed} tokens; a new index counts {after}"
+    return None

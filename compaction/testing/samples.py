@@ -6,14 +6,16 @@ They are equal on every call, but new objects each time, so a test may change th
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any, Final
 
 from ..errors import ConfigurationError
-from ..formats import FORMATS, MessageFormat, convert, openai_chat, resolve
+from ..formats import MessageFormat, openai_chat, resolve
 from ..index import marked
-from ..messages import Message
+from .written import write_chat
 
-__all__ = ["agent_session", "convert_sample", "sample_conversations"]
+__all__ = ["agent_session", "sample_conversations"]
 
 _LINE: Final = "def handler(request): return respond(request.path, 200)  # line {}\n"
 _PICTURE: Final = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png", "detail": "low"}}
@@ -27,8 +29,7 @@ def agent_session(messages: int, *, lines: int = 12, format: MessageFormat | str
     Args:
         messages: Number of messages, >= 0; the session is cut there, so it may end with a call without a result.
         lines: Lines of each tool result, >= 0, about 17 tokens each; every fifth result repeats an earlier one.
-        format: The wire format it is written in: chat completions, or what `convert` makes of them. In a format of your own
-            it is the texts alone, which are fewer messages.
+        format: The wire format it is written in. In a format of your own it is the texts alone, which are fewer messages.
 
     Raises:
         ConfigurationError: If a number is below 0.
@@ -42,7 +43,7 @@ def agent_session(messages: int, *, lines: int = 12, format: MessageFormat | str
     session: list[dict[str, Any]] = [_says("system", "You fix bugs. Read before you write.")]
     while len(session) < messages:
         session += _turn(len(session), lines)
-    return convert_sample(session[:messages], format)
+    return write_chat(session[:messages], resolve(format))
 
 
 def _turn(place: int, lines: int) -> list[dict[str, Any]]:
@@ -60,8 +61,8 @@ def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list
     """Return conversations of every shape a strategy may meet: valid ones, then invalid ones as in real logs.
 
     Args:
-        format: The wire format they are written in: chat completions, or what `convert` makes of them. In a format of your own
-            they are texts alone; pass conversations with calls to a check yourself.
+        format: The wire format they are written in. In a format of your own they are texts alone; pass conversations with
+            calls to a check yourself.
 
     Raises:
         UnknownFormat: If no format has that name.
@@ -70,27 +71,12 @@ def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list
     >>> [len(validate(conversation)) for conversation in sample_conversations()]
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
     """
-    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _empty_texts(), _unicode()]
-    samples = copy.deepcopy([*valid, _waiting(), *_broken()])
-    return [convert_sample(each, format) for each in samples]
-
-
-def convert_sample(messages: list[dict[str, Any]], format: MessageFormat | str) -> list[Any]:
-    """Return chat messages in another format; in one that `convert` does not know, the texts that may follow one another."""
     target = resolve(format)
-    if target.name in {known.name for known in FORMATS}:
-        return convert(messages, to=target, format=openai_chat).messages
-    said: list[Message] = []
-    before: Message | None = None
-    for message in map(openai_chat.read, messages):
-        role = "system" if message.is_system else "user" if message.role == "user" else "assistant"
-        made = target.new(role, message.text)
-        if target.acceptable(made) is None and target.follows(before, made):
-            said.append(made)
-            before = made if before is not None or not made.is_system else None
-    while said and not target.follows(said[-1], None):
-        said.pop()
-    return [message.raw for message in said]
+    stored = Path(__file__).parent / "stored" / f"{target.name}.json"
+    if stored.is_file():
+        return [list(map(target.from_wire, sample)) for sample in json.loads(stored.read_text(encoding="utf-8"))]
+    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _empty_texts(), _unicode()]
+    return [write_chat(sample, target) for sample in copy.deepcopy([*valid, _waiting(), *_broken()])]
 
 
 def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:

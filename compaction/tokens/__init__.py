@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .anchor import UsageAnchor
     from .base import TokenCounter
     from .chat import ChatCosts
-    from .estimate import ByteClassEstimate, EstimateWarning
+    from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
     from .length_errors import LengthError, is_too_long
     from .memo import Memoized
     from .meter import MessageMeter
-    from .ratio import BytesPerToken, CharsPerToken
     from .resolve import counter
     from .tiktoken_counter import TiktokenCounter
     from .toktok_counter import ToktokCounter
-    from .usage import Usage
+    from .usage import Usage, UsageAnchor
 
 __all__ = [
     "ByteClassEstimate",
@@ -46,17 +44,15 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "anchor": "UsageAnchor",
         "base": "TokenCounter",
         "chat": "ChatCosts",
-        "estimate": "ByteClassEstimate EstimateWarning",
+        "estimate": "ByteClassEstimate BytesPerToken CharsPerToken EstimateWarning",
         "length_errors": "LengthError is_too_long",
         "memo": "Memoized",
         "meter": "MessageMeter",
-        "ratio": "BytesPerToken CharsPerToken",
         "resolve": "counter",
         "tiktoken_counter": "TiktokenCounter",
         "toktok_counter": "ToktokCounter",
-        "usage": "Usage",
+        "usage": "Usage UsageAnchor",
     },
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-__all__ = ["TokenCounter"]
+__all__ = ["TokenCounter", "utf8_bytes"]
 
 
 @runtime_checkable
@@ -33,3 +33,12 @@ class TokenCounter(Protocol):
     def count_text(self, text: str) -> int:
         """Return the tokens of ``text``: 0 for the empty text, never negative; a special token's name counts as plain text."""
         ...
+
+
+def utf8_bytes(text: str) -> int:
+    """Return the bytes of ``text`` in UTF-8; a lone surrogate, which JSON can hold, counts as three bytes.
+
+    >>> utf8_bytes("plain"), utf8_bytes("né"), utf8_bytes(chr(0xD800))
+    (5, 3, 3)
+    """
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -25,7 +25,42 @@ from typing import Final
 
 import attrs
 
-__all__ = ["ByteClassEstimate", "EstimateWarning"]
+from .base import utf8_bytes
+
+__all__ = ["ByteClassEstimate", "BytesPerToken", "CharsPerToken", "EstimateWarning"]
+
+
+@attrs.frozen
+class CharsPerToken:
+    """A counter with one token for every four characters, rounded up.
+
+    >>> CharsPerToken().count_text("hello")
+    2
+    """
+
+    name = "chars/4"
+    exact = False
+
+    def count_text(self, text: str) -> int:
+        """Return a quarter of the characters of ``text``, rounded up."""
+        return (len(text) + 3) // 4
+
+
+@attrs.frozen
+class BytesPerToken:
+    """A counter with one token for every four UTF-8 bytes, rounded up: closer for scripts with several bytes a letter.
+
+    >>> BytesPerToken().count_text("안녕하세요")
+    4
+    """
+
+    name = "bytes/4"
+    exact = False
+
+    def count_text(self, text: str) -> int:
+        """Return a quarter of the UTF-8 bytes of ``text``, rounded up."""
+        return (utf8_bytes(text) + 3) // 4
+
 
 _RANGES: Final = (  # class, first byte, last byte
     ("p", 0x00, 0x08),  # punctuation and control characters

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 import attrs
 
 from ..messages import MediaPart, Message, Outline, Part, TextPart, ToolCallPart, ToolResultPart
-from .base import TokenCounter
+from .base import TokenCounter, utf8_bytes
 from .chat import ChatCosts
 from .resolve import counter as resolve_counter
-from .size import utf8_bytes
 
 __all__ = ["MessageMeter"]
 

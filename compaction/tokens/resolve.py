@@ -11,9 +11,8 @@ from typing import Final, cast
 
 from ..errors import UnknownCounter
 from .base import TokenCounter
-from .estimate import ByteClassEstimate, EstimateWarning
+from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
 from .memo import Memoized
-from .ratio import BytesPerToken, CharsPerToken
 from .tiktoken_counter import VOCABULARIES, load_tiktoken, vocabulary_file
 from .toktok_counter import load_toktok
 

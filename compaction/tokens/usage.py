@@ -15,7 +15,7 @@ import attrs
 from ..checks import count
 from ..errors import InputError
 
-__all__ = ["Usage"]
+__all__ = ["Usage", "UsageAnchor"]
 
 
 @attrs.frozen
@@ -125,3 +125,38 @@ def _tokens(source: Any, *names: str) -> int:
             )
         return value
     return 0
+
+
+@attrs.frozen
+class UsageAnchor:
+    """The difference between what a provider reported and what we counted for the same messages.
+
+    Args:
+        offset: Tokens to add to a count; negative where we count more than the provider; 0 before the first report.
+
+    An anchor is valid for one model and one set of tools; make a new one when either changes.
+
+    >>> usage = Usage.read({"prompt_tokens": 1_180, "completion_tokens": 20})
+    >>> anchor = UsageAnchor.from_usage(usage, counted_tokens=1_050)     # the messages that were sent, and the reply
+    >>> anchor.estimate(1_050 + 300)                                     # 300 counted tokens later
+    1500
+    """
+
+    offset: int = 0
+
+    @classmethod
+    def from_usage(cls, usage: Usage, counted_tokens: int, *, with_reply: bool = True) -> UsageAnchor:
+        """Return the anchor that follows from a report.
+
+        Args:
+            usage: The usage that the provider reported for one request.
+            counted_tokens: Our count of the messages of that request and, with ``with_reply``, of the reply.
+            with_reply: Whether ``counted_tokens`` includes the reply; then its reported tokens count too, without the hidden
+                reasoning, which is not sent again.
+        """
+        reply = usage.completion_tokens - usage.reasoning_tokens if with_reply else 0
+        return cls(usage.prompt_tokens + reply - counted_tokens)
+
+    def estimate(self, counted_tokens: int) -> int:
+        """Return what the provider would report for messages that we count as ``counted_tokens``; never negative."""
+        return max(0, counted_tokens + self.offset)

@@ -50,15 +50,6 @@ class Trigger(Predicate["Trigger", _Condition]):
     def _lift(self, other: TriggerLike) -> Trigger:
         return as_trigger(other)
 
-    def _all_of(self, parts: tuple[Trigger, ...]) -> Trigger:
-        return _All(parts)
-
-    def _any_of(self, parts: tuple[Trigger, ...]) -> Trigger:
-        return _Any(parts)
-
-    def _none_of(self) -> Trigger:
-        return _Not(self)
-
 
 TriggerLike: TypeAlias = Trigger | _Condition
 """A trigger, or a function that can be one."""
@@ -132,3 +123,6 @@ class _Not(Negation[Trigger, _Condition], Trigger):
 
     def explain(self, index: MessageIndex) -> str:
         return f"not ({self.part.explain(index)})"
+
+
+Trigger.connectives = (_All, _Any, _Not)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import attrs
 
+from ..algebra import Constant
 from ..index import MessageIndex
 from .base import Trigger
 
 __all__ = ["always", "has_tool_calls", "never"]
 
 
-@attrs.frozen(repr=False)
-class _Constant(Trigger):
-    value: bool
+class _Constant(Constant[Trigger, Callable[[MessageIndex], bool]], Trigger):
+    __slots__ = ()
+
+    _names = ("never", "always")
 
     def __call__(self, index: MessageIndex) -> bool:
         return self.value
 
     def explain(self, index: MessageIndex) -> str:
         return repr(self)
-
-    def __invert__(self) -> Trigger:
-        return never if self.value else always
-
-    def __repr__(self) -> str:
-        return "always" if self.value else "never"
 
 
 @attrs.frozen(repr=False)

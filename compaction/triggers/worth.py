@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, cast
 
@@ -10,7 +12,7 @@ import attrs
 
 from ..checks import above, count, share
 from ..errors import ConfigurationError
-from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together
+from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together, relay
 from .base import Trigger
 
 __all__ = ["worth_it"]
@@ -60,26 +62,24 @@ class _WorthIt(Trigger):
 
 def _apply_all(index: MessageIndex, steps: Iterable[Any]) -> None:
     """Run a strategy as a driver would; its exceptions pass through."""
+
+    def answered(item: object) -> Any:
+        if isinstance(item, Drop | Replace | Rewrite | Together):
+            return index.apply(item, by="worth_it")
+        if not isinstance(item, Request):
+            return None
+        answer = item.call()
+        if inspect.isawaitable(answer):
+            getattr(answer, "close", lambda: None)()
+            raise ConfigurationError(
+                "worth_it: the strategy awaits an answer, which a trigger cannot; try out one that asks nobody, "
+                "such as the same with the default summarizer"
+            )
+        return answer
+
     running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
-    answer: Any = None
-    try:
-        while True:
-            step = running.send(answer)
-            answer = None
-            if isinstance(step, Drop | Replace | Rewrite | Together):
-                answer = index.apply(step, by="worth_it")
-            elif isinstance(step, Request):
-                answer = step.call()
-                if inspect.isawaitable(answer):
-                    getattr(answer, "close", lambda: None)()
-                    raise ConfigurationError(
-                        "worth_it: the strategy awaits an answer, which a trigger cannot; try out one that asks nobody, "
-                        "such as the same with the default summarizer"
-                    )
-    except StopIteration:
-        return
-    finally:
-        running.close()
+    with contextlib.closing(running):
+        deque(relay(running, answered), maxlen=0)
 
 
 def _calls_in(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> int:

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import InvalidMessage, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.testing import conversations as chat_conversations
+from tests.support.conversion import convert
 from tests.support.wires import anthropic_conversations, bedrock_conversations, gemini_conversations, responses_conversations
 
 Raw = dict[str, Any]

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from tests.support.conversion import convert
 
 
 def block(**fields: Any) -> dict[str, Any]:

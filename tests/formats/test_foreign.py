@@ -9,9 +9,10 @@ import pytest
 
 from compaction import MessageIndex, apply_compaction_sync, compact_sync, repair, validate
 from compaction.errors import UnknownFormat
-from compaction.formats import MessageFormat, convert, detect, gemini, openai_chat, resolve
+from compaction.formats import MessageFormat, detect, gemini, openai_chat, resolve
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline
+from tests.support.conversion import convert
 
 ASKED = {"role": "user", "content": "hi"}
 UI_CALL = {"type": "tool-weather", "toolCallId": "a", "state": "output-available", "input": {}, "output": 18}

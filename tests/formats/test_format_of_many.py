@@ -15,13 +15,14 @@ from compaction.batch import BatchReport, compact_files, compact_table, estimate
 from compaction.batch.job import Job
 from compaction.cli.app import app
 from compaction.errors import InputError, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.replay import Recording, replay
 from compaction.replay.recordings import without_unreadable
 from compaction.replay.report.data import conversation_data
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
+from tests.support.conversion import convert
 from tests.support.corpora import errors_of, read_rows
 
 FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]

@@ -18,8 +18,9 @@ from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from compaction import compact_sync
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.strategies import Strategy
+from tests.support.conversion import convert
 from tests.support.wires import (
     STRATEGIES,
     anthropic_conversations,

@@ -16,7 +16,7 @@ from benchmarks.hosts.script import Asked, Call, Reply
 from benchmarks.hosts.server import StrictServer, json_response
 from benchmarks.hosts.wires import Body, Wire
 from compaction import MessageIndex, validate
-from compaction.formats import convert
+from tests.support.conversion import convert
 
 __all__ = ["ModelServer", "prefix_breaks", "tokens_of"]
 

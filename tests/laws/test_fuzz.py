@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from compaction import compact_sync, repair, validate
 from compaction.cli.app import app
 from compaction.errors import InputError
-from compaction.formats import MessageFormat, convert, detect
+from compaction.formats import MessageFormat, detect
+from tests.support.conversion import convert
 from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, spoiled
 from tests.support.wires import STRATEGIES, junk
 

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import ast
 import copy
-import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
-from compaction.formats import FORMATS, MessageFormat, convert, openai_chat
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from tests.support import validators
+from tests.support.conversion import convert
 from tests.support.random_edits import any_conversation, valid_conversation
-from tests.support.rulebook import PAGE
+from tests.support.rulebook import examples as rule_examples
 from tests.support.validators import VIOLATIONS, is_valid, rules
 
 SAME = {"reasoning-only": "empty-assistant"}
@@ -37,16 +35,10 @@ def judged(format: MessageFormat, messages: list[Any]) -> set[str]:
 
 
 def examples() -> list[tuple[str, str, list[Any]]]:
-    """Every list on the page about validity, with its format and the rule it is about."""
-    found: list[tuple[str, str, list[Any]]] = []
-    heading = ""
-    for before, token in pairwise(MarkdownIt().parse(PAGE.read_text(encoding="utf-8"))):
-        if before.type == "heading_open":
-            heading = token.content.strip("`")
-        elif token.type == "fence" and token.info == "json":
-            format, _, rule = heading.rpartition(": ")
-            found.append((format or "openai-chat", rule, json.loads(token.content)))
-    return found
+    """Every list on the pages of rules, with its format and the rule it is about."""
+    return [
+        (format.name, rule, messages) for format in FORMATS for rule, *lists in rule_examples(format.name) for messages in lists
+    ]
 
 
 @pytest.mark.parametrize(("format", "rule", "messages"), examples(), ids=[f"{name}, {rule}" for name, rule, _ in examples()])

@@ -28,6 +28,7 @@ HEAVY = {
     "genai_prices",
     "google.adk",
     "google.genai",
+    "httpx",
     "langchain",
     "langchain_core",
     "langgraph",
@@ -39,11 +40,13 @@ HEAVY = {
     "pydantic_ai",
     "ray",
     "rich",
+    "starlette",
     "strands",
     "tiktoken",
     "tomli_w",
     "toktok",
     "typer",
+    "uvicorn",
     "yaml",
 }
 

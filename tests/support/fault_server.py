@@ -146,9 +146,9 @@ def raw(content: bytes, *, content_type: str = "application/json") -> Answer:
 
 
 def status(http: int, message: str = "scripted", *, headers: Mapping[str, str] | None = None, **error: Any) -> Answer:
-    """An error as OpenAI sends it."""
+    """An error as OpenAI sends it; a client that sends again waits a millisecond, unless the headers say otherwise."""
     content = json.dumps({"error": {"message": message, "type": "scripted", **error}}).encode()
-    return lambda handler, request: handler.send(http, content, headers)
+    return lambda handler, request: handler.send(http, content, headers or {"retry-after-ms": "1"})
 
 
 def error_body(message: str = "scripted", *, code: Any = None) -> Answer:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex, compact_sync, presets, repair, run_sync
 from compaction.errors import InputError
-from compaction.formats import MessageFormat, anthropic, bedrock, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index import Marks, RunContext
 from compaction.json_data import data_of, json_of
 from compaction.session import CompactionSession
 from compaction.strategies import Strategy
 from compaction.testing import conversations
+from tests.support.conversion import convert
 from tests.support.validators import VIOLATIONS, is_valid
 from tests.support.wires import (
     STRATEGIES,

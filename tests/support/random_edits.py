@@ -18,7 +18,7 @@ from compaction.index.edits import signature
 from compaction.index.marks import marked
 from compaction.messages import Part, ReasoningPart, TextPart, ToolResultPart
 from compaction.testing import conversations
-from compaction.testing.run_laws import CheckedRun, broken_law
+from compaction.testing.laws import CheckedRun, broken_law
 from tests.support.validators import gained
 from tests.support.wires import (
     anthropic_conversations,

@@ -1,17 +1,13 @@
-"""What ``docs/validity.md`` says of a format's rules, read from the page; and what every format owes, whatever it is given."""
+"""The examples of a format's rules, and what every format owes, whatever it is given."""
 
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Collection
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from markdown_it import MarkdownIt
-
+from benchmarks.rule_pages import examples_of
 from compaction.formats import MessageFormat
 
 __all__ = [
@@ -21,33 +17,21 @@ __all__ = [
     "expect_repaired_once",
     "expect_unrepaired",
     "places",
+    "repairs",
     "rules",
-    "table",
 ]
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "validity.md"
 
 Example: TypeAlias = tuple[str, list[Any], list[Any]]
 
 
-def table(name: str) -> dict[str, list[str]]:
-    """The rows of a format's table, by rule: what it says, what the repair does, where it is known from."""
-    rows = re.findall(rf"^\| `{name}: ([a-z-]+)` \|(.+)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {rule: [cell.strip() for cell in cells.split(" | ")] for rule, cells in rows}
+def repairs(name: str) -> dict[str, str]:
+    """What the page of a format says that a repair does, by rule."""
+    return {rule: entry["repair"] for rule, entry in examples_of(name)["rules"].items()}
 
 
 def examples(name: str) -> list[Example]:
     """Every rule of a format with the list the page says is refused and the one it says is accepted."""
-    found: list[Example] = []
-    heading, lists = "", list[Any]()
-    for before, token in pairwise(MarkdownIt().parse(PAGE.read_text(encoding="utf-8"))):
-        if before.type == "heading_open":
-            heading, lists = token.content.strip("`"), []
-        elif token.type == "fence" and token.info == "json" and heading.startswith(f"{name}: "):
-            lists.append(json.loads(token.content))
-            if len(lists) == 2:
-                found.append((heading.removeprefix(f"{name}: "), lists[0], lists[1]))
-    return found
+    return [(rule, entry["refused"], entry["accepted"]) for rule, entry in examples_of(name)["rules"].items()]
 
 
 def rules(format: MessageFormat, messages: list[Any]) -> list[str]:

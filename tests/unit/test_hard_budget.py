@@ -112,7 +112,7 @@ class TestOutcome:
 
 
 def emergency(budget: int) -> Pipeline:
-    """The composition that ``docs/validity.md`` shows."""
+    """The composition that ``docs/hard-budgets.md`` shows."""
     return Pipeline(
         TokenBudgetComposed([ToolResult(keep=last(groups=2))], budget=budget),
         ToolResult(HeadTail(chars=4 * budget // 3), trigger=tokens_exceed(budget), keep=nothing),

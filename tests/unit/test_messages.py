@@ -98,3 +98,10 @@ def test_parts_are_values(part: Part) -> None:
     """Parts are equal by what they say, whatever object they were read from."""
     assert attrs.evolve(part, raw=None) == part
     assert "raw" not in repr(part)
+
+
+def test_parts_that_do_not_change_leave_the_message_as_it_is() -> None:
+    """The same object, not a copy; a changed part makes a new message."""
+    message = openai_chat.read({"role": "user", "content": "hello", "x_trace": 7})
+    assert message.with_parts(lambda part: part) is message
+    assert message.with_parts(lambda part: TextPart("bye")).raw == {"role": "user", "content": "bye", "x_trace": 7}

@@ -9,11 +9,11 @@ import pytest
 
 from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
 from compaction.errors import ConfigurationError
-from compaction.formats import convert
 from compaction.session import CompactionSession
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
+from tests.support.conversion import convert
 
 Corpus = Callable[[str], list[dict[str, Any]]]
 

@@ -33,6 +33,7 @@ from compaction import (
     run_sync,
 )
 from compaction.errors import ConfigurationError, InputError, NoProgress, StrategyError, SyncDriverError
+from compaction.run import unawaited
 from compaction.strategies import (
     Clear,
     Failed,
@@ -300,6 +301,17 @@ class TestSteps:
         assert caplog.records == []
 
 
+class Suspended:
+    """Something to wait for, for ever."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+    async def suspend(self) -> None:
+        """Wait for it."""
+        await self
+
+
 class TestRequests:
     def test_called_by_the_synchronous_driver(self) -> None:
         """The answer is sent to where it was asked for."""
@@ -330,6 +342,16 @@ class TestRequests:
 
         with pytest.raises(SyncDriverError):
             compact_sync(turns(3), asking(Later), counter="chars/4")
+
+    def test_the_sync_form_of_an_async_function(self) -> None:
+        """It returns what the function returns, raises what it raises, and refuses to wait."""
+
+        async def done() -> str:
+            return "done"
+
+        assert unawaited(done()) == "done"
+        with pytest.raises(SyncDriverError, match="use the method without _sync"):
+            unawaited(Suspended().suspend())
 
     def test_no_policy_hides_that(self) -> None:
         """A strategy that takes its request's failures in its stride does not see this one: it is the caller's mistake."""

@@ -1,4 +1,4 @@
-"""Fields of raw Anthropic messages: where the format, its rules and its repair find what they need."""
+"""Fields of raw Anthropic messages: where reading and rules find what they need."""
 
 from __future__ import annotations
 

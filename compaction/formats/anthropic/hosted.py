@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from ..wire import Changes, fields_of, items_of, kind_of, same, string
+from ..wire import fields_of, kind_of, string
 from .fields import THINKING, blocks_of, is_server_call, is_server_result, result_id
 
-__all__ = ["Unpaired", "block_links", "caller_id", "repair_hosted", "unpaired"]
+__all__ = ["Unpaired", "block_links", "caller_id", "unpaired"]
 
 
 @attrs.frozen
@@ -102,36 +102,6 @@ def _noted(
             places.pop()
             if not places:
                 del waiting[identifier]
-
-
-def repair_hosted(raws: Sequence[Any], changes: Changes) -> list[Any]:
-    """Return the messages without unpaired calls and results of the provider's, and without callers that are gone.
-
-    Args:
-        raws: The messages; not changed.
-        changes: Takes note of what is done.
-    """
-    broken = list(unpaired([fields_of(raw) for raw in raws]))
-    gone = {(each.index, each.position): each for each in broken if each.rule != "call-without-caller"}
-    callers = {each.id for each in broken if each.rule != "server-result-without-call"}
-    return [_without(index, raw, gone, callers, changes) for index, raw in enumerate(raws)] if broken else list(raws)
-
-
-def _without(index: int, raw: Any, gone: Mapping[tuple[int, int], Unpaired], callers: set[str], changes: Changes) -> Any:
-    fields = fields_of(raw) or {}
-    kept: list[Any] = []
-    blocks = items_of(fields.get("content")) or ()
-    for position, block in enumerate(blocks):
-        each, place = gone.get((index, position)), f".content[{position}]"
-        if each is not None:
-            changes.add(index, place, each.rule, each.message, "the block was removed")
-        elif (caller := caller_id(block)) in callers and fields.get("role") == "assistant":
-            text = f"the call {caller!r} that made it does not stay"
-            changes.add(index, f"{place}.caller", "call-without-caller", text, "it was left out")
-            kept.append({name: value for name, value in (fields_of(block) or {}).items() if name != "caller"})
-        else:
-            kept.append(block)
-    return raw if same(kept, blocks) else {**fields, "content": kept}
 
 
 def _field(block: Any, name: str) -> str:

@@ -16,24 +16,27 @@ import attrs
 
 from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Problem, Repair, Side
+from ..base import Side
+from ..rulebook import WireFormat
 from ..wire import (
-    WireFormat,
     arguments_object,
+    arguments_text,
     fields_of,
     items_of,
     json_text,
     kind_of,
     result_elements,
+    result_part,
     same,
     says_something,
     string,
     thoughts_changed,
     without_role,
 )
+from .checks import join_problem
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
-from .rules import join_problem, message_problems, validate
+from .rules import BOOK
 
 __all__ = ["Anthropic", "anthropic"]
 
@@ -72,6 +75,7 @@ class Anthropic(WireFormat):
     name = "anthropic"
     shape = "a message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the anthropic package's objects"
+    book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -97,9 +101,6 @@ class Anthropic(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return validate(raws)
-
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """A message of three roles; of the type ``message`` only as the provider answers, or in blocks."""
         if not says_something(fields) or fields.get("role") in ("tool", "function", "developer"):
@@ -113,14 +114,6 @@ class Anthropic(WireFormat):
         if kind in _BLOCKS or is_server_call(kind) or is_server_result(kind):
             return True
         return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)
-
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return list(message_problems(raw))
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        from .repair import repair  # the larger part of a format, and few programs repair
-
-        return repair(raws)
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
         """System messages stand between the user and an answer, thoughts not after an answer, and no blanks at the end."""
@@ -191,7 +184,9 @@ def _part(block: Any) -> Part:
     if kind in MEDIA_BLOCKS:
         return MediaPart(MEDIA_BLOCKS[kind], size_bytes=_data_size(fields.get("source")), raw=block)
     if kind == "tool_use":
-        return ToolCallPart(string(fields.get("id")), string(fields.get("name")), _arguments(fields.get("input")), raw=block)
+        return ToolCallPart(
+            string(fields.get("id")), string(fields.get("name")), arguments_text(fields.get("input")), raw=block
+        )
     if kind == "tool_result":
         return _result(fields, block)
     return OtherPart(json_text(block), raw=block)
@@ -201,10 +196,6 @@ def _holds_history(block: Any) -> bool:
     """Whether a block is a summary that the provider wrote; one without content says that it could not."""
     fields = fields_of(block) if kind_of(block) == "compaction" else None
     return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
-
-
-def _arguments(value: Any) -> str:
-    return "" if value is None else json_text(value)
 
 
 def _data_size(source: Any) -> int:
@@ -221,8 +212,7 @@ def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
         return ToolResultPart(call, content or "", failed=failed, raw=block)
     elements = items_of(content)
     parts = [_nested(element) for element in ([content] if elements is None else elements)]
-    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
-    return ToolResultPart(call, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=block)
+    return result_part(call, parts, failed, block)
 
 
 def _nested(element: Any) -> Part:

@@ -1,8 +1,7 @@
-"""The Amazon Bedrock Converse format: reading, rules, repair."""
+"""The Amazon Bedrock Converse format: reading, rules."""
 
 from __future__ import annotations
 
-from .fields import is_tool_use_id as is_tool_use_id
 from .reading import Bedrock, bedrock
 
 __all__ = ["Bedrock", "bedrock"]

@@ -1,4 +1,4 @@
-"""Fields of raw Bedrock messages: where the format, its rules and its repair find what they need.
+"""Fields of raw Bedrock messages: where reading and rules find what they need.
 
 A block is a union: an object with a single field, whose name is the block's kind.
 """

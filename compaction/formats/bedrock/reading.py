@@ -15,19 +15,22 @@ from typing import Any, Final
 
 from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Problem, Repair, Side
+from ..base import Side
+from ..rulebook import WireFormat
 from ..wire import (
-    WireFormat,
     arguments_object,
+    arguments_text,
     fields_of,
     items_of,
     json_text,
     result_elements,
+    result_part,
     same,
     string,
     thoughts_changed,
     without_role,
 )
+from .checks import join_problem
 from .fields import (
     KINDS,
     MEDIA_KINDS,
@@ -38,7 +41,7 @@ from .fields import (
     said_in,
     unplaced_cache_points,
 )
-from .rules import join_problem, message_problems, validate
+from .rules import BOOK
 
 __all__ = ["Bedrock", "bedrock"]
 
@@ -65,6 +68,7 @@ class Bedrock(WireFormat):
     name = "bedrock"
     shape = "a message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, as boto3 takes them"
+    book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -91,9 +95,6 @@ class Bedrock(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": [{"text": text}]})
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return validate(raws)
-
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """A message whose content is a list of blocks without a type, of which one is known."""
         elements = fields.get("content")
@@ -113,14 +114,6 @@ class Bedrock(WireFormat):
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         return "type" not in fields and block_kind(fields) in KINDS
 
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return list(message_problems(raw))
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        from .repair import repair  # the larger part of a format, and few programs repair
-
-        return repair(raws)
-
     def to_wire(self, raw: Any) -> Any:
         return _encoded(super().to_wire(raw))
 
@@ -129,7 +122,7 @@ class Bedrock(WireFormat):
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
         """The user and the model take turns, the user first; a system message stands between the two."""
-        return None if after is None else join_problem("" if before is None else _wire_role(before), _wire_role(after))
+        return None if after is None else join_problem(None if before is None else _wire_role(before), _wire_role(after))
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
         """What the provider takes: it leaves no choice."""
@@ -185,9 +178,9 @@ def _part(block: Any, role: str) -> Part:
     if kind in MEDIA_KINDS:
         return MediaPart(MEDIA_KINDS[kind], size_bytes=_data_size(body), raw=block)
     if kind == "toolUse" and not is_hosted(body):
-        given = body.get("input")
-        arguments = "" if given is None else json_text(given)
-        return ToolCallPart(string(body.get("toolUseId")), string(body.get("name")), arguments, raw=block)
+        return ToolCallPart(
+            string(body.get("toolUseId")), string(body.get("name")), arguments_text(body.get("input")), raw=block
+        )
     if kind == "toolResult" and not (role == "assistant" and is_hosted(body)):
         return _result(body, block)
     return _words(kind, body, block) or OtherPart(json_text(block), raw=block)
@@ -219,9 +212,7 @@ def _result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
     content = body.get("content")
     elements = items_of(content)
     parts = [_nested(element) for element in ([content] if elements is None and content is not None else elements or ())]
-    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | OtherPart)])
-    media = tuple([part for part in parts if isinstance(part, MediaPart)])
-    return ToolResultPart(string(body.get("toolUseId")), text, media, _STATUS.get(string(body.get("status"))), raw=block)
+    return result_part(string(body.get("toolUseId")), parts, _STATUS.get(string(body.get("status"))), block)
 
 
 def _nested(element: Any) -> Part:

@@ -1,8 +1,7 @@
-"""The Gemini contents format: reading, rules, repair."""
+"""The Gemini contents format: reading, rules."""
 
 from __future__ import annotations
 
-from .fields import field as field
 from .reading import Gemini, gemini
 
 __all__ = ["Gemini", "gemini"]

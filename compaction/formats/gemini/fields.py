@@ -1,4 +1,4 @@
-"""Fields of raw Gemini contents: where the format, its rules and its repair find what they need.
+"""Fields of raw Gemini contents: where reading and rules find what they need.
 
 The REST interface writes names in camel case, the ``google-genai`` package in snake case; both are read everywhere.
 """

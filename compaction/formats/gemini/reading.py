@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Problem, Repair, Side
+from ..base import Side
+from ..rulebook import WireFormat
 from ..wire import (
-    WireFormat,
     arguments_object,
+    arguments_text,
     fields_of,
     items_of,
     json_text,
@@ -27,6 +28,7 @@ from ..wire import (
     thoughts_changed,
     without_role,
 )
+from .checks import join_problem
 from .fields import (
     call_body,
     content_role,
@@ -39,7 +41,7 @@ from .fields import (
     result_body,
     spelled,
 )
-from .rules import join_problem, message_problems, validate
+from .rules import BOOK
 
 __all__ = ["Gemini", "gemini"]
 
@@ -63,6 +65,7 @@ class Gemini(WireFormat):
     name = "gemini"
     shape = "a content is a mapping with 'role' and 'parts'"
     takes = "pass dictionaries, or the google-genai package's Content objects"
+    book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -88,22 +91,11 @@ class Gemini(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": _WIRE_ROLES.get(role, role), "parts": [{"text": text}]})
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return validate(raws)
-
     def recognizes(self, fields: Mapping[str, Any]) -> bool:
         """The model has a role of its own, and a content has parts."""
         if fields.get("role") == "model" or fields.get("parts") is not None:
             return True
         return "parts" in fields and not says_something(fields)
-
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return list(message_problems(raw, fields_of(raw), "messages[0]"))
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        from .repair import repair  # the larger part of a format, and few programs repair
-
-        return repair(raws)
 
     def to_wire(self, raw: Any) -> Any:
         dump = getattr(raw, "to_json_dict", None)
@@ -144,8 +136,7 @@ def _part(part: Any) -> Part:
     if isinstance(text := fields.get("text"), str):
         return ReasoningPart(text, raw=part) if fields.get("thought") is True else TextPart(text, raw=part)
     if (call := call_body(part)) is not None:
-        arguments = call.get("args")
-        return ToolCallPart(pairing_key(call), name_of(call), "" if arguments is None else json_text(arguments), raw=part)
+        return ToolCallPart(pairing_key(call), name_of(call), arguments_text(call.get("args")), raw=part)
     if (result := result_body(part)) is not None:
         return _result(result, part)
     for name in ("inlineData", "fileData"):

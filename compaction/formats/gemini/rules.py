@@ -1,7 +1,7 @@
-"""The rules of the Gemini API, each with a name.
+"""The rules of the Gemini API, each with a name, and what a repair does about it.
 
-``docs/validity.md`` shows every rule with an example and its source. What depends on the model, such as whether a list may end
-with the model's words, is not a rule here. Calls have to be signed only in a list that holds a signature.
+``docs/rules/gemini.md`` shows every rule with an example and its source. What depends on the model, such as whether a list may
+end with the model's words, is not a rule here. Calls have to be signed only in a list that holds a signature.
 """
 
 from __future__ import annotations
@@ -9,211 +9,190 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base import Problem, Rule, Side
-from ..wire import fields_of, items_of, type_name
-from .fields import (
-    DATA,
-    call_body,
-    content_role,
-    field,
-    hosted_call,
-    hosted_result,
-    is_signed,
-    name_of,
-    pairing_key,
-    parts_of,
-    result_body,
+from ..fixes import answer_call, drop, list_content, move_result, part_at
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
+from ..repairing import Draft
+from ..rulebook import Rule, RuleBook
+from ..wire import fields_of
+from .checks import join_problem, message_problems
+from .fields import call_body, content_role, hosted_call, hosted_result, is_signed, name_of, pairing_key, parts_of, result_body
+
+__all__ = ["BOOK", "RULES"]
+
+
+# ------------------------------------------------------------------------ calls and results
+
+
+def _slots(fields: Fields, body_of: Any, *, model: bool) -> Iterator[Slot]:
+    for position, part in enumerate(parts_of(fields) if (content_role(fields) == "model") is model else ()):
+        if (body := body_of(part)) is not None:
+            yield Slot(("parts", position), pairing_key(body))
+
+
+def _calls(fields: Fields) -> list[Slot]:
+    return list(_slots(fields, call_body, model=True))
+
+
+def _stub(call: Any, key: str) -> dict[str, Any]:
+    body = call_body(call) or {}
+    answer = {"name": name_of(body), "response": {"error": NOT_RECORDED}}
+    return {"functionResponse": {"id": body["id"], **answer} if body.get("id") else answer}
+
+
+_PAIRING: Final = Pairing(
+    calls=_calls,
+    results=lambda fields: _slots(fields, result_body, model=False),
+    continues=lambda before, after: bool(_calls(before)) and any(_slots(after, result_body, model=False)),
+    only_results=lambda fields: all(result_body(part) is not None for part in parts_of(fields)),
+    stub=_stub,
+    content="parts",
+    counted=True,
+    again="result-without-call",
 )
 
-__all__ = ["RULES", "is_empty_part", "join_problem", "message_problems", "validate"]
 
-RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "send at least one content"),
-    "unreadable-message": Rule("message", "pass dictionaries, or the google-genai package's Content objects"),
-    "unknown-role": Rule("message", "use one of user, model"),
-    "malformed-content": Rule("message", "make 'parts' a list"),
-    "no-parts": Rule("message", "give it a part, or leave the content out"),
-    "empty-part": Rule("message", "leave the part out"),
-    "malformed-part": Rule("message", "make it an object with one field of data"),
-    "part-not-allowed": Rule("message", "put calls into the model's contents, responses into the user's"),
-    "misplaced-call": Rule("join", "put it directly after a content of the user or a function response"),
-    "call-without-result": Rule("reach", "put its response into the content directly after it, or leave the call out"),
-    "pending-call": Rule("reach", "store it as it is; add the response before sending"),
-    "result-without-call": Rule("reach", "put it into the content directly after the call, or leave it out"),
-    "server-result-without-call": Rule("reach", "keep it with the call before it, or leave it out"),
-    "unsigned-call": Rule("reach", "send the part as the model wrote it, with its 'thoughtSignature'"),
-}
-"""Every rule: how far it looks, and what to do where it is broken."""
-
-_BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse": "response"}
-_ROLES: Final = frozenset({"user", "model", "function"})
+# ------------------------------------------------------------------------ the whole list
 
 
-def validate(raws: Sequence[Any]) -> list[Problem]:
-    """Return every rule the list breaks, in order of place; O(parts), without an exception, whatever the list holds.
-
-    Args:
-        raws: Contents as dictionaries or objects of the ``google-genai`` package; anything else is a problem itself.
-
-    >>> print(validate([{"role": "user", "parts": []}])[0])
-    messages[0].parts: it says nothing [no-parts]; give it a part, or leave the content out
-    """
-    if not raws:
-        return [_problem("messages", "no-messages", "the list is empty")]
-    walk = _Walk([fields_of(raw) for raw in raws])
-    for index, raw in enumerate(raws):
-        walk.content(index, raw)
-    walk.end_run("pending-call", "has no response yet")
-    return [problem for _, problem in sorted(walk.found, key=_place)]
-
-
-class _Walk:
-    """Judges the contents one after the other. Holds state: the calls of the one before, by what their responses name."""
-
-    def __init__(self, contents: Sequence[Mapping[str, Any] | None]) -> None:
-        self.found: list[tuple[int, Problem]] = []
-        self.contents = contents
-        self.open: dict[str, list[str]] = {}
-        self.owner = 0
-        self.before: Mapping[str, Any] | None = None
-        self.hosted_calls: set[str] = set()
-        signs = any(is_signed(part) for content in contents for part in parts_of(content or {}))
-        self.turn = _current_turn(contents) if signs else len(contents)
-
-    def add(self, index: int, place: str, rule: str, text: str) -> None:
-        self.found.append((index, _problem(f"messages[{index}]{place}", rule, text)))
-
-    def content(self, index: int, raw: Any) -> None:
-        fields = self.contents[index]
-        role = "" if fields is None else content_role(fields)
-        self.found.extend((index, problem) for problem in message_problems(raw, fields, f"messages[{index}]"))
-        parts = parts_of(fields or {})
-        results = any(result_body(part) is not None for part in parts)
-        if role != "model" and results:
-            self.results(index, parts)
-        else:
-            self.end_run("call-without-result", "has no response in the content after it")
-        if role == "model":
-            self.calls(index, parts)
-            self.hosted(index, parts)
-        self.before = {"role": ""} if fields is None else fields
-
-    def hosted(self, index: int, parts: Sequence[Any]) -> None:
-        """Judge the results of the provider's own tools."""
+def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+    """Yield results of the provider's own tools without a call, and calls that are not signed."""
+    signs = any(is_signed(part) for fields in contents for part in parts_of(fields))
+    turn = _current_turn(contents) if signs else len(contents)
+    hosted: set[str] = set()
+    for index, fields in enumerate(contents):
+        parts = parts_of(fields) if content_role(fields) == "model" else ()
         for position, part in enumerate(parts):
             if (call := hosted_call(part)) is not None:
-                self.hosted_calls.add(call)
-            elif (result := hosted_result(part)) is not None and result not in self.hosted_calls:
-                self.add(index, f".parts[{position}]", "server-result-without-call", "its call does not stand before it")
-
-    def calls(self, index: int, parts: Sequence[Any]) -> None:
-        bodies = [(position, body) for position, part in enumerate(parts) if (body := call_body(part)) is not None]
-        if not bodies:
-            return
-        self.owner = index
-        first = bodies[0][0]
-        if (broken := join_problem(self.before, self.contents[index])) is not None:
-            self.add(index, f".parts[{first}]", broken[0], "a call follows the user or a function response")
-        if index >= self.turn and not is_signed(parts[first]):
-            self.add(index, f".parts[{first}]", "unsigned-call", "the first call of a step in the current turn is signed")
-        for position, body in bodies:
-            self.open.setdefault(pairing_key(body), []).append(f"messages[{index}].parts[{position}]")
-
-    def results(self, index: int, parts: Sequence[Any]) -> None:
-        for position, part in enumerate(parts):
-            body = result_body(part)
-            if body is None:
-                continue
-            waiting = self.open.get(pairing_key(body))
-            if waiting:
-                waiting.pop()
-            else:
-                text = f"the content before it has no further call of {name_of(body)!r}"
-                self.add(index, f".parts[{position}]", "result-without-call", text)
-        last = index + 1 == len(self.contents) and all(result_body(part) is not None for part in parts)
-        self.end_run("pending-call" if last else "call-without-result", "has no response")
-
-    def end_run(self, rule: str, text: str) -> None:
-        """Report the calls of the content before that have no response here."""
-        for places in self.open.values():
-            self.found.extend((self.owner, _problem(where, rule, f"the call {text}")) for where in places)
-        self.open = {}
+                hosted.add(call)
+            elif (result := hosted_result(part)) is not None and result not in hosted:
+                text = "its call does not stand before it"
+                yield index, (f".parts[{position}]", "server-result-without-call", text)
+        calls = _calls(fields)
+        if index >= turn and calls and not is_signed(parts[int(calls[0].path[1])]):
+            text = "the first call of a step in the current turn is signed"
+            yield index, (shown_path(calls[0].path), "unsigned-call", text)
 
 
-def _current_turn(contents: Sequence[Mapping[str, Any] | None]) -> int:
+def _current_turn(contents: Sequence[Fields]) -> int:
     """Return where the current turn begins: after the last content in which the user says something."""
     for index in range(len(contents) - 1, -1, -1):
-        fields = contents[index] or {}
+        fields = contents[index]
         said = [part for part in parts_of(fields) if result_body(part) is None]
         if content_role(fields) == "user" and said:
             return index + 1
     return 0
 
 
-def _problem(where: str, rule: str, message: str) -> Problem:
-    return Problem(where, rule, message, RULES[rule].remedy)
+# ------------------------------------------------------------------------ fixes
 
 
-def _place(found: tuple[int, Problem]) -> int:
-    return found[0]
-
-
-def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
-    """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
-    if after is None or content_role(after) != "model" or (before is not None and content_role(before) in ("user", "function")):
+def _rename_role(draft: Draft, index: int, path: Path) -> str | None:
+    if draft.value(index, path) != "assistant":
         return None
-    return ("misplaced-call", "after") if any(call_body(part) is not None for part in parts_of(after)) else None
+    draft.write(index, path, "model")
+    return "it was renamed"
 
 
-def message_problems(raw: Any, fields: Mapping[str, Any] | None, where: str) -> Iterator[Problem]:
-    """Yield the rules that a content breaks by itself, whatever stands around it.
-
-    Args:
-        raw: The content.
-        fields: Its fields, if it has any.
-        where: Its place.
-    """
-    if fields is None:
-        yield _problem(where, "unreadable-message", f"a content is an object with parts (got {type_name(raw)})")
-        return
-    role = content_role(fields)
-    if role not in _ROLES:
-        yield _problem(f"{where}.role", "unknown-role", f"no such role: {fields.get('role')!r}")
-        return
-    parts = fields.get("parts")
-    if parts is not None and items_of(parts) is None:
-        yield _problem(f"{where}.parts", "malformed-content", f"parts are a list (got {type_name(parts)})")
-    elif not parts:
-        yield _problem(f"{where}.parts", "no-parts", "it says nothing")
-    for position, part in enumerate(parts_of(fields)):
-        yield from _part_problems(f"{where}.parts[{position}]", role, part)
+def _join_words(draft: Draft, index: int, path: Path) -> str | None:
+    """Put a call into one content with the words of the model before it."""
+    first = index
+    while first and content_role(draft.fields(first - 1)) == "model" and not _calls(draft.fields(first - 1)):
+        first -= 1
+    if first == index:
+        return None
+    for place in range(index, first, -1):
+        joined = [*parts_of(draft.fields(place - 1)), *parts_of(draft.fields(place))]
+        draft.write(place - 1, ("parts",), joined)
+        draft.remove(place)
+    return "it was put into one content with the words before it"
 
 
-def is_empty_part(fields: Mapping[str, Any]) -> bool:
-    """Whether a part has no field of data, or only an empty text without a signature."""
-    if fields.get("text") == "" and not is_signed(fields):
-        return all(field(fields, name) is None for name in DATA[1:])
-    return all(field(fields, name) is None for name in DATA)
+RULES: Final[Mapping[str, Rule]] = {
+    "no-messages": Rule("reach", "There is at least one content.", "send at least one content"),
+    "unreadable-message": Rule(
+        "message", "A content is an object.", "pass dictionaries, or the google-genai package's Content objects"
+    ),
+    "unknown-role": Rule(
+        "message",
+        "The role is user or model; none means user. `function` is an older name for the user's responses.",
+        "use one of user, model",
+        _rename_role,
+    ),
+    "malformed-content": Rule(
+        "message",
+        "Parts are a list.",
+        "make 'parts' a list",
+        list_content(lambda value: isinstance(value, str) or fields_of(value) is not None),
+    ),
+    "no-parts": Rule(
+        "message", "A content has a part.", "give it a part, or leave the content out", drop("the content was removed", up=1)
+    ),
+    "empty-part": Rule(
+        "message",
+        "A part holds data; an empty text is none, unless it carries a signature.",
+        "leave the part out",
+        drop("the part was removed"),
+    ),
+    "malformed-part": Rule(
+        "message",
+        "A part is an object that holds one thing, its text a string; a call or response has a name, and arguments or "
+        "a response that are an object.",
+        "make it an object with one field of data",
+        part_at(lambda text: {"text": text}),
+    ),
+    "part-not-allowed": Rule(
+        "message",
+        "Calls stand in contents of the model, responses in those of the user.",
+        "put calls into the model's contents, responses into the user's",
+    ),
+    "misplaced-call": Rule(
+        "join",
+        "A call comes directly after a content of the user or a function response; so it is never first.",
+        "put it directly after a content of the user or a function response",
+        _join_words,
+        6,
+    ),
+    "call-without-result": Rule(
+        "reach",
+        "The content directly after calls has as many responses, of the same names.",
+        "put its response into the content directly after it, or leave the call out",
+        answer_call,
+        5,
+    ),
+    "pending-call": Rule(
+        "reach",
+        "The same, where the list ends: a response may still come. Not to be sent, but fine to store.",
+        "store it as it is; add the response before sending",
+    ),
+    "result-without-call": Rule(
+        "reach",
+        "A response answers a call of the content before.",
+        "put it into the content directly after the call, or leave it out",
+        move_result,
+        5,
+    ),
+    "server-result-without-call": Rule(
+        "reach",
+        "The result of a tool that the provider runs, or of code it ran, has its call before it.",
+        "keep it with the call before it, or leave it out",
+    ),
+    "unsigned-call": Rule(
+        "reach",
+        "Where anything in the list is signed, the first call of each content after the user last spoke carries its "
+        "`thoughtSignature`.",
+        "send the part as the model wrote it, with its 'thoughtSignature'",
+    ),
+}
+"""Every rule: how far it looks, and what to do where it is broken."""
 
-
-def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
-    fields = fields_of(part)
-    if fields is None:
-        yield _problem(where, "malformed-part", f"a part is an object (got {type_name(part)})")
-        return
-    if is_empty_part(fields):
-        yield _problem(where, "empty-part", "a part holds text, data, a call or a response")
-    if len(held := [name for name in DATA if field(fields, name) is not None]) > 1:
-        yield _problem(where, "malformed-part", f"it holds one thing, not {' and '.join(held)}")
-    if fields.get("text") is not None and not isinstance(fields["text"], str):
-        yield _problem(f"{where}.text", "malformed-part", f"its 'text' is no string (got {type_name(fields['text'])})")
-    for name, body in (("functionCall", call_body(part)), ("functionResponse", result_body(part))):
-        if field(fields, name) is None:
-            continue
-        if body is None or not name_of(body):
-            yield _problem(f"{where}.{name}", "malformed-part", "it names no function")
-        elif (given := body.get(_BODIES[name])) is not None and fields_of(given) is None:
-            text = f"its {_BODIES[name]!r} is no object (got {type_name(given)})"
-            yield _problem(f"{where}.{name}.{_BODIES[name]}", "malformed-part", text)
-        if (name == "functionCall") != (role == "model"):
-            yield _problem(where, "part-not-allowed", f"a {name} does not belong into a content of role {role!r}")
+BOOK: Final = RuleBook(
+    rules=RULES,
+    pairing=_PAIRING,
+    message=message_problems,
+    shape="a content is an object with parts",
+    join=join_problem,
+    joins={
+        "misplaced-call": (lambda fields: shown_path(_calls(fields)[0].path), "a call follows the user or a function response")
+    },
+    whole=_list_problems,
+)

@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions format: reading, rules, repair."""
+"""The OpenAI chat-completions format: reading, rules."""
 
 from __future__ import annotations
 

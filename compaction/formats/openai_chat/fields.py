@@ -1,4 +1,4 @@
-"""Fields of raw chat-completions messages: where the format, its rules and its repair find what they need."""
+"""Fields of raw chat-completions messages: where reading and rules find what they need."""
 
 from __future__ import annotations
 
@@ -48,15 +48,18 @@ def call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:
     return ("custom", "input") if fields.get("type") == "custom" else ("function", "arguments")
 
 
-def call_keys(fields: Mapping[str, Any]) -> Iterator[tuple[str, Key | None]]:
-    """Yield the place of every call of an assistant message, and the key of its result (``None``: it has no id)."""
+def call_keys(fields: Mapping[str, Any]) -> Iterator[tuple[int | None, Key | None]]:
+    """Yield the place of every call in ``tool_calls``, and the key of its result (``None``: it has no id).
+
+    The place of a legacy ``function_call`` is ``None``.
+    """
     for position, call in enumerate(items_of(fields.get("tool_calls")) or ()):
         entry = fields_of(call)
         if entry is not None:
-            yield f"tool_calls[{position}]", _key("tool", entry.get("id"))
+            yield position, _key("tool", entry.get("id"))
     legacy = fields_of(fields.get("function_call"))
     if legacy is not None and (key := _key("function", legacy.get("name"))) is not None:
-        yield "function_call", key
+        yield None, key
 
 
 def result_key(role: str, fields: Mapping[str, Any]) -> Key | None:

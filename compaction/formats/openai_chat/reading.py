@@ -27,10 +27,19 @@ from ...messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from ..base import Problem, Repair
-from ..wire import WireFormat, fields_of, items_of, result_elements, same, says_something, string, without_role
+from ..rulebook import WireFormat
+from ..wire import (
+    fields_of,
+    items_of,
+    result_elements,
+    result_part,
+    same,
+    says_something,
+    string,
+    without_role,
+)
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
-from .rules import message_problems, validate
+from .rules import BOOK
 
 __all__ = ["OpenAIChat", "openai_chat"]
 
@@ -63,6 +72,7 @@ class OpenAIChat(WireFormat):
     name = "openai-chat"
     shape = "a chat message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the openai package's message objects"
+    book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -106,9 +116,6 @@ class OpenAIChat(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return validate(raws)
-
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """Results of tools have a role of their own, calls a field."""
         if fields.get("type") == "message" or not says_something(fields):
@@ -121,14 +128,6 @@ class OpenAIChat(WireFormat):
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         return fields.get("type") in _PARTS
-
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return list(message_problems(raw, fields_of(raw), "messages[0]"))
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        from .repair import repair  # the larger part of a format, and few programs repair
-
-        return repair(raws)
 
 
 openai_chat = OpenAIChat()
@@ -146,13 +145,17 @@ def _call_outline(call: Any) -> CallOutline | None:
 
 
 def _json(value: Any) -> str:
-    """Return a value as JSON text, or as Python shows it where JSON cannot."""
+    """Return a value as JSON text, or as Python shows it where JSON cannot; what is nested too deep cannot be read."""
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False, default=repr)
     except (TypeError, ValueError, RecursionError):
         return repr(value)
+
+
+def _argument(value: Any) -> str:
+    return "" if value is None else _json(value)
 
 
 def _parts(fields: Mapping[str, Any]) -> list[Part]:
@@ -245,10 +248,6 @@ def _call(call: Any) -> Part:
     return ToolCallPart(string(fields.get("id")), string(body.get("name")), _argument(body.get(argument)), raw=call)
 
 
-def _argument(value: Any) -> str:
-    return "" if value is None else _json(value)
-
-
 def _legacy_call(legacy: Any) -> Part:
     """Return the call of the ``function_call`` field; its result names the function, so the name is the id."""
     fields = fields_of(legacy)
@@ -264,9 +263,7 @@ def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
     content = fields.get("content")
     if type(content) is str:
         return (ToolResultPart(call_id, content),)
-    parts = _content_parts(content)
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart))
-    return (ToolResultPart(call_id, text, tuple(part for part in parts if isinstance(part, MediaPart))),)
+    return (result_part(call_id, _content_parts(content)),)
 
 
 def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:

@@ -1,4 +1,4 @@
-"""The OpenAI Responses format: reading, rules, repair."""
+"""The OpenAI Responses format: reading, rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of raw Responses items: where the format, its rules and its repair find what they need."""
+"""Fields of raw Responses items: where reading and rules find what they need."""
 
 from __future__ import annotations
 

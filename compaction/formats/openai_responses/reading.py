@@ -16,21 +16,22 @@ import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Problem, Repair
+from ..rulebook import WireFormat
 from ..wire import (
-    WireFormat,
+    arguments_text,
     fields_of,
     items_of,
     json_text,
     kind_of,
     result_elements,
+    result_part,
     same,
     says_something,
     string,
     without_role,
 )
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
-from .rules import message_problems, validate
+from .rules import BOOK
 
 __all__ = ["OpenAIResponses", "openai_responses"]
 
@@ -86,6 +87,7 @@ class OpenAIResponses(WireFormat):
     name = "openai-responses"
     shape = "an item is a mapping with a 'type', or a 'role' and 'content'"
     takes = "pass dictionaries, or the openai package's objects"
+    book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -128,9 +130,6 @@ class OpenAIResponses(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"type": "message", "role": role, "content": text})
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return validate(raws)
-
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """An item of a type of its own, or an id alone; a message has a content and may have the type ``message``."""
         kind, role = fields.get("type"), fields.get("role")
@@ -144,14 +143,6 @@ class OpenAIResponses(WireFormat):
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         return fields.get("type") in _PARTS
-
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return list(message_problems(raw))
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        from .repair import repair  # the larger part of a format, and few programs repair
-
-        return repair(raws)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
@@ -210,8 +201,7 @@ def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
     if identifier is None:
         return (OtherPart(_shown(fields)),)
     name = string(fields.get("name")) or kind.removesuffix("_call")
-    arguments = fields.get(CALLS[kind].arguments)
-    return (ToolCallPart(identifier, name, "" if arguments is None else json_text(arguments)),)
+    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[kind].arguments))),)
 
 
 def _shown(fields: Mapping[str, Any], *without: str) -> str:
@@ -231,9 +221,7 @@ def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[P
         return (result, OtherPart(left)) if left else (result,)
     if kind.chunked:
         return (ToolResultPart(call, "\n".join(_streams(output)), failed=failed),)
-    parts = _content_parts(output)
-    text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
-    return (ToolResultPart(call, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed),)
+    return (result_part(call, _content_parts(output), failed),)
 
 
 def _exits(chunks: Any) -> bool | None:

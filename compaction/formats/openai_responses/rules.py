@@ -1,7 +1,7 @@
-"""The rules of the Responses API, each with a name.
+"""The rules of the Responses API, each with a name, and what a repair does about it.
 
-``docs/validity.md`` shows every rule with an example and its source. A list is judged as a whole conversation. An item
-reference brings in items that are not known here, so a result after one may have its call among them.
+``docs/rules/openai-responses.md`` shows every rule with an example and its source. A list is judged as a whole conversation. An
+item reference brings in items that are not known here, so a result after one may have its call among them.
 """
 
 from __future__ import annotations
@@ -9,224 +9,248 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base import Problem, Rule
-from ..wire import fields_of, items_of, kind_of, string, type_name
-from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
+from ..fixes import answer_call, drop, drop_result, first_of, give_id, list_content, move_result, name_result, part_at
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
+from ..repairing import Draft
+from ..rulebook import Rule, RuleBook
+from ..wire import fields_of, json_text, kind_of, string
+from .checks import message_problems
+from .fields import CALLS, RESULTS, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
-__all__ = ["RULES", "message_problems", "validate"]
+__all__ = ["BOOK", "RULES"]
+
+_STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "function_call": {"type": "function_call_output", "output": NOT_RECORDED},
+    "custom_tool_call": {"type": "custom_tool_call_output", "output": NOT_RECORDED},
+    "local_shell_call": {"type": "local_shell_call_output", "output": NOT_RECORDED},
+    "apply_patch_call": {"type": "apply_patch_call_output", "status": "failed", "output": NOT_RECORDED},
+}
+"""The stubs, by the type of the call; the outputs of other calls cannot be made up, so they get none."""
+
+
+# ------------------------------------------------------------------------ calls and results
+
+
+def _calls(fields: Fields) -> Iterator[Slot]:
+    if (key := call_of(fields)) is not None:
+        kind = CALLS[item_type(fields)]
+        yield Slot((), key, (kind.key,), optional=not kind.answered)
+
+
+def _results(fields: Fields) -> Iterator[Slot]:
+    if (key := result_of(fields)) is not None:
+        yield Slot((), key, (call_id_field(fields),))
+
+
+def _stub(call: Any, id: str) -> dict[str, Any] | None:
+    stub = _STUBS.get(item_type(fields_of(call) or {}))
+    return None if stub is None else {**stub, RESULTS[str(stub["type"])].key: id}
+
+
+def _belongs(fields: Fields) -> bool:
+    """Whether an item is a piece of an answer, or the result of a call."""
+    return is_answer(fields) or result_of(fields) is not None
+
+
+_PAIRING: Final = Pairing(
+    calls=_calls,
+    results=_results,
+    continues=lambda before, after: _belongs(before) and _belongs(after),
+    only_results=_belongs,
+    stub=_stub,
+    answers=is_answer,
+    anywhere=True,
+    counted=True,
+    unknown=lambda fields: item_type(fields) == "item_reference",
+)
+
+
+# ------------------------------------------------------------------------ the whole list
+
+
+def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+    """Yield ids that are used twice, reasoning without its item, and calls of programs that do not run."""
+    ids: set[str] = set()
+    for index, fields in enumerate(contents):
+        if (identifier := _item_id(fields)) and identifier in ids:
+            yield index, (".id", "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
+        ids.add(identifier)
+    followed = False
+    for index in range(len(contents) - 1, -1, -1):
+        if item_type(contents[index]) == "reasoning" and not followed:
+            yield index, ("", "reasoning-without-item", "no item of the same answer comes after it")
+        else:
+            followed = is_answer(contents[index])
+    yield from _caller_problems(contents)
+
+
+def _item_id(fields: Fields) -> str:
+    """Return the id of an item; empty if it has none, or one that names its call."""
+    return "" if item_type(fields) in RESULTS and call_id_field(fields) == "id" else string(fields.get("id"))
+
+
+def _caller_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+    running: set[str] = set()
+    for index, fields in enumerate(contents):
+        kind, program = item_type(fields), caller_of(fields)
+        if kind == "item_reference":
+            return
+        if call_of(fields) is not None and program is not None and program not in running:
+            yield index, (".caller", "call-without-program", f"no program {program!r} runs before it")
+        if kind == "program":
+            running.add(call_of(fields) or "")
+        elif kind == "program_output":
+            running.discard(result_of(fields) or "")
+
+
+# ------------------------------------------------------------------------ fixes
+
+
+def _write_text(draft: Draft, index: int, path: Path) -> str:
+    """Write a value as text."""
+    value = draft.value(index, path)
+    draft.write(index, path, "" if value is None else json_text(value))
+    return "it was written as text"
+
+
+def _write_arguments(draft: Draft, index: int, path: Path) -> str | None:
+    if path not in (("arguments",), ("input",)):
+        return None
+    if draft.value(index, path) is not None:
+        return _write_text(draft, index, path)
+    draft.write(index, path, "{}" if path == ("arguments",) else "")
+    return "it was added"
+
+
+def _said(draft: Draft, index: int) -> str:
+    return "output_text" if draft.fields(index).get("role") == "assistant" else "input_text"
+
+
+def _part(draft: Draft, index: int, path: Path) -> str | None:
+    return part_at(lambda text: {"type": _said(draft, index), "text": text})(draft, index, path)
+
+
+def _retype(draft: Draft, index: int, path: Path) -> str | None:
+    """Give a text the type that the role takes."""
+    fields = fields_of(draft.value(index, path)) or {}
+    if fields.get("type") not in ("input_text", "output_text", "text") or not isinstance(fields.get("text"), str):
+        return None
+    said = _said(draft, index)
+    draft.write(index, path, {**fields, "type": said})
+    return f"it was made {said!r}"
+
+
+def _drop_id(draft: Draft, index: int, path: Path) -> str:
+    """Remove an item that repeats another or only refers to it; of any other the id."""
+    first = draft.once(_first_by_id)[draft.value(index, path)]
+    if item_type(draft.fields(index)) == "item_reference" or draft.messages[index] == draft.messages[first]:
+        draft.remove(index)
+        return "the item was removed"
+    draft.remove(index, path)
+    return "the id was left out"
+
+
+def _first_by_id(draft: Draft) -> dict[str, int]:
+    return {_item_id(fields): place for place, fields in reversed(list(enumerate(draft.contents)))}
+
+
+def _drop_caller(draft: Draft, index: int, path: Path) -> str:
+    """Leave out the caller of a call and of its results."""
+    key = call_of(draft.fields(index))
+    for place in range(index + 1, len(draft.messages)):
+        if result_of(draft.fields(place)) == key and draft.value(place, path) is not None:
+            draft.note(place, path, "no program made its call", "the caller was left out")
+            draft.remove(place, path)
+    draft.remove(index, path)
+    return "the caller was left out"
+
 
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "send at least one item"),
-    "unreadable-message": Rule("message", "pass dictionaries, or the openai package's objects"),
-    "missing-type": Rule("message", "give it the type the API documents, or make it a message with a role"),
-    "unknown-role": Rule("message", "use one of developer, system, user, assistant"),
-    "malformed-content": Rule("message", "make it a string, or a list of parts"),
-    "malformed-part": Rule("message", "make it an object with a 'type' and the field of that name"),
-    "part-not-allowed": Rule(
-        "message", "use 'output_text' and 'refusal' in what the assistant said, and 'input_...' elsewhere"
+    "no-messages": Rule("reach", "There is at least one item.", "send at least one item"),
+    "unreadable-message": Rule("message", "An item is an object.", "pass dictionaries, or the openai package's objects"),
+    "missing-type": Rule(
+        "message",
+        "It has a type, or a role and is a message.",
+        "give it the type the API documents, or make it a message with a role",
     ),
-    "malformed-item": Rule("message", "give it the fields of its type"),
-    "duplicate-item-id": Rule("reach", "leave the second item out, or its id"),
-    "reasoning-without-item": Rule("reach", "keep the item that came after it in the answer, or leave the reasoning out"),
-    "call-without-id": Rule("message", "give the call a 'call_id', and its output the same"),
-    "duplicate-call-id": Rule("reach", "give each call a 'call_id' of its own"),
-    "call-without-program": Rule("reach", "keep the program before it, or leave the call and its output out"),
-    "call-without-result": Rule("reach", "add its output after it, or leave the call out"),
-    "pending-call": Rule("reach", "store it as it is; add the output before sending"),
-    "result-without-id": Rule("message", "set 'call_id' to that of the call it answers"),
-    "result-without-call": Rule("reach", "put it after the call it answers, or leave it out"),
-    "duplicate-result": Rule("reach", "keep one output for each call"),
+    "unknown-role": Rule(
+        "message",
+        "The role of a message is user, assistant, system or developer.",
+        "use one of developer, system, user, assistant",
+    ),
+    "malformed-content": Rule(
+        "message",
+        "A content, and the output of a function, is a string or a list.",
+        "make it a string, or a list of parts",
+        first_of(list_content(kind_of), _write_text),
+    ),
+    "malformed-part": Rule(
+        "message",
+        "A part is an object with a type, and a text part has its text.",
+        "make it an object with a 'type' and the field of that name",
+        _part,
+    ),
+    "part-not-allowed": Rule(
+        "message",
+        "What the assistant said is `output_text` and `refusal`, what others say `input_...`; parts of chat "
+        "completions and of Anthropic Messages are neither.",
+        "use 'output_text' and 'refusal' in what the assistant said, and 'input_...' elsewhere",
+        _retype,
+    ),
+    "malformed-item": Rule(
+        "message",
+        "Calls have a name and arguments that are strings, reasoning has a summary, a compaction item its content.",
+        "give it the fields of its type",
+        _write_arguments,
+    ),
+    "duplicate-item-id": Rule("reach", "No two items have one id.", "leave the second item out, or its id", _drop_id, 2),
+    "reasoning-without-item": Rule(
+        "reach",
+        "After reasoning comes the item of the same answer that it led to.",
+        "keep the item that came after it in the answer, or leave the reasoning out",
+        drop("the item was removed"),
+        6,
+    ),
+    "call-without-id": Rule(
+        "message", "A call has a `call_id`.", "give the call a 'call_id', and its output the same", give_id, 3
+    ),
+    "duplicate-call-id": Rule(
+        "reach", "No two open calls have one `call_id`.", "give each call a 'call_id' of its own", give_id, 3
+    ),
+    "call-without-program": Rule(
+        "reach",
+        "A call that a program made has the program, still running, before it, unless an item reference may be the program.",
+        "keep the program before it, or leave the call and its output out",
+        _drop_caller,
+        6,
+    ),
+    "call-without-result": Rule(
+        "reach", "A call has an output somewhere after it.", "add its output after it, or leave the call out", answer_call, 5
+    ),
+    "pending-call": Rule(
+        "reach",
+        "The same, where only the answer and other outputs follow: an output may still come. Not to be sent, but fine "
+        "to store.",
+        "store it as it is; add the output before sending",
+    ),
+    "result-without-id": Rule(
+        "message", "An output says what it answers.", "set 'call_id' to that of the call it answers", name_result, 4
+    ),
+    "result-without-call": Rule(
+        "reach",
+        "An output has its call before it, unless an item reference before it may be the call.",
+        "put it after the call it answers, or leave it out",
+        move_result,
+        5,
+    ),
+    "duplicate-result": Rule("reach", "A call has one output.", "keep one output for each call", drop_result, 5),
 }
 """Every rule: how far it looks, and what to do where it is broken."""
 
-_OF_OTHERS: Final = frozenset({"text", "image_url", "file", "tool_use", "tool_result", "thinking", "redacted_thinking"})
-"""Types of parts in chat completions and Anthropic Messages, which this API does not know."""
-
-_REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
-    "function_call": {"name": str, "arguments": str},
-    "custom_tool_call": {"name": str, "input": str},
-    "reasoning": {"summary": list},
-    "compaction": {"encrypted_content": str},
-    "item_reference": {"id": str},
-}
-
-
-def validate(raws: Sequence[Any]) -> list[Problem]:
-    """Return every rule the list breaks, in order of place; O(parts), without an exception, whatever the list holds.
-
-    Args:
-        raws: Items as dictionaries or objects of the ``openai`` package; anything else is a problem itself.
-
-    >>> print(validate([{"type": "reasoning", "id": "rs_1", "summary": []}, {"role": "user", "content": "hi"}])[0])
-    messages[0]: no item of the same answer comes after it [reasoning-without-item]; keep the item that came after it in the \
-answer, or leave the reasoning out
-    """
-    if not raws:
-        return [_problem("messages", "no-messages", "the list is empty")]
-    walk = _Walk()
-    for index, raw in enumerate(raws):
-        fields = fields_of(raw)
-        walk.found.extend((index, problem) for problem in _item_problems(raw, fields, f"messages[{index}]"))
-        if fields is None:
-            walk.interrupt()
-        else:
-            walk.item(index, fields)
-    walk.end()
-    return [problem for _, problem in sorted(walk.found, key=_place)]
-
-
-class _Walk:
-    """Judges the items one after the other. Holds state: ids, open calls, and the reasoning that waits for its item."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[int, Problem]] = []
-        self.open: dict[str, list[int]] = {}
-        self.waiting: set[int] = set()
-        self.answered: set[str] = set()
-        self.ids: set[str] = set()
-        self.reasoning: list[int] = []
-        self.references = False
-
-    def add(self, index: int, place: str, rule: str, text: str) -> None:
-        self.found.append((index, _problem(f"messages[{index}]{place}", rule, text)))
-
-    def item(self, index: int, fields: Mapping[str, Any]) -> None:
-        kind = item_type(fields)
-        self.identify(index, fields, kind)
-        self.found.extend((index, problem) for problem in _id_problems(fields, f"messages[{index}]"))
-        if (call := call_of(fields)) is not None:
-            self.call(index, kind, call)
-            self.called_by(index, caller_of(fields))
-        if (result := result_of(fields)) is not None:
-            self.end_reasoning()
-            self.result(index, result)
-        elif not is_answer(fields):
-            self.interrupt()
-        elif kind == "reasoning":
-            self.reasoning.append(index)
-        else:
-            self.reasoning = []
-        self.references = self.references or kind == "item_reference"
-
-    def identify(self, index: int, fields: Mapping[str, Any], kind: str) -> None:
-        identifier = string(fields.get("id"))
-        if not identifier or (kind in RESULTS and call_id_field(fields) == "id"):
-            return
-        if identifier in self.ids:
-            self.add(index, ".id", "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
-        self.ids.add(identifier)
-
-    def call(self, index: int, kind: str, identifier: str) -> None:
-        if not identifier:
-            return
-        if identifier in self.open:
-            self.add(index, f".{CALLS[kind].key}", "duplicate-call-id", f"an open call has the id {identifier!r} already")
-        self.open.setdefault(identifier, []).append(index if CALLS[kind].answered else -1)
-        self.waiting.add(index)
-
-    def called_by(self, index: int, program: str | None) -> None:
-        if program is not None and program not in self.open and not self.references:
-            self.add(index, ".caller", "call-without-program", f"no program {program!r} runs before it")
-
-    def result(self, index: int, identifier: str) -> None:
-        if not identifier:
-            return
-        if identifier in self.open:
-            self.waiting.discard(self.open[identifier].pop())
-            if not self.open[identifier]:
-                del self.open[identifier]
-            self.answered.add(identifier)
-        elif identifier in self.answered:
-            self.add(index, "", "duplicate-result", f"the call {identifier!r} is answered already")
-        elif not self.references:
-            self.add(index, "", "result-without-call", f"no call before it has the id {identifier!r}")
-
-    def interrupt(self) -> None:
-        """End an answer: its last reasoning has no item, and its calls no longer wait."""
-        self.end_reasoning()
-        self.waiting.clear()
-
-    def end_reasoning(self) -> None:
-        for index in self.reasoning:
-            self.add(index, "", "reasoning-without-item", "no item of the same answer comes after it")
-        self.reasoning = []
-
-    def end(self) -> None:
-        self.end_reasoning()
-        for identifier, indexes in self.open.items():
-            for index in indexes:
-                if index >= 0:
-                    rule = "pending-call" if index in self.waiting else "call-without-result"
-                    text = "has no output yet" if index in self.waiting else "has no output"
-                    self.add(index, "", rule, f"the call {identifier!r} {text}")
-
-
-def _problem(where: str, rule: str, message: str) -> Problem:
-    return Problem(where, rule, message, RULES[rule].remedy)
-
-
-def _place(found: tuple[int, Problem]) -> int:
-    return found[0]
-
-
-def message_problems(raw: Any) -> Iterator[Problem]:
-    """Yield the rules that an item breaks by itself, whatever stands around it."""
-    fields = fields_of(raw)
-    yield from _item_problems(raw, fields, "messages[0]")
-    yield from _id_problems(fields or {}, "messages[0]")
-
-
-def _id_problems(fields: Mapping[str, Any], where: str) -> Iterator[Problem]:
-    """Yield the problem of a call or an output that does not name what the other one has."""
-    if call_of(fields) == "":
-        place = f"{where}.{CALLS[item_type(fields)].key}"
-        yield _problem(place, "call-without-id", "the call does not say what its output will name")
-    if result_of(fields) == "":
-        yield _problem(f"{where}.{call_id_field(fields)}", "result-without-id", "the output does not say what it answers")
-
-
-def _item_problems(raw: Any, fields: Mapping[str, Any] | None, where: str) -> Iterator[Problem]:
-    """Yield the rules of shape that an item breaks."""
-    if fields is None:
-        text = f"an item is an object with a type or a role (got {type_name(raw)})"
-        yield _problem(where, "unreadable-message", text)
-        return
-    kind = item_type(fields)
-    if not kind:
-        yield _problem(f"{where}.type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})")
-    elif kind == "message":
-        yield from _message_problems(where, fields)
-    for name, wanted in _REQUIRED.get(kind, {}).items():
-        value = fields.get(name)
-        if not isinstance(value, wanted) and not (wanted is list and items_of(value) is not None):
-            yield _problem(f"{where}.{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})")
-    if kind in ("function_call_output", "custom_tool_call_output"):
-        yield from _content_problems(f"{where}.output", "user", fields.get("output"))
-
-
-def _message_problems(where: str, fields: Mapping[str, Any]) -> Iterator[Problem]:
-    role = fields.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        yield _problem(f"{where}.role", "unknown-role", f"no such role: {role!r}")
-        return
-    yield from _content_problems(f"{where}.content", role, fields.get("content"))
-
-
-def _content_problems(where: str, role: str, content: Any) -> Iterator[Problem]:
-    if isinstance(content, str):
-        return
-    parts = items_of(content)
-    if parts is None:
-        yield _problem(where, "malformed-content", f"it is a string or a list (got {type_name(content)})")
-    for position, part in enumerate(parts or ()):
-        yield from _part_problems(f"{where}[{position}]", role, part)
-
-
-def _part_problems(where: str, role: str, part: Any) -> Iterator[Problem]:
-    fields, kind = fields_of(part), kind_of(part)
-    if fields is None or not kind:
-        yield _problem(where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
-    elif kind in _OF_OTHERS or (kind.startswith("input_") if role == "assistant" else kind in ("output_text", "refusal")):
-        yield _problem(where, "part-not-allowed", f"a part of type {kind!r} does not belong to the {role}")
-    elif kind in ("input_text", "output_text") and not isinstance(fields.get("text"), str):
-        yield _problem(where, "malformed-part", f"its 'text' is no string (got {type_name(fields.get('text'))})")
+BOOK: Final = RuleBook(
+    rules=RULES,
+    pairing=_PAIRING,
+    message=message_problems,
+    shape="an item is an object with a type or a role",
+    whole=_list_problems,
+)

@@ -40,12 +40,6 @@ class AgentFramework(MessageAdapter):
     name = "agent-framework"
     compared = ("contents", "role")
 
-    def __repr__(self) -> str:
-        return "agent_framework"
-
-    def __reduce__(self) -> str:
-        return "agent_framework"
-
     def read(self, raw: Any, position: int = 0) -> Message:
         role, items = getattr(raw, "role", None), items_of(getattr(raw, "contents", None))
         if not isinstance(role, str) or not role or items is None:

@@ -15,11 +15,10 @@ from ...index import MessageIndex
 from ...strategies import StrategyLike, as_strategy
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import AGENT_FRAMEWORK, import_framework
-from .chat_call import ChatCall
+from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
 from .live_list import is_excluded
-from .run_view import RunView, tokens_of_others
+from .model_calls import ChatCall, RunView, tokens_of_others
 from .strategies import FrameworkStrategy
 
 if TYPE_CHECKING:
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
             self.source_id = source_id
 
 else:
-    try:
-        from agent_framework import ContextProvider as _ContextProvider
-    except ImportError:
-        _ContextProvider = object  # the module can be imported without the framework; creating a provider raises
+    _ContextProvider = framework_class("agent_framework", "ContextProvider")
 
 __all__ = ["CompactionProvider"]
 

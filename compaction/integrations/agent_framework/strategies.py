@@ -19,7 +19,7 @@ from ..options import IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
 from .live_list import LiveLists, is_excluded
-from .run_view import tokens_of_others, with_author
+from .model_calls import tokens_of_others, with_author
 
 __all__ = ["FrameworkStrategy", "as_framework_strategy", "from_framework_strategy"]
 
@@ -60,10 +60,10 @@ class FrameworkStrategy:
         if self._agent_name is not None:
             messages[:] = [with_author(each, self._agent_name) for each in messages]
         source = self._lists.source(messages)
-        histories = _histories()
-        others = [each for each in source if _is_of_another(each, histories)]
+        others = _of_others(source)
         if others:
-            source = [each for each in source if not _is_of_another(each, histories)]
+            ids = set(map(id, others))
+            source = [each for each in source if id(each) not in ids]
         if not source:
             return False
         turn = await self._conversations.turn(source, overhead_tokens=tokens_of_others(others, self._measure))
@@ -79,10 +79,14 @@ def _histories() -> set[str]:
     return {kind.__name__ for kind in kinds}
 
 
-def _is_of_another(message: Any, histories: set[str]) -> bool:
-    """Return whether a provider added a message to a run that is not of its history: it may not come back in the next."""
-    attribution = message.additional_properties.get("_attribution")
-    return attribution.__class__ is dict and attribution.get("source_type") not in histories
+def _of_others(messages: Sequence[Any]) -> list[Any]:
+    """Return what other providers than a history's added to this run: it may not come back in the next."""
+    histories, others = _histories(), list[Any]()
+    for each in messages:
+        noted = each.additional_properties.get("_attribution")
+        if noted.__class__ is dict and noted.get("source_type") not in histories:
+            others.append(each)
+    return others
 
 
 def as_framework_strategy(strategy: StrategyLike, *, agent_name: str | None = None, **options: Any) -> FrameworkStrategy:

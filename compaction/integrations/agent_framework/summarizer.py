@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -27,17 +27,13 @@ class ChatClientSummarizer:
         ConfigurationError: If the framework is missing or too old.
     """
 
+    timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``
     client: Any = attrs.field(repr=False)
     options: Mapping[str, Any] = attrs.field(factory=dict[str, Any], converter=dict, hash=False, kw_only=True)
     summary_options: SummaryOptions = attrs.field(factory=SummaryOptions, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         AGENT_FRAMEWORK.check()
-
-    @property
-    def timeout_seconds(self) -> None:
-        """No timeout for the whole summary: each call of the model has one, in ``summary_options``."""
-        return None
 
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the summary.

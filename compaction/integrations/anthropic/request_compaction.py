@@ -23,19 +23,13 @@ from ...strategies import StrategyLike
 from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import ANTHROPIC, import_framework
+from ..requirements import ANTHROPIC, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
 
 if TYPE_CHECKING:
-
-    class _Middleware:
-        pass
-
+    _Middleware = object
 else:
-    try:
-        from anthropic import Middleware as _Middleware
-    except ImportError:
-        _Middleware = object  # the module can be imported without the SDK; creating a middleware raises
+    _Middleware = framework_class("anthropic", "Middleware")
 
 __all__ = ["RequestCompaction"]
 

@@ -7,7 +7,6 @@ A whole program is ``examples/google_adk_shopping.py``.
 
 from __future__ import annotations
 
-from .format import AdkContents, adk_contents
-from .plugin import CompactionPlugin
+from .plugin import AdkContents, CompactionPlugin, adk_contents
 
 __all__ = ["AdkContents", "CompactionPlugin", "adk_contents"]

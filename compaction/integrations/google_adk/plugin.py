@@ -1,23 +1,74 @@
-"""A plugin for Google ADK, whose callbacks one agent can take instead.
+"""A plugin for Google ADK, whose callbacks one agent can take instead, and ADK's contents as a wire format.
 
 ADK builds the contents of each request from the events of its session. They are compacted on their way to the model, so the
 session stays whole. The same object learns the usage that the provider reports, and sends a request that was too long again.
+
+The format is Gemini's on the ``google-genai`` package's Content objects. A part that no edit touches stays the same object, and
+what an edit makes is a Content again, because ADK and its plugins read attributes.
 """
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ...formats import Gemini, Repair
+from ...messages import Message, Part
 from ...strategies import StrategyLike
 from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import GOOGLE_ADK
-from .format import adk_contents
+from ..requirements import GOOGLE_ADK, framework_class, import_framework
+
+__all__ = ["AdkContents", "CompactionPlugin", "adk_contents"]
+
+
+class AdkContents(Gemini):
+    """The format of ``LlmRequest.contents``; use the shared instance ``adk_contents``.
+
+    Reading needs no framework installed: a message is any object with ``role`` and ``parts``.
+    """
+
+    name = "adk-contents"
+    takes = "pass the contents of an LlmRequest"
+
+    def key(self, raw: Any) -> Any:
+        return raw
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        return self.read(_content(super().changed(message, parts).raw))
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read(_content(super().new(role, text).raw))
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        found = super().repair(raws)
+        return attrs.evolve(found, messages=[_content(raw) for raw in found.messages])
+
+    def to_wire(self, raw: Any) -> Any:
+        return raw.to_json_dict()
+
+    def from_wire(self, data: Any) -> Any:
+        return import_framework("google.genai.types").Content.model_validate_json(json.dumps(data))
+
+    def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
+        """Return the role and the parts of a content; the parts are the objects they were."""
+        if isinstance(raw, Mapping) or not hasattr(raw, "parts"):
+            return super()._fields(raw, position)
+        return {"role": raw.role, "parts": raw.parts}
+
+
+adk_contents = AdkContents()
+
+
+def _content(raw: Any) -> Any:
+    """Return a Content: the same one, or one made of these fields."""
+    return import_framework("google.genai.types").Content.model_validate(raw) if isinstance(raw, Mapping) else raw
+
 
 if TYPE_CHECKING:
 
@@ -25,12 +76,8 @@ if TYPE_CHECKING:
         def __init__(self, name: str) -> None: ...
 
 else:
-    try:
-        from google.adk.plugins.base_plugin import BasePlugin as _BasePlugin
-    except ImportError:
-        _BasePlugin = object  # the module can be imported without the framework; creating a plugin raises
+    _BasePlugin = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
 
-__all__ = ["CompactionPlugin"]
 
 _UNDER_WAY: Final = 256
 """The largest number of calls remembered until their usage is reported; a call that was cancelled leaves one behind."""

@@ -1,12 +1,11 @@
 """A context engine for hosts such as Hermes Agent, the plugin that registers it, and prompt-cache breakpoints.
 
-`ContextEngine` is the contract, `CompactionEngine` implements it with a session, and `EngineSettings` reads a host's
+`CompactionEngine` has the methods that Hermes Agent documents and compacts with a session, and `EngineSettings` reads a host's
 ``config.yaml``. `SessionHygiene` and `ContextPressure` are checks that a host makes beside its engine.
 """
 
 from __future__ import annotations
 
-from .contract import ContextEngine
 from .engine import CompactionEngine
 from .installer import hermes_status as hermes_status
 from .installer import install_plugin as install_plugin
@@ -19,7 +18,6 @@ from .settings import EngineSettings
 __all__ = [
     "PLUGIN",
     "CompactionEngine",
-    "ContextEngine",
     "ContextPressure",
     "EngineSettings",
     "Hygiene",

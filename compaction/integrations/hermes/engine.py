@@ -1,7 +1,8 @@
-"""The context engine that compacts with a session of this package."""
+"""The context engine that compacts with a session of this package, with the methods that Hermes Agent documents."""
 
 from __future__ import annotations
 
+import json
 import operator
 import time
 from collections.abc import Callable, Mapping
@@ -10,27 +11,24 @@ from typing import Any
 import attrs
 from anyio.from_thread import start_blocking_portal
 
-from ... import presets
 from ...errors import InputError
 from ...formats import MessageFormat
-from ...index import GroupKind, MessageIndex, space_report
-from ...result import CompactionResult
+from ...index import GroupKind, MessageIndex
+from ...result import CompactionResult, space_report
 from ...session import CompactionSession, TurnLock
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
-from .contract import ContextEngine
 from .lossless import last_resort, lossless_compressor, stores_in, with_session_name
 from .pressure import ContextPressure, PressureNotice
 from .progress import Progress
-from .settings import EngineSettings
-from .summary_model import MainModel, summary_model
+from .settings import EngineSettings, MainModel
 
 __all__ = ["CompactionEngine"]
 
 
-class CompactionEngine(ContextEngine):
+class CompactionEngine:
     """A context engine that runs a pipeline, by default `compaction.presets.hermes`. Holds state: one session.
 
     Nothing is lost when it fails: `compress` then returns the list it was given, with the reason in ``last_error``. After two
@@ -63,6 +61,17 @@ class CompactionEngine(ContextEngine):
     (64000, False, True)
     """
 
+    name = "compaction"
+    last_prompt_tokens = last_completion_tokens = last_total_tokens = compression_count = 0
+
+    # Flags that Hermes reads besides: how the last compaction ended.
+    _last_compression_made_progress = False
+    _last_compress_aborted = False
+    _last_summary_error: str | None = None
+    _last_summary_fallback_used = False
+    _last_summary_dropped_count = 0
+    last_compression_rough_tokens = 0
+
     def __init__(
         self,
         settings: EngineSettings | None = None,
@@ -86,7 +95,7 @@ class CompactionEngine(ContextEngine):
         self.last_result: CompactionResult | None = None
         self.awaiting_real_usage_after_compression = False
         self._given: dict[str, Any] = {
-            "strategy": self._from_file() if strategy is None else as_strategy(strategy),
+            "strategy": self.settings.given_strategy() if strategy is None else as_strategy(strategy),
             "summarizer": summarizer,
             "counter": counter,
             "format": format,
@@ -95,7 +104,7 @@ class CompactionEngine(ContextEngine):
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._pressure = pressure
-        self._main = MainModel()
+        self._main: MainModel = MainModel()
         self._progress = Progress()
         self._due = False
         self._lock = TurnLock()
@@ -109,10 +118,6 @@ class CompactionEngine(ContextEngine):
         return copy
 
     @property
-    def name(self) -> str:
-        return "compaction"
-
-    @property
     def session(self) -> CompactionSession:
         """The conversation's session."""
         return self._session
@@ -124,13 +129,6 @@ class CompactionEngine(ContextEngine):
 
     # ---------------------------------------------------------------- what compacts
 
-    def _from_file(self) -> Strategy | None:
-        if self.settings.pipeline is None:
-            return None
-        from ...config import load
-
-        return load(self.settings.pipeline)
-
     def _strategy(self) -> Strategy:
         """Return the strategy for the current model and conversation."""
         given: Strategy | None = self._given["strategy"]
@@ -140,16 +138,8 @@ class CompactionEngine(ContextEngine):
         return with_session_name(strategy, self._conversation)
 
     def _preset(self) -> Pipeline:
-        summarizer = self._given["summarizer"] or summary_model(self.settings, self._main)
-        return presets.hermes(
-            self.context_length,
-            summarizer,
-            threshold=self.threshold_percent,
-            target_ratio=self.settings.target_ratio,
-            protect_first_n=self.settings.protect_first_n,
-            protect_last_n=self.settings.protect_last_n,
-            on_failure="keep" if summarizer is None else "digest",
-        )
+        summarizer = self._given["summarizer"] or self.settings.summarizer(self._main)
+        return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
 
     def _new_session(self) -> CompactionSession:
         self._reported, self._sent, self._anchored = 0, 0, False
@@ -180,6 +170,7 @@ class CompactionEngine(ContextEngine):
             self._pressure, self.last_notice = self._pressure.seen(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        """Return whether to compact now, at these tokens of the request; by default the last reported ones."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
         due = self.settings.enabled and tokens >= self.threshold_tokens > 0
         self._due = due and not self._waits(tokens)
@@ -230,17 +221,24 @@ class CompactionEngine(ContextEngine):
             self._due = False
             if force:
                 self._progress = Progress()
+            compacted = messages
             try:
                 self._session.follow(messages)
                 self._anchor(current_tokens)
-                result = await self._compacted(focus_topic, force=force, refused=refused)
+                compacted = self._noted(messages, await self._compacted(focus_topic, force=force, refused=refused))
             except Exception as error:  # the host's conversation continues, whatever fails here
                 self.last_error = f"{type(error).__name__}: {error}"
-                return messages
-            compacted = self._noted(messages, result)
             if refused and compacted is messages and self.last_error is None:
                 self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self._session.index)))}"
+            self._note_end(changed=compacted is not messages)
             return compacted
+
+    def _note_end(self, *, changed: bool) -> None:
+        """Set the flags that Hermes reads after a compaction."""
+        failed = self.last_error is not None
+        self._last_compression_made_progress = changed
+        self._last_compress_aborted, self._last_summary_fallback_used = failed and not changed, failed and changed
+        self._last_summary_error = self.last_error
 
     async def _compacted(self, focus: str | None, *, force: bool, refused: bool) -> CompactionResult:
         """Run the strategy, and the last resort if too much is left: past the window, or past half of a refused request."""
@@ -324,10 +322,15 @@ class CompactionEngine(ContextEngine):
             self._conversation = session_id
             self._session = self._new_session()
 
+    def on_session_end(self, session_id: str, messages: list[Any]) -> None:
+        """Do nothing: what is stored is stored at once."""
+
     def on_session_reset(self) -> None:
-        super().on_session_reset()
+        """Start another conversation: the counts start from zero."""
+        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
         self._progress, self._due, self._pressure = Progress(), False, self._given["pressure"]
         self.last_error = self.last_notice = self.last_result = None
+        self._note_end(changed=False)
         self.awaiting_real_usage_after_compression = False
         self._session = self._new_session()
 
@@ -365,16 +368,21 @@ class CompactionEngine(ContextEngine):
         return [] if self.store is None else [schema["function"] for schema in tool_schemas()]
 
     def handle_tool_call(self, name: str, args: Mapping[str, Any], **about: Any) -> str:
+        """Answer a call of one of these tools, as JSON text."""
         store = self.store
         if store is None or name not in TOOLS:
-            return super().handle_tool_call(name, args)
+            return json.dumps({"error": f"there is no tool {name!r}"})
         return handle_tool_call(name, args, store=store, session=self._conversation)
 
     def get_status(self) -> dict[str, Any]:
         """Return the host's five figures, and the result of the last compaction."""
-        result = self.last_result
+        result, used = self.last_result, max(0, self.last_prompt_tokens)
         return {
-            **super().get_status(),
+            "last_prompt_tokens": used,
+            "threshold_tokens": self.threshold_tokens,
+            "context_length": self.context_length,
+            "usage_percent": min(100, used / self.context_length * 100) if self.context_length else 0,
+            "compression_count": self.compression_count,
             "engine": self.name,
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,

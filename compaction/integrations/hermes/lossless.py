@@ -9,7 +9,7 @@ import attrs
 from ... import presets
 from ...session import within
 from ...stores import Store
-from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, TokenBudgetComposed, ToolResult
+from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, ToolResult
 from ...triggers import tokens_exceed
 
 __all__ = ["last_resort", "lossless_compressor", "stores_in", "with_session_name"]
@@ -36,26 +36,11 @@ def last_resort(tokens: int, store: Store | None) -> Strategy:
 
 def stores_in(strategy: Strategy) -> list[Store]:
     """Return the stores in a strategy, outermost first."""
-    if isinstance(strategy, Offload):
-        return [strategy.store]
-    if isinstance(strategy, Lossless):
-        return [strategy.store, *stores_in(strategy.strategy)]
-    return [store for part in _parts(strategy) for store in stores_in(part)]
-
-
-def _parts(strategy: Strategy) -> tuple[Strategy, ...]:
-    if isinstance(strategy, Pipeline):
-        return strategy.steps
-    return strategy.strategies if isinstance(strategy, TokenBudgetComposed) else ()
+    return [part.store for part in strategy.parts() if isinstance(part, Lossless | Offload)]
 
 
 def with_session_name(strategy: Strategy, conversation: str) -> Strategy:
     """Return the strategy with everything stored under the conversation's name."""
-    if isinstance(strategy, Offload):
-        return attrs.evolve(strategy, session=conversation)
-    if isinstance(strategy, Lossless):
-        return attrs.evolve(strategy, session=conversation, strategy=with_session_name(strategy.strategy, conversation))
-    parts = [with_session_name(part, conversation) for part in _parts(strategy)]
-    if isinstance(strategy, Pipeline):
-        return Pipeline(*parts, trigger=strategy.trigger, target=strategy.target)
-    return attrs.evolve(strategy, strategies=parts) if isinstance(strategy, TokenBudgetComposed) else strategy
+    return strategy.changed(
+        lambda part: attrs.evolve(part, session=conversation) if isinstance(part, Lossless | Offload) else part
+    )

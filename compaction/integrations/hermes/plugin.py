@@ -1,7 +1,7 @@
 """`CompactionEngine` as a plugin of Hermes Agent, which finds it by a plugin folder or by an entry point.
 
 Hermes (tested with 0.19) accepts an engine that is an instance of its own base class, copies it for each agent, filters the
-arguments of ``compress`` by its signature, and then reads a few flags, which this module adds. In ``config.yaml``::
+arguments of ``compress`` by its signature, and then reads a few flags of the engine. In ``config.yaml``::
 
     plugins:
       enabled: [compaction]
@@ -21,41 +21,14 @@ from ...errors import ConfigurationError
 from .engine import CompactionEngine
 from .settings import EngineSettings
 
-__all__ = ["PLUGIN", "HermesFlags", "engine_class", "register"]
+__all__ = ["PLUGIN", "engine_class", "register"]
 
 PLUGIN: Final = "compaction"
 """The name of the plugin and of its engine in ``config.yaml``."""
 
 
-class HermesFlags(CompactionEngine):
-    """The engine with the flags that Hermes reads besides the contract. Holds state: how the last compaction ended."""
-
-    _last_compression_made_progress: bool = False
-    _last_compress_aborted: bool = False
-    _last_summary_error: str | None = None
-    _last_summary_fallback_used: bool = False
-    _last_summary_dropped_count: int = 0
-    last_compression_rough_tokens: int = 0
-
-    async def compress_async(
-        self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
-    ) -> list[Any]:
-        compressed = await super().compress_async(messages, current_tokens, focus_topic, force)
-        changed = compressed is not messages
-        self._last_compression_made_progress = changed
-        self._last_compress_aborted = not changed and self.last_error is not None
-        self._last_summary_fallback_used = changed and self.last_error is not None
-        self._last_summary_error = self.last_error
-        return compressed
-
-    def on_session_reset(self) -> None:
-        super().on_session_reset()
-        self._last_compression_made_progress = self._last_compress_aborted = self._last_summary_fallback_used = False
-        self._last_summary_error = None
-
-
 @cache
-def engine_class() -> type[HermesFlags]:
+def engine_class() -> type[CompactionEngine]:
     """Return the class of the plugin's engine, a subclass of ours and of Hermes' own base class.
 
     Raises:
@@ -68,11 +41,10 @@ def engine_class() -> type[HermesFlags]:
             f"Hermes Agent is not in this environment, or too old for context engines ({error}); "
             "install compaction-toolkit where hermes-agent is"
         ) from error
-    made: Any = type("HermesEngine", (HermesFlags, base), {"__doc__": HermesFlags.__doc__, "__module__": __name__})
-    if made.__abstractmethods__:
-        missing = ", ".join(sorted(made.__abstractmethods__))
+    made: Any = type("HermesEngine", (CompactionEngine, base), {"__doc__": CompactionEngine.__doc__, "__module__": __name__})
+    if missing := ", ".join(sorted(getattr(made, "__abstractmethods__", ()))):
         raise ConfigurationError(f"this version of Hermes Agent requires {missing}, which this engine lacks; upgrade")
-    engine: type[HermesFlags] = made
+    engine: type[CompactionEngine] = made
     return engine
 
 

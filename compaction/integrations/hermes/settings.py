@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 import attrs
 
-from ...checks import count, share
+from ... import presets
+from ...checks import one_of
 from ...errors import ConfigurationError
+from ...strategies import Pipeline, Strategy
+from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
 from .prompt_caching import CacheTTL
 
-__all__ = ["EngineSettings", "SummaryProvider"]
+__all__ = ["EngineSettings", "MainModel", "SummaryProvider"]
 
 _T = TypeVar("_T")
 
@@ -21,14 +26,11 @@ SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
 
 _FIVE_MINUTES: Final[CacheTTL] = "5m"
 _AUTO: Final[SummaryProvider] = "auto"
+_OPENROUTER: Final = "https://openrouter.ai/api/v1"
+_DOCUMENTED: Final = inspect.signature(presets.hermes).parameters  # the figures' only place
 
 _SWITCH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-
-
-def _target_ratio(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0.10 <= value <= 0.80:
-        raise ConfigurationError(f"EngineSettings: 'target_ratio' must be a share from 0.10 to 0.80 (got {value!r})")
 
 
 def _provider(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -39,9 +41,13 @@ def _provider(instance: object, attribute: attrs.Attribute[Any], value: object) 
         )
 
 
-def _ttl(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value not in ("5m", "1h"):
-        raise ConfigurationError(f"EngineSettings: 'cache_ttl' must be 5m or 1h (got {value!r})")
+@attrs.frozen
+class MainModel:
+    """The host's main model."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = attrs.field(default="", repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -73,17 +79,65 @@ class EngineSettings:
     """
 
     enabled: bool = True
-    threshold: float = attrs.field(default=0.50, validator=share)
-    target_ratio: float = attrs.field(default=0.20, validator=_target_ratio)
-    protect_first_n: int = attrs.field(default=3, validator=count())
-    protect_last_n: int = attrs.field(default=20, validator=count(1))
+    threshold: float = _DOCUMENTED["threshold"].default
+    target_ratio: float = _DOCUMENTED["target_ratio"].default
+    protect_first_n: int = _DOCUMENTED["protect_first_n"].default
+    protect_last_n: int = _DOCUMENTED["protect_last_n"].default
     summary_model: str | None = None
     summary_provider: SummaryProvider = attrs.field(default=_AUTO, validator=_provider)
     summary_base_url: str | None = None
     summary_key_env: str | None = None
-    cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=_ttl)
+    cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=one_of(*get_args(CacheTTL)))
     pipeline: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     store: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+
+    def __attrs_post_init__(self) -> None:
+        self.preset()
+
+    def preset(
+        self,
+        context_length: int = _DOCUMENTED["context_length"].default,
+        summarizer: SummarizerLike | None = None,
+        threshold: float | None = None,
+    ) -> Pipeline:
+        """Return the documented compressor with these settings.
+
+        Args:
+            context_length: The model's window in tokens.
+            summarizer: Writes the summary; by default a digest made without a model.
+            threshold: Share of the window that triggers, in place of the settings'.
+        """
+        return presets.hermes(
+            context_length,
+            summarizer,
+            threshold=self.threshold if threshold is None else threshold,
+            target_ratio=self.target_ratio,
+            protect_first_n=self.protect_first_n,
+            protect_last_n=self.protect_last_n,
+            on_failure="keep" if summarizer is None else "digest",
+        )
+
+    def given_strategy(self) -> Strategy | None:
+        """Return the strategy of the pipeline file, if there is one."""
+        if self.pipeline is None:
+            return None
+        from ...config import load
+
+        return load(self.pipeline)
+
+    def summarizer(self, main: MainModel) -> Summarizer | None:
+        """Return the summarizer that the settings name, on its own server or the main model's; ``None`` if they name none."""
+        model = self.summary_model or (main.model if self.summary_provider == "main" else "")
+        if not model:
+            return None
+        url, key_env, key = self.summary_base_url, self.summary_key_env, None
+        if url is None and self.summary_provider == "openrouter":
+            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
+        elif url is None:
+            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
+            key = "none"  # a local server needs no key; any other refuses it, and a digest takes over
+        return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> EngineSettings:

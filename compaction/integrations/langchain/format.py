@@ -60,12 +60,6 @@ class LangChain(MessageAdapter):
     name = "langchain"
     compared = ("id", "content", "type", "tool_calls")
 
-    def __repr__(self) -> str:
-        return "langchain"
-
-    def __reduce__(self) -> str:
-        return "langchain"
-
     def read(self, raw: Any, position: int = 0) -> Message:
         kind, content = getattr(raw, "type", None), getattr(raw, "content", None)
         if not isinstance(kind, str) or kind == "remove" or not isinstance(content, str | list):

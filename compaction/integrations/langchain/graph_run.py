@@ -1,4 +1,4 @@
-"""Facts about a run of a graph: its conversation's id, its model's name, and how its messages are replaced."""
+"""Facts about a run of a graph: its conversation, its model, how its messages are replaced, and the tool that compacts it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from ..requirements import import_framework
 
-__all__ = ["conversation_id", "model_name", "rewritten"]
+__all__ = ["conversation_id", "conversation_tool", "focus_of_call", "model_name", "rewritten"]
 
 _SEPARATOR: Final = "|"  # of LangGraph's checkpoint_ns: the graphs around a node, outermost first, and the node
 _TASK: Final = ":"  # before the id of one run of a node
@@ -73,3 +73,32 @@ def rewritten(view: Sequence[Any]) -> list[Any]:
     """Return an update that replaces the messages of a state whose reducer is ``add_messages``."""
     everything = import_framework("langgraph.graph.message").REMOVE_ALL_MESSAGES
     return [import_framework("langchain_core.messages").RemoveMessage(id=everything), *view]
+
+
+_NAME: Final = "compact_conversation"
+_DESCRIPTION: Final = (
+    "Replace the older part of this conversation by a summary, to make room. Call it when a task is done and its details are "
+    "no longer needed. `focus` names what the summary should say most about; leave it empty for no subject."
+)
+
+
+def conversation_tool() -> Any:
+    """Return the tool ``compact_conversation(focus="")``; the next model call finds its result and compacts."""
+
+    def compact_conversation(focus: str = "") -> str:
+        return "The conversation is compacted before your next answer."
+
+    tools = import_framework("langchain_core.tools")
+    return tools.StructuredTool.from_function(compact_conversation, name=_NAME, description=_DESCRIPTION)
+
+
+def focus_of_call(messages: Sequence[Any]) -> str | None:
+    """Return the focus with which the model just called the tool; ``None`` if its last calls were others. O(last calls)."""
+    called: set[str] = set()
+    for message in reversed(messages):
+        if message.type != "tool":
+            calls = [call for call in getattr(message, "tool_calls", None) or () if call["id"] in called]
+            return str(calls[-1]["args"].get("focus") or "") if calls else None
+        if message.name == _NAME:
+            called.add(message.tool_call_id)
+    return None

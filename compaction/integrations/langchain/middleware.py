@@ -11,9 +11,8 @@ from ...tokens import LengthError, MessageMeter
 from ..conversation import FrameworkConversations
 from ..options import IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
-from .compact_tool import CompactionRequests, conversation_tool, focus_of_call
 from .format import langchain
-from .graph_run import conversation_id, model_name, rewritten
+from .graph_run import conversation_id, conversation_tool, focus_of_call, model_name, rewritten
 
 if TYPE_CHECKING:
     _State: Any = object
@@ -52,7 +51,7 @@ class _Middleware(_AgentMiddleware):
         self._conversations = FrameworkConversations(self.options, langchain)
         self._meter = MessageMeter(self.options.counter)
         self._schemas: tuple[list[int], int] = ([], 0)
-        self._requests = CompactionRequests()
+        self._focuses: dict[str, str] = {}  # by thread: the host's requests that are not met yet
         self.tools = [conversation_tool()] if compact_tool else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
@@ -62,12 +61,12 @@ class _Middleware(_AgentMiddleware):
             thread_id: The thread, as in the agent's configuration, where it may stand without a checkpointer too.
             focus: What a summary should say most about; empty for no subject.
         """
-        self._requests.add(thread_id, focus)
+        self._focuses[thread_id] = focus
 
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         """Return the id and the focus of a turn."""
         id = conversation_id()
-        focus = self._requests.take(id)
+        focus = None if id is None else self._focuses.pop(id, None)
         if focus is None and self.tools:
             focus = focus_of_call(messages)
         return {"id": id, "focus": focus}

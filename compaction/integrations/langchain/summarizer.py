@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import anyio
 import attrs
@@ -29,6 +29,7 @@ class ChatModelSummarizer:
         ConfigurationError: If the framework is missing or too old.
     """
 
+    timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``
     model: Any = attrs.field(repr=False)
     sync: bool | None = attrs.field(default=None, kw_only=True)
     options: Mapping[str, Any] = attrs.field(factory=dict[str, Any], converter=dict, hash=False, kw_only=True)
@@ -36,11 +37,6 @@ class ChatModelSummarizer:
 
     def __attrs_post_init__(self) -> None:
         LANGCHAIN_CORE.check()
-
-    @property
-    def timeout_seconds(self) -> None:
-        """No timeout for the whole summary: each call of the model has one, in ``summary_options``."""
-        return None
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary, or an awaitable of it.

@@ -23,18 +23,12 @@ from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..langchain import conversation_id, langchain, model_name, rewritten
 from ..options import IntegrationOptions
-from ..requirements import LANGGRAPH
+from ..requirements import LANGGRAPH, framework_class
 
 if TYPE_CHECKING:
-
-    class _Runnable:
-        pass
-
+    _Runnable = object
 else:
-    try:
-        from langchain_core.runnables import Runnable as _Runnable
-    except ImportError:
-        _Runnable = object  # the module can be imported without the framework; creating a node raises
+    _Runnable = framework_class("langchain_core.runnables", "Runnable")
 
 __all__ = ["StateKeys", "SummarizationNode"]
 

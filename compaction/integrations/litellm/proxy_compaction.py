@@ -21,19 +21,13 @@ from ...strategies import StrategyLike
 from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import LITELLM, import_framework
+from ..requirements import LITELLM, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
 
 if TYPE_CHECKING:
-
-    class _CustomLogger:
-        pass
-
+    _CustomLogger = object
 else:
-    try:
-        from litellm.integrations.custom_logger import CustomLogger as _CustomLogger
-    except ImportError:
-        _CustomLogger = object  # the module can be imported without LiteLLM; creating a callback raises
+    _CustomLogger = framework_class("litellm.integrations.custom_logger", "CustomLogger")
 
 __all__ = ["ProxyCompaction"]
 

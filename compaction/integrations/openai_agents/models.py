@@ -9,28 +9,19 @@ and a filter leaves the turn for it in the context of the run.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from ..conversation import FrameworkTurn
-from ..requirements import OPENAI_AGENTS, import_framework
+from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 
 if TYPE_CHECKING:
-
-    class _Model:
-        pass
-
-    class _ModelProvider:
-        pass
-
+    _Model = object
+    _ModelProvider = object
 else:
-    try:
-        from agents import Model as _Model
-        from agents import ModelProvider as _ModelProvider
-    except ImportError:
-        _Model = _ModelProvider = object  # the module can be imported without the framework; creating a model raises
+    _Model = framework_class("agents", "Model")
+    _ModelProvider = framework_class("agents", "ModelProvider")
 
 __all__ = ["CompactingModel", "CompactingModels", "compacting_model", "current_turn"]
 
@@ -86,46 +77,23 @@ class CompactingModel(_Model):
         self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any
     ) -> AsyncGenerator[Any]:
         """Yield the events of the model's response; once something was yielded, nothing is sent again."""
-        turn = _turn_of(input)
-
-        def events(given: Any) -> Any:
-            return self._model.stream_response(system_instructions, given, *arguments, **options)
-
-        async with _begun(events, input, turn) as stream:
-            async for event in stream:
-                if getattr(event, "type", "") == "response.completed":
-                    _record(turn, event.response.usage)
-                yield event
-
-
-@contextlib.asynccontextmanager
-async def _begun(events: Callable[[Any], Any], input: Any, turn: FrameworkTurn | None) -> AsyncGenerator[AsyncGenerator[Any]]:
-    """Open a stream up to its first event, once more if the request was too long, and close it in the end."""
-    stream = events(input)
-    async with contextlib.AsyncExitStack() as closing:
-        closing.push_async_callback(_close, stream)
-        try:
-            first = [await anext(stream)]
-        except StopAsyncIteration:
-            first = []
-        except Exception as error:
-            if turn is None or (again := await turn.overflowed(error)) is None:
-                raise
-            stream, first = events(again), []
-            closing.push_async_callback(_close, stream)
-        yield _chained(first, stream)
-
-
-async def _chained(first: list[Any], stream: Any) -> AsyncGenerator[Any]:
-    for event in first:
-        yield event
-    async for event in stream:
-        yield event
-
-
-async def _close(stream: Any) -> None:
-    if (close := getattr(stream, "aclose", None)) is not None:
-        await close()
+        turn, given = _turn_of(input), input
+        while True:
+            stream, is_told = self._model.stream_response(system_instructions, given, *arguments, **options), False
+            try:
+                async for event in stream:
+                    is_told = True
+                    if getattr(event, "type", "") == "response.completed":
+                        _record(turn, event.response.usage)
+                    yield event
+                return
+            except Exception as error:
+                if is_told or turn is None or given is not input or (again := await turn.overflowed(error)) is None:
+                    raise
+                given = again
+            finally:
+                if (close := getattr(stream, "aclose", None)) is not None:
+                    await close()
 
 
 class CompactingModels(_ModelProvider):

@@ -26,19 +26,13 @@ from ...strategies import StrategyLike
 from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import OPENAI_AGENTS, import_framework
+from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 from .models import current_turn
 
 if TYPE_CHECKING:
-
-    class _SessionABC:
-        pass
-
+    _SessionABC = object
 else:
-    try:
-        from agents.memory import SessionABC as _SessionABC
-    except ImportError:
-        _SessionABC = object  # the module can be imported without the framework; creating a session raises
+    _SessionABC = framework_class("agents.memory", "SessionABC")
 
 __all__ = ["CompactingSession", "CompactionFilter", "compaction_filter"]
 

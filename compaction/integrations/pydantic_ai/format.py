@@ -47,12 +47,6 @@ class PydanticAI(MessageAdapter):
     name = "pydantic-ai"
     compared = ("parts", "kind")
 
-    def __repr__(self) -> str:
-        return "pydantic_ai"
-
-    def __reduce__(self) -> str:
-        return "pydantic_ai"
-
     def read(self, raw: Any, position: int = 0) -> Message:
         kind, items = getattr(raw, "kind", None), items_of(getattr(raw, "parts", None))
         if kind not in ("request", "response") or items is None:

@@ -12,19 +12,13 @@ from ...strategies import StrategyLike
 from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import PYDANTIC_AI, import_framework
+from ..requirements import PYDANTIC_AI, framework_class, import_framework
 from .format import pydantic_ai
 
 if TYPE_CHECKING:
-
-    class _Capability:
-        pass
-
+    _Capability = object
 else:
-    try:
-        from pydantic_ai.capabilities import AbstractCapability as _Capability
-    except ImportError:
-        _Capability = object  # the module can be imported without the framework; creating a processor raises
+    _Capability = framework_class("pydantic_ai.capabilities", "AbstractCapability")
 
 __all__ = ["CompactionProcessor"]
 

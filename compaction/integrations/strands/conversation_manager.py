@@ -15,7 +15,7 @@ from ...strategies import StrategyLike
 from ...tokens import LengthError, Usage, counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
-from ..requirements import STRANDS, import_framework
+from ..requirements import STRANDS, framework_class, import_framework
 
 if TYPE_CHECKING:
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
         def restore_from_session(self, state: dict[str, Any]) -> Any: ...
 
 else:
-    try:
-        from strands.agent.conversation_manager import ConversationManager as _ConversationManager
-    except ImportError:
-        _ConversationManager = object  # the module can be imported without the framework; creating a manager raises
+    _ConversationManager = framework_class("strands.agent.conversation_manager", "ConversationManager")
 
 __all__ = ["CompactionConversationManager"]
 

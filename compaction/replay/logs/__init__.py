@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -16,14 +15,12 @@ from typing import Any, Final
 import attrs
 
 from ...errors import UnreadableFile
-from ...files import read_conversations
+from ...files import read_conversations, unreadable_errors
 from ...formats import openai_chat
 from ..recordings import Recording
-from .atif import is_atif, read_atif
-from .claude_code import is_claude_code, read_claude_code
-from .codex import is_codex, read_codex
-from .swe_agent import is_swe_agent, read_swe_agent
-from .tau_bench import is_tau_bench, read_tau_bench
+from .document_logs import is_atif, is_swe_agent, is_tau_bench, read_atif, read_swe_agent, read_tau_bench
+from .gateway import is_gateway_log, read_gateway_log
+from .line_logs import is_claude_code, is_codex, read_claude_code, read_codex
 
 __all__ = ["recordings_of"]
 
@@ -50,6 +47,9 @@ def recordings_of(source: Path) -> list[Recording]:
     """
     where, data = str(source), _data(source)
     first = _first_records(data)
+    if is_gateway_log(first):
+        records, notes = _records(data, where)
+        return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read_gateway_log(records, where)]
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data, where)
@@ -62,13 +62,9 @@ def recordings_of(source: Path) -> list[Recording]:
 
 
 def _data(source: Path) -> bytes:
-    try:
+    with unreadable_errors(str(source)):
         data = source.read_bytes()
         return gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile(f"{source}: its gzip data is truncated or damaged ({error}); download it again") from error
-    except OSError as error:
-        raise UnreadableFile(f"{source}: cannot be read ({error.strerror or error}); pass a session log") from error
 
 
 def _first_records(data: bytes) -> list[Any]:
@@ -106,7 +102,5 @@ def _document(data: bytes) -> Any:
     """Return the JSON value of a file; ``None`` if it has none or several."""
     try:
         return json.loads(data)
-    except RecursionError:
-        return None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

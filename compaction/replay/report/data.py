@@ -8,11 +8,10 @@ from typing import Any
 
 from ...formats import resolve
 from ...messages import MediaPart, Message, ReasoningPart, ToolCallPart, ToolResultPart
-from ..intervals import IntervalEstimate
 from ..recommendation import recommend
 from ..replayed import CandidateRun, ReplayedCall, ReplayedConversation
 from ..result import CandidateSummary, ReplayResult
-from ..scores import AGES, Score, Share
+from ..scores import AGES, IntervalEstimate, Score, Share
 
 __all__ = ["conversation_data", "overview_data"]
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .model_calls import ModelCall as ModelCall
     from .model_calls import ModelReply as ModelReply
     from .openai_summarizer import OpenAISummarizer
-    from .summary_options import SummaryOptions as SummaryOptions
     from .text_generator import SummarizerLike as SummarizerLike
+    from .text_generator import SummaryOptions as SummaryOptions
     from .text_generator import as_summarizer as as_summarizer
 
 __all__ = ["OpenAISummarizer"]
@@ -21,7 +21,6 @@ export_lazily(
     {
         "model_calls": "ModelCall ModelReply",
         "openai_summarizer": "OpenAISummarizer",
-        "summary_options": "SummaryOptions",
-        "text_generator": "SummarizerLike as_summarizer",
+        "text_generator": "SummarizerLike SummaryOptions as_summarizer",
     },
 )

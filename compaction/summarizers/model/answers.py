@@ -10,14 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-import attrs
-
 from ...tokens import TokenCounter
 from ..templates import SummaryTemplate
 from ..transcript import sendable
-from .model_calls import ModelReply
+from .model_calls import ModelFault, ModelReply
 
-__all__ = ["RejectedAnswer", "check_answer", "cleaned"]
+__all__ = ["check_answer", "cleaned"]
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -36,19 +34,6 @@ _LEAST_HEADINGS: Final = 2
 _NOTHING: Final = frozenset({"", "(none)", "(none).", "none", "None", "- (none)", "- none", "- None"})
 
 
-@attrs.frozen(kw_only=True)
-class RejectedAnswer:
-    """An answer that cannot be used.
-
-    Args:
-        why: What is wrong, in words that follow the model's name.
-        again: The instruction for a second try; ``None`` if a second try is of no use.
-    """
-
-    why: str
-    again: str | None = None
-
-
 def check_answer(
     reply: ModelReply,
     *,
@@ -58,7 +43,7 @@ def check_answer(
     template: SummaryTemplate,
     counter: TokenCounter,
     redact: Callable[[str], str],
-) -> str | RejectedAnswer:
+) -> str | ModelFault:
     """Return the summary in a reply, or why it is rejected; O(reply + record).
 
     Args:
@@ -72,36 +57,36 @@ def check_answer(
     """
     shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
     if reply.refusal:
-        return RejectedAnswer(why=f"refused ({_brief(reply.refusal)})")
+        return ModelFault(says=f"refused ({_brief(reply.refusal)})")
     if reply.finish.lower() in _FILTERED:
-        return RejectedAnswer(why=f"was stopped by the server's content filter ({reply.finish})")
+        return ModelFault(says=f"was stopped by the server's content filter ({reply.finish})")
     if reply.finish.lower() in _CUT:
-        return RejectedAnswer(why="gave an answer that was cut off at the length limit", again=shorter)
+        return ModelFault(says="gave an answer that was cut off at the length limit", again=shorter)
     if len(reply.text) > limit * _CHARS_PER_TOKEN:
-        why = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
-        return RejectedAnswer(why=why, again=shorter)
+        says = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
+        return ModelFault(says=says, again=shorter)
     text = redact(sendable(cleaned(reply.text)))
     if (tokens := counter.count_text(text)) > limit:
-        return RejectedAnswer(why=f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for", again=shorter)
+        return ModelFault(says=f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for", again=shorter)
     return _check_content(text, record, key, template)
 
 
-def _check_content(text: str, record: str, key: str, template: SummaryTemplate) -> str | RejectedAnswer:
+def _check_content(text: str, record: str, key: str, template: SummaryTemplate) -> str | ModelFault:
     if not text:
-        return RejectedAnswer(why="gave an empty answer", again="Write the summary.")
+        return ModelFault(says="gave an empty answer", again="Write the summary.")
     if key in text or _copies(text, record):
-        return RejectedAnswer(why="repeated what it was to summarize", again="Summarize the record, do not copy it.")
+        return ModelFault(says="repeated what it was to summarize", again="Summarize the record, do not copy it.")
     lines = [line.strip() for line in text.splitlines()]
     plain = [line.strip(_DECORATION).casefold() for line in lines]
     headings = {heading.casefold() for heading in template.headings}
     if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
-        why = f"answered without the sections it was given ({_brief(text)})"
-        return RejectedAnswer(why=why, again="Use the headings that were given.")
+        says = f"answered without the sections it was given ({_brief(text)})"
+        return ModelFault(says=says, again="Use the headings that were given.")
     if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
-        return RejectedAnswer(why=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
+        return ModelFault(says=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
     unsaid = {line.strip() for line in template.sections.splitlines() if not line.startswith("#")} | _NOTHING
     if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
-        return RejectedAnswer(why="gave headings with nothing under them", again="Put facts under the headings.")
+        return ModelFault(says="gave headings with nothing under them", again="Put facts under the headings.")
     return text
 
 

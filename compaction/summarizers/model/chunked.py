@@ -15,8 +15,8 @@ from ...errors import ConfigurationError, SummaryFailed
 from ..base import SummaryRequest
 from ..prompts import SYSTEM_RULES, part_note
 from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
+from .attempts import RequestTooLong, SummaryAttempts, SummaryPrompt
 from .model_calls import SummarySteps
-from .retries import RequestTooLong, SummaryAttempts, SummaryPrompt
 
 __all__ = ["ChunkedSummarization"]
 

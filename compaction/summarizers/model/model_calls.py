@@ -1,16 +1,17 @@
-"""The values that pass between a summarizer's generator and its driver: calls and waits out, replies and failures back.
+"""The values that pass between a summarizer's generator and its driver: calls out, replies and failures back.
 
 The generator makes all decisions; two short drivers, one async and one sync, send what it yields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Literal, TypeAlias
+import contextlib
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeAlias
 
 import attrs
 
-__all__ = ["ModelCall", "ModelFault", "ModelReply", "RetryWait", "SummarySteps"]
+__all__ = ["ModelCall", "ModelFault", "ModelReply", "SummarySteps", "drive", "drive_sync"]
 
 
 @attrs.frozen(kw_only=True)
@@ -26,17 +27,6 @@ class ModelCall:
     model: str
     messages: tuple[tuple[str, str], ...]
     max_tokens: int
-
-
-@attrs.frozen
-class RetryWait:
-    """A wait before the next request.
-
-    Args:
-        seconds: How long, above 0.
-    """
-
-    seconds: float
 
 
 @attrs.frozen(kw_only=True)
@@ -58,20 +48,43 @@ class ModelReply:
 
 @attrs.frozen(kw_only=True)
 class ModelFault:
-    """A request that got no reply.
+    """A call without a reply, or a reply that cannot be used.
 
     Args:
-        kind: ``"transient"``: the same request may succeed later; ``"final"``: it will not; ``"too_long"``: a shorter one may.
-        says: What went wrong, in a few words.
-        wait_seconds: How long the server asks to wait, if it does.
+        says: What went wrong, in words that follow the model's name.
+        again: The instruction for a second try, or an empty text to send the same once more; ``None`` if a second try is of no
+            use.
+        too_long: Whether a shorter request may succeed.
         cause: The exception, if there was one.
     """
 
-    kind: Literal["transient", "final", "too_long"]
     says: str
-    wait_seconds: float | None = None
+    again: str | None = None
+    too_long: bool = False
     cause: Exception | None = None
 
 
-SummarySteps: TypeAlias = Generator[ModelCall | RetryWait, Any, str]
-"""A generator that yields calls and waits, is sent a reply or a failure for each call, and returns the summary."""
+SummarySteps: TypeAlias = Generator[ModelCall, ModelReply | ModelFault, str]
+"""A generator that yields calls, is sent a reply or a failure for each, and returns the summary."""
+
+
+async def drive(steps: SummarySteps, send: Callable[[ModelCall], Awaitable[ModelReply | ModelFault]]) -> str:
+    """Send the calls until the summary is complete, and return it."""
+    with contextlib.closing(steps):
+        try:
+            call = next(steps)
+            while True:
+                call = steps.send(await send(call))
+        except StopIteration as done:
+            return str(done.value)
+
+
+def drive_sync(steps: SummarySteps, send: Callable[[ModelCall], ModelReply | ModelFault]) -> str:
+    """Send the calls until the summary is complete, and return it."""
+    with contextlib.closing(steps):
+        try:
+            call = next(steps)
+            while True:
+                call = steps.send(send(call))
+        except StopIteration as done:
+            return str(done.value)

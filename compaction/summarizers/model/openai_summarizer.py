@@ -1,27 +1,30 @@
 """A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
 
-This module holds the options. `ChunkedSummarization` splits the conversation, `SummaryAttempts` repeats requests,
-`check_answer` accepts or rejects an answer, and `OpenAITransport` sends.
+`ChunkedSummarization` splits the conversation, `SummaryAttempts` asks once more or the next model, `check_answer` accepts or
+rejects an answer, and this module sends.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from types import ModuleType
+from typing import Any, ClassVar, Final, Literal
 
+import anyio
 import attrs
 
-from ...checks import Validator, above, count
+from ...checks import above, count, one_of
 from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
+from .attempts import SummaryAttempts
 from .chunked import ChunkedSummarization
-from .model_calls import SummarySteps
-from .openai_driver import OpenAITransport, is_sync
-from .retries import RetryPolicy, SummaryAttempts
+from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
+from .openai_wire import read_error, read_reply, read_usage
 
 __all__ = ["OpenAISummarizer"]
 
@@ -42,14 +45,6 @@ def _from_0_to_1(instance: object, attribute: attrs.Attribute[float], value: flo
 def _at_least_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
     if not value >= 1:
         raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be 1 or more (got {value!r})")
-
-
-def _one_of(*values: str) -> Validator:
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if value not in values:
-            raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be one of {', '.join(values)} (got {value!r})")
-
-    return check
 
 
 def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
@@ -83,21 +78,18 @@ class OpenAISummarizer:
 
     Args:
         model: The model's name.
-        client: An ``openai.AsyncOpenAI`` or ``openai.OpenAI``; its own retries and timeout are not used. By default each
-            summary makes a client and closes it.
+        client: An ``openai.AsyncOpenAI`` or ``openai.OpenAI``; ``timeout`` and ``max_retries`` take the place of its own. By
+            default each summary makes a client and closes it.
         base_url: The server, if there is no client; by default that of the ``openai`` package.
         api_key: The server's key, if there is no client; by default ``OPENAI_API_KEY``. Any text will do for a server that
             needs no key.
         api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
             file and no pickle holds it. Its value goes to ``base_url``, so whoever writes both decides which secret goes
             where; `compaction.config.load` can restrict them.
-        timeout: Seconds for one request, > 0. With an ``OpenAI`` client, seconds until the next byte. A request that took
-            longer is not sent again; the fallback model is asked.
-        max_retries: How often a request is sent again after a temporary failure: 408, 409, 429, 5xx, no connection, or a body
-            that cannot be read.
-        backoff_seconds: The wait before the first retry, > 0; it doubles each time, up to 30 seconds.
-        max_wait_seconds: The longest wait a server may ask for (``Retry-After``), > 0. If it asks for more, the model is not
-            asked again.
+        timeout: Seconds for one answer, the client's retries included, > 0; then the fallback model is asked. With an
+            ``OpenAI`` client, seconds until the next byte of one request, which that client retries.
+        max_retries: How often the client sends a request again after a temporary failure: 408, 409, 429, 5xx or no connection.
+            It waits longer each time, or as long as the server says (``Retry-After``).
         fallback_model: A model on the same server to ask when the first one has failed.
         window: Tokens of the models' context window, the smaller one if they differ; ``None`` if it is not known: then
             everything is sent in one request, and in halves if the server answers that it is too long.
@@ -112,8 +104,6 @@ class OpenAISummarizer:
         options: Further arguments of the request, such as ``{"temperature": 0}``.
         redact: Removes the secrets from a text.
         on_usage: Called with the usage of each reply that reports one, whether the reply is used or not.
-        sleep: Waits a number of seconds; by default ``anyio.sleep``, or ``time.sleep`` for an ``OpenAI`` client.
-        random: Returns numbers from 0 up to 1 that spread the waits; by default they are derived from the request.
 
     Raises:
         ConfigurationError: If an argument is out of range or of the wrong kind.
@@ -123,6 +113,7 @@ class OpenAISummarizer:
     'qwen3-8b'
     """
 
+    timeout_seconds: ClassVar[None] = None  # each call of the model has one, ``timeout``
     model: str = attrs.field(validator=_a_name)
     client: Any = attrs.field(default=None, repr=False, kw_only=True)
     base_url: str | None = attrs.field(default=None, kw_only=True)
@@ -130,16 +121,14 @@ class OpenAISummarizer:
     api_key_env: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
     timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
-    backoff_seconds: float = attrs.field(default=1.0, validator=above(0), kw_only=True)
-    max_wait_seconds: float = attrs.field(default=60.0, validator=above(0), kw_only=True)
     fallback_model: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
     window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
     headroom: float = attrs.field(default=1.5, validator=_at_least_1, kw_only=True)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
-        default="max_tokens", validator=_one_of("max_tokens", "max_completion_tokens"), kw_only=True
+        default="max_tokens", validator=one_of("max_tokens", "max_completion_tokens"), kw_only=True
     )
     rules_role: Literal["system", "developer", "user"] = attrs.field(
-        default="system", validator=_one_of("system", "developer", "user"), kw_only=True
+        default="system", validator=one_of("system", "developer", "user"), kw_only=True
     )
     max_parts: int = attrs.field(default=100, validator=count(1), kw_only=True)
     least_read: float = attrs.field(default=0.5, validator=_from_0_to_1, kw_only=True)
@@ -148,21 +137,17 @@ class OpenAISummarizer:
     )
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False, kw_only=True)
     on_usage: Callable[[Usage], object] | None = attrs.field(default=None, repr=False, kw_only=True)
-    sleep: Callable[[float], object] | None = attrs.field(default=None, repr=False, kw_only=True)
-    random: Callable[[], float] | None = attrs.field(default=None, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if self.api_key_env is not None and (self.client is not None or self.api_key is not None):
             raise ConfigurationError("OpenAISummarizer: pass only one of 'client', 'api_key' and 'api_key_env'")
         if self.client is None:
             return
-        sync = is_sync(self.client)
+        _is_sync(self.client)
         if self.base_url is not None or self.api_key is not None:
             raise ConfigurationError(
                 "OpenAISummarizer: a client has its own base_url and api_key; pass the client or the arguments, not both"
             )
-        if sync and inspect.iscoroutinefunction(self.sleep):
-            raise ConfigurationError("OpenAISummarizer: with an OpenAI client, 'sleep' must not be a coroutine function")
 
     @property
     def cache_key(self) -> str:
@@ -172,11 +157,6 @@ class OpenAISummarizer:
         parts = (self.model, self.fallback_model, server, self.window, self.headroom, self.rules_role, redacted)
         return f"{parts} {sorted(self.options.items())}"
 
-    @property
-    def timeout_seconds(self) -> None:
-        """No timeout for the whole summary: each call of the model has one, ``timeout``."""
-        return None
-
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary; an awaitable unless the client is an ``openai.OpenAI``.
 
@@ -185,28 +165,33 @@ class OpenAISummarizer:
             ConfigurationError: If the window is too small, there is no key, or ``openai`` cannot be imported.
         """
         steps = self._steps(request)
-        transport = OpenAITransport(
-            client=self.client,
-            base_url=self.base_url,
-            api_key=self.api_key if self.api_key_env is None else _key_in(self.api_key_env),
-            timeout=self.timeout,
-            max_tokens_field=self.max_tokens_field,
-            options=self.options,
-            on_usage=self.on_usage,
-            sleep=self.sleep,
-        )
-        if self.client is not None and is_sync(self.client):
-            return transport.drive(steps)
-        return transport.drive_async(steps)
+        if self.client is not None and _is_sync(self.client):
+            return drive_sync(steps, partial(self._send, self._given_client()))
+        return self._awaited(steps, self.api_key if self.api_key_env is None else _key_in(self.api_key_env))
+
+    async def _awaited(self, steps: SummarySteps, api_key: str | None) -> str:
+        """Send with the caller's client, which stays open, or with a new one."""
+        async with self._new_client(api_key) if self.client is None else nullcontext(self._given_client()) as client:
+            return await drive(steps, partial(self._send_async, client))
+
+    def _given_client(self) -> Any:
+        return self.client.with_options(max_retries=self.max_retries, timeout=self.timeout)
+
+    def _new_client(self, api_key: str | None) -> AbstractAsyncContextManager[Any]:
+        openai = _openai_package()
+        try:
+            client: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
+                base_url=self.base_url, api_key=api_key, timeout=self.timeout, max_retries=self.max_retries
+            )
+        except Exception as error:
+            raise ConfigurationError(
+                f"OpenAISummarizer: the openai client cannot be created ({error}); pass a valid base_url, and an api_key, which"
+                " may be any text for a server that needs no key"
+            ) from error
+        return client
 
     def _steps(self, request: SummaryRequest) -> SummarySteps:
         """Return the generator that makes every decision and sends nothing."""
-        retries = RetryPolicy(
-            times=self.max_retries,
-            backoff_seconds=self.backoff_seconds,
-            max_wait_seconds=self.max_wait_seconds,
-            random=self.random,
-        )
         chunked = ChunkedSummarization(
             window=self.window,
             headroom=self.headroom,
@@ -215,4 +200,72 @@ class OpenAISummarizer:
             redact=self.redact,
         )
         models = [self.model] if self.fallback_model is None else [self.model, self.fallback_model]
-        return chunked.summarize(request, SummaryAttempts(models=models, retries=retries, least_read=self.least_read))
+        return chunked.summarize(request, SummaryAttempts(models=models, least_read=self.least_read))
+
+    def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
+        try:
+            completion = client.chat.completions.create(**self._arguments(call))
+        except Exception as error:
+            return self._fault(error)
+        return self._read(completion)
+
+    async def _send_async(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
+        try:
+            with anyio.fail_after(self.timeout):
+                completion = await client.chat.completions.create(**self._arguments(call))
+        except Exception as error:
+            return self._fault(error)
+        return self._read(completion)
+
+    def _arguments(self, call: ModelCall) -> dict[str, Any]:
+        return {
+            **self.options,
+            "model": call.model,
+            "messages": [{"role": role, "content": text} for role, text in call.messages],
+            self.max_tokens_field: call.max_tokens,
+        }
+
+    def _read(self, completion: object) -> ModelReply | ModelFault:
+        usage = read_usage(completion)
+        if usage is not None and self.on_usage is not None:
+            self.on_usage(usage)
+        return read_reply(completion)
+
+    def _fault(self, error: Exception) -> ModelFault:
+        """Return the failure that an exception of the client stands for.
+
+        Raises:
+            ConfigurationError: If the client does not accept the arguments.
+        """
+        if isinstance(error, TypeError):
+            raise ConfigurationError(f"OpenAISummarizer: the client does not accept these 'options' ({error})") from error
+        return read_error(error, timeout_seconds=self.timeout)
+
+
+def _openai_package() -> ModuleType:
+    """Import and return the ``openai`` package.
+
+    Raises:
+        ConfigurationError: If it cannot be imported.
+    """
+    try:
+        import openai
+    except ImportError as error:
+        raise ConfigurationError(
+            f"OpenAISummarizer needs the openai package, which cannot be imported ({error}); install openai"
+        ) from error
+    return openai
+
+
+def _is_sync(client: object) -> bool:
+    """Return whether a client is the synchronous one.
+
+    Raises:
+        ConfigurationError: If it is not a client of the ``openai`` package.
+    """
+    openai = _openai_package()
+    if isinstance(client, openai.OpenAI):
+        return True
+    if isinstance(client, openai.AsyncOpenAI):
+        return False
+    raise ConfigurationError(f"OpenAISummarizer: 'client' must be an openai.AsyncOpenAI or openai.OpenAI (got {client!r})")

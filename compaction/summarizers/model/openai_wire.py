@@ -1,4 +1,4 @@
-"""Reading of what an OpenAI-compatible server sends back: a reply, or a failure and whether to try again.
+"""Reading of what an OpenAI-compatible server sends back: a reply, or a failure and whether to ask once more.
 
 Servers of this protocol differ most in how they fail: errors in the body of a success, missing or null choices, a page of
 HTML, five names for the same limit. So no field is trusted to have its documented type.
@@ -6,9 +6,7 @@ HTML, five names for the same limit. So no field is trusted to have its document
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, cast
 
 from ...errors import InputError
@@ -18,9 +16,9 @@ from .model_calls import ModelFault, ModelReply
 
 __all__ = ["read_error", "read_reply", "read_usage"]
 
-_TRANSIENT: Final = frozenset({408, 409, 429})
-_NEVER: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _SHOWN_CHARS: Final = 300
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERRORS: Final = 500
 
 
 def read_reply(completion: object) -> ModelReply | ModelFault:
@@ -30,16 +28,18 @@ def read_reply(completion: object) -> ModelReply | ModelFault:
         completion: The client's object, or the text it returns for a body that is not JSON.
     """
     if isinstance(completion, str):
-        return ModelFault(kind="transient", says=f"sent a body that is not JSON: {_shown(completion)}")
+        return ModelFault(says=f"sent a body that is not JSON: {_shown(completion)}", again="")
     error = _member(completion, "error")
     if error is not None:
-        code = _member(error, "code")
-        return _fault(code if isinstance(code, int) else 0, error, f"sent an error as its answer: {_words(error)}")
+        code, says = _member(error, "code"), f"sent an error as its answer: {_words(error)}"
+        status = code if isinstance(code, int) else 0
+        again = "" if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS else None
+        return ModelFault(says=says, again=again, too_long=is_too_long(status, says))
     choices = _member(completion, "choices")
     choice = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     message = _member(choice, "message")
     if message is None:
-        return ModelFault(kind="transient", says="sent an answer without a message in it")
+        return ModelFault(says="sent an answer without a message in it", again="")
     read = _member(_member(completion, "usage"), "prompt_tokens")
     return ModelReply(
         text=_text(_member(message, "content")),
@@ -70,42 +70,16 @@ def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return ModelFault(kind="final", says=f"did not answer within {timeout_seconds:g} s", cause=error)
+        return ModelFault(says=f"did not answer within {timeout_seconds:g} s", cause=error)
     if isinstance(error, openai.APIStatusError):
         says = f"answered HTTP {error.status_code}: {_words(error.body) or _shown(error.message)}"
-        return _fault(error.status_code, error.body, says, error)
+        return ModelFault(says=says, too_long=is_too_long(error.status_code, says), cause=error)
     if isinstance(error, openai.APIConnectionError):
         says = f"could not be reached, or closed the connection ({_shown(str(error.__cause__ or error))})"
-        return ModelFault(kind="transient", says=says, cause=error)
+        return ModelFault(says=says, cause=error)
     if isinstance(error, ValueError):
-        return ModelFault(kind="transient", says=f"sent a body that cannot be read ({_shown(str(error))})", cause=error)
-    return ModelFault(kind="final", says=f"could not be called ({_shown(str(error))})", cause=error)
-
-
-def _fault(status: int, body: object, says: str, error: Any = None) -> ModelFault:
-    if is_too_long(status, says):
-        return ModelFault(kind="too_long", says=says, cause=error)
-    if _code(body) in _NEVER:
-        return ModelFault(kind="final", says=says, cause=error)
-    if status in _TRANSIENT or status >= 500:
-        wait = None if error is None else _retry_after(error.response.headers)
-        return ModelFault(kind="transient", says=says, wait_seconds=wait, cause=error)
-    return ModelFault(kind="final", says=says, cause=error)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait: given in milliseconds, in seconds, or as a date relative to its own date."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) * unit
-        except ValueError:
-            continue
-        return max(0.0, seconds) if math.isfinite(seconds) else None
-    try:
-        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
-        return max(0.0, (until - now).total_seconds())
-    except (KeyError, ValueError, TypeError):
-        return None
+        return ModelFault(says=f"sent a body that cannot be read ({_shown(str(error))})", again="", cause=error)
+    return ModelFault(says=f"could not be called ({_shown(str(error))})", cause=error)
 
 
 def _member(source: object, name: str) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compaction.formats.anthropic.hosted import block_links, repair_hosted, unpaired
-from compaction.formats.wire import Changes
+from compaction.formats import anthropic
+from compaction.formats.anthropic.hosted import block_links, unpaired
 
 Raw = dict[str, Any]
 WORDS: Raw = {"type": "text", "text": "so"}
@@ -86,13 +86,14 @@ def test_what_links_answers(blocks: list[Raw], open: tuple[str, ...], earlier: t
 
 def test_what_is_left_out() -> None:
     """Results and calls that miss each other; of a call that one of these made, who made it. Nothing else is touched."""
-    messages = [answer(found("gone"), WORDS), answer(called("gone"), WORDS), user(called("gone")), answer(WORDS)]
-    changes = Changes()
-    left = repair_hosted(messages, changes)
-    assert left == [answer(WORDS), answer(called(), WORDS), *messages[2:]]
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}
+    messages = [answer(found("gone"), WORDS), answer(WORDS, called("gone")), user(result), answer(WORDS)]
+    done = anthropic.repair(messages)
+    left = done.messages
+    assert left == [answer(WORDS), answer(WORDS, called()), *messages[2:]]
     assert left[2] is messages[2]
     assert left[3] is messages[3]
-    assert [(change.where, change.rule) for change in changes.in_order()] == [
+    assert [(change.where, change.rule) for change in done.changes] == [
         ("messages[0].content[0]", "server-result-without-call"),
-        ("messages[1].content[0].caller", "call-without-caller"),
+        ("messages[1].content[1]", "call-without-caller"),
     ]

@@ -11,7 +11,7 @@ from openai.types.chat.chat_completion_message_function_tool_call import Functio
 
 from compaction.formats import anthropic
 from compaction.formats.anthropic.rules import RULES
-from compaction.formats.wire import NOT_RECORDED
+from compaction.formats.pairing import NOT_RECORDED
 from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
 from tests.support.wires import anthropic_conversations, junk, wrecked
 
@@ -175,7 +175,7 @@ def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str
 def test_a_call_is_told_whether_its_result_may_still_come() -> None:
     """At the end of the list a result is not there yet; once another message came it is missing there."""
     assert [problem.message for problem in anthropic.validate([answer(call())])] == ["the call 'a' has no result yet"]
-    missing = "the call 'a' has no result in the message after it"
+    missing = "the call 'a' has no result directly after it"
     assert [problem.message for problem in anthropic.validate([answer(call()), USER])] == [missing]
 
 

@@ -180,10 +180,10 @@ def test_a_repair(messages: list[Any], repaired: list[Any]) -> None:
 def test_a_call_without_a_result_gets_a_stub() -> None:
     """It says that the result was not recorded, and counts as failed."""
     done = bedrock.repair([ASKED, answer(call("a"), call("b")), user(result("b"), {"text": "well?"})])
-    stub = done.messages[2]["content"][0]["toolResult"]
+    stub = done.messages[2]["content"][1]["toolResult"]
     assert (stub["toolUseId"], stub["status"]) == ("a", "error")
-    assert done.messages[2]["content"][1:] == [result("b"), {"text": "well?"}]
-    assert [(change.where, change.rule) for change in done.changes] == [("messages[1]", "call-without-result")]
+    assert done.messages[2]["content"][::2] == [result("b"), {"text": "well?"}]
+    assert [(change.where, change.rule) for change in done.changes] == [("messages[1].content[0]", "call-without-result")]
     assert rules(bedrock, done.messages) == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.formats import gemini
 from compaction.formats.gemini.rules import RULES
-from compaction.formats.wire import NOT_RECORDED
+from compaction.formats.pairing import NOT_RECORDED
 from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
 from tests.support.wires import gemini_conversations, junk, wrecked
 

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction import compact_sync
-from compaction.formats import MessageFormat, anthropic, convert, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
 from compaction.strategies import Strategy
 from compaction.testing import conversations
+from tests.support.conversion import convert
 from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, responses_conversations
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")

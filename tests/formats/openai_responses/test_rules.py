@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.formats import openai_responses
 from compaction.formats.openai_responses.rules import RULES
-from compaction.formats.wire import NOT_RECORDED
+from compaction.formats.pairing import NOT_RECORDED
 from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
 from tests.support.wires import junk, responses_conversations, wrecked
 
@@ -164,8 +164,8 @@ def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str
 
 def test_a_call_is_told_whether_its_output_may_still_come() -> None:
     """At the end of the list an output is not there yet; once somebody else spoke it is missing."""
-    assert [problem.message for problem in openai_responses.validate([call()])] == ["the call 'a' has no output yet"]
-    assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no output"]
+    assert [problem.message for problem in openai_responses.validate([call()])] == ["the call 'a' has no result yet"]
+    assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no result"]
 
 
 @pytest.mark.parametrize(

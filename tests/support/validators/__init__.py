@@ -1,4 +1,4 @@
-"""The rules of every format, written a second time, from docs/validity.md and its sources alone; a judge of the package.
+"""The rules of every format, written a second time, from the pages in docs/rules and its sources alone; a judge of the package.
 
 Nothing here imports the package. Each module has ``violations(messages)``, which returns texts such as
 ``messages[3] call-without-result call_1``.

@@ -120,7 +120,7 @@ def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
 def test_a_real_client_that_is_told_to_wait(tmp_path: Path) -> None:
     """With OpenAI's client: a 429 holds back every conversation, then all are summarized; reported usage is what is counted."""
     with FaultServer(status(429, headers={"retry-after": "0.4"}), reply(ANSWER)) as server:
-        model = OpenAISummarizer("m", base_url=server.url, api_key="none")
+        model = OpenAISummarizer("m", base_url=server.url, api_key="none", max_retries=0)
         source = store(tmp_path / "in.jsonl", "jsonl", LONG[:6])
         report = run(source, tmp_path / "out.jsonl", strategy=summarizing(model), limits=Limits(concurrency=3))
     assert (report.tally.degraded, report.tally.changed) == (0, 6)

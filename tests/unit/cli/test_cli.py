@@ -90,6 +90,18 @@ def test_compact_writes_what_the_preset_makes(chat: Path, tmp_path: Path) -> Non
     assert len(expected) < len(CHAT)
 
 
+@pytest.mark.parametrize("name", sorted(presets.PRESETS))
+def test_compact_knows_every_preset(chat: Path, tmp_path: Path, name: str) -> None:
+    """Each preset takes the size that it refers to, and is what the library makes of that size."""
+    preset = presets.PRESETS[name]
+    size = () if preset.size is None else (f"--{preset.size}", "600")
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--preset", name, *size, "--counter", "chars/4")
+    strategy = preset.make() if preset.size is None else preset.make(600)
+    assert done.exit_code in (0, 1)
+    expected = compact_sync(CHAT, strategy, counter="chars/4").messages
+    assert json.loads((tmp_path / "out.json").read_text())["messages"] == expected
+
+
 @pytest.mark.parametrize(("budget", "deeds"), [(800, {"Replace"}), (100, {"Replace", "Drop"})])
 def test_compact_reaches_a_budget(chat: Path, tmp_path: Path, budget: int, deeds: set[str]) -> None:
     """With --budget the result is within it; groups are dropped only where gentler steps do not do."""
@@ -372,6 +384,9 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact", "CHAT", "--budget", "0"], "budget"),
         (["compact", "CHAT", "--window", "1k", "--reserve-output", "2k"], "reserve"),
         (["compact", "CHAT", "--window", "1k", "--preset", "none"], "context_window"),
+        (["compact", "CHAT", "--window", "1k", "--preset", "token_budget"], "--preset token_budget takes --budget"),
+        (["compact", "CHAT", "--budget", "1k", "--preset", "adaptive"], "--preset adaptive takes --window"),
+        (["compact", "CHAT", "--preset", "langgraph_summary", "--reserve-output", "1"], "--reserve-output"),
         (["compact", "CHAT", "--window", "1k", "--counter", "none"], "counter 'none'"),
         (["compact", "CHAT", "--window", "1k", "-o", "FOLDER"], "cannot be written"),
         (["compact", "FOLDER", "--window", "1k"], "cannot be read"),

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.formats import openai_chat
-from compaction.index.columns import Fresh
-from compaction.index.marks import COLLAPSED_BY
-from compaction.index.metrics import Metrics
+from compaction.index.columns import Fresh, Metrics
 from compaction.index.projection import Projection
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, result, thought, user
@@ -159,19 +157,6 @@ class TestNeighbours:
             for before, node, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
                 assert (view.before(node), view.after(node)) == (before, after)
             assert view.first() == (shown[0] if shown else None)
-
-
-def test_the_line_that_stands_for_a_group_alone() -> None:
-    """Only a collapsed tool call that the view shows, and that stands for no other group, is the line for one."""
-    projection = projected([user(), call("1"), user()])
-    inserted(projection, 1, (1,), "Tests")
-    inserted(projection, 1, (0, 1), COLLAPSED_BY)
-    assert projection.line_for(1) is None
-    line = inserted(projection, 1, (1,), COLLAPSED_BY)
-    assert projection.line_for(1) == line
-    projection.exclude(line)
-    assert projection.line_for(1) is None
-    assert projection.line_for(2) is None
 
 
 def test_withdrawing_the_newest_leaves_what_stands_beside_it() -> None:

@@ -235,7 +235,7 @@ def test_a_session_that_still_runs_may_end_within_a_line(tmp_path: Path) -> None
     [
         (b"", "empty"),
         (b'{"type": "session_meta", "payload": {}}\nbroken\n{}\n', "line 2: it is not JSON"),
-        (b"\x1f\x8b\x08broken", "gzip data is truncated or damaged"),
+        (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"),
         (b"no json", "not JSON"),
     ],
 )

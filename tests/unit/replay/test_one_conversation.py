@@ -11,7 +11,7 @@ import pytest
 from compaction import Drop, MessageIndex, Replace, last, nothing, validate
 from compaction.formats import openai_chat
 from compaction.replay import Candidate, ModelPrices, Recording
-from compaction.replay.candidate_names import candidate_of, candidates_of
+from compaction.replay.candidates import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
 from compaction.replay.replayed import CandidateRun, ReplayedConversation
 from compaction.replay.settings import ReplaySetting

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_named_and_the_rest_is_replayed(
     """A missing file and an unknown model are named; the exit code says so."""
     run(sessions, tmp_path / "none.jsonl", "--window", "200", "--model", "gpt-0", code=1)
     out = " ".join(capsys.readouterr().out.split())
-    assert "none.jsonl: cannot be read" in out
+    assert "none.jsonl: it cannot be read" in out
     assert "no table has prices for model 'gpt-0'" in out
     assert "1 session over 200 tokens" in out
 

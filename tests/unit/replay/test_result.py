@@ -11,8 +11,7 @@ import pytest
 from compaction import last
 from compaction.errors import ConfigurationError, InputError
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
-from compaction.replay.intervals import BootstrapDraws, macro_average, micro_average
-from compaction.replay.scores import Score, Share
+from compaction.replay.scores import BootstrapDraws, Score, Share, macro_average, micro_average
 from compaction.strategies import SlidingWindow
 from tests.support.chats import Chat, assistant, turns, user
 

@@ -34,13 +34,8 @@ FAULTS: list[Any] = [
 ]
 
 
-async def at_once(seconds: float) -> None:
-    """Wait for nothing, but let others run."""
-    await anyio.lowlevel.checkpoint()
-
-
-def summarizing(server: FaultServer, **options: Any) -> Summarization:
-    model = OpenAISummarizer("small", base_url=server.url, api_key="none", timeout=0.5, max_retries=1, sleep=at_once)
+def summarizing(server: FaultServer, *, timeout: float = 0.5, **options: Any) -> Summarization:
+    model = OpenAISummarizer("small", base_url=server.url, api_key="none", timeout=timeout, max_retries=1)
     budget = SummaryBudget(floor=150, ceiling=200)
     keep = last(messages=4)
     return Summarization(model, trigger=tokens_exceed(1_500), target=tokens_below(800), keep=keep, budget=budget, **options)
@@ -92,7 +87,7 @@ async def test_a_dead_server_is_a_failure_like_any_other() -> None:
 async def test_cancelled_at_any_point_of_a_request_nothing_changes(checkpoint: int) -> None:
     """The call is cancelled after so many turns of the event loop, through connection, request, answer and second request."""
     with FaultServer(status(503), slow(0.05, reply(GOOD))) as server:
-        watched = session(summarizing(server))
+        watched = session(summarizing(server, timeout=30.0))
         source = chat(12)
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -116,7 +111,7 @@ async def test_cancelled_at_any_point_of_a_request_nothing_changes(checkpoint: i
 async def test_a_tail_larger_than_the_window_is_said_not_hidden() -> None:
     """Nothing may go: the outcome is over_target, the view is whole, and no summarizer is asked."""
     with FaultServer(reply(GOOD)) as server:
-        model = OpenAISummarizer("small", base_url=server.url, api_key="none", sleep=at_once)
+        model = OpenAISummarizer("small", base_url=server.url, api_key="none")
         strategy = Summarization(model, trigger=tokens_exceed(1_000), keep=last(tokens=100_000))
         watched = session(strategy)
         assert await watched.view(chat(12)) == chat(12)
@@ -126,7 +121,7 @@ async def test_a_tail_larger_than_the_window_is_said_not_hidden() -> None:
 async def test_the_hermes_preset_over_a_real_client() -> None:
     """A whole compressor run through HTTP: forced, valid, the summary in its place."""
     with FaultServer(reply(GOOD)) as server:
-        model = OpenAISummarizer("small", base_url=server.url, api_key="none", sleep=at_once)
+        model = OpenAISummarizer("small", base_url=server.url, api_key="none")
         watched = session(presets.hermes(20_000, model, protect_last_n=4, trigger=always))
         view = await watched.view(chat(20))
     assert [place for place, message in enumerate(view) if "[CONTEXT COMPACTION]" in str(message["content"])] == [4]

@@ -8,7 +8,7 @@ import pytest
 
 from compaction import Drop, GroupKind, Replace, compact, compact_sync, presets
 from compaction.errors import ConfigurationError, SyncDriverError
-from compaction.formats import convert, openai_chat
+from compaction.formats import openai_chat
 from compaction.formats.validity import validate
 from compaction.index import marked
 from compaction.session import CompactionSession
@@ -16,6 +16,7 @@ from compaction.strategies import GrowingSummary
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
+from tests.support.conversion import convert
 from tests.support.scripted import Awaited, Scripted
 
 

@@ -10,14 +10,17 @@ import pytest
 
 from compaction import Drop, Edit, MessageIndex, Pipeline, Request, Step, compact_sync, last, nothing, run_sync
 from compaction.errors import ConfigurationError, StrategyError
+from compaction.stores import SQLiteStore
 from compaction.strategies import (
     Clear,
     FunctionStrategy,
+    Lossless,
     SelectiveToolCall,
     SlidingWindow,
     StepBegan,
     StepEnded,
     Steps,
+    TokenBudgetComposed,
     ToolResult,
     Truncation,
     as_strategy,
@@ -186,12 +189,36 @@ class TestForced:
     """For a run that somebody asked for."""
 
     def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
-        """What drops is as it was; what shortens does all it can, in a pipeline too."""
+        """What drops is as it was, and stays under the pipeline's trigger; what shortens does all it can."""
         rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
         forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
         assert rough.forced() is rough
         assert gentle.forced() == forced
-        assert Pipeline(gentle, rough, trigger=never).forced() == Pipeline(forced, rough)
+        assert Pipeline(gentle, rough).forced() == Pipeline(forced, rough)
+        full = tokens_exceed(9)
+        assert Pipeline(gentle, rough, trigger=full).forced() == Pipeline(forced, Pipeline(rough, trigger=full))
+
+    def test_triggers_of_nested_pipelines_hold_together(self) -> None:
+        """What drops inside two pipelines runs only where both would have run it."""
+        outer, inner = tokens_exceed(9), turns_exceed(2)
+        nested = Pipeline(Pipeline(Truncation(), trigger=inner), trigger=outer)
+        assert nested.forced() == Pipeline(Pipeline(Truncation(), trigger=outer & inner))
+
+    def test_a_budget(self) -> None:
+        """Its gentle parts run though the budget holds, and what drops only where it does not."""
+        gentle = ToolResult(Clear(), trigger=never)
+        budget = TokenBudgetComposed([gentle, SlidingWindow()], budget=10_000)
+        assert budget.forced() == Pipeline(gentle.forced(), budget)
+        done = run_sync(indexed(tool_turns(4)), budget.forced())
+        assert done.after.messages == done.before.messages
+        assert done.after.tokens < done.before.tokens
+
+    def test_what_wraps_others_is_forced_inside(self) -> None:
+        """And is itself if nothing inside is gentle."""
+        store = SQLiteStore(":memory:")
+        assert Lossless(ToolResult(trigger=never), store).forced() == Lossless(ToolResult().forced(), store)
+        rough = Lossless(Truncation(), store)
+        assert rough.forced() is rough
 
 
 class TestFunctions:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compaction.summarizers import SummaryTemplate, default_template, redact
-from compaction.summarizers.model.answers import RejectedAnswer, check_answer, cleaned
-from compaction.summarizers.model.model_calls import ModelReply
+from compaction.summarizers.model.answers import check_answer, cleaned
+from compaction.summarizers.model.model_calls import ModelFault, ModelReply
 from compaction.tokens import counter
 
 GOOD = "## Goal\nMove the blog to a new host.\n\n## Next Steps\n- copy the database\n- change the DNS record"
@@ -15,7 +15,7 @@ KEY = "5f1c09ab"
 RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the database before you change any record. " * 20
 
 
-def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | RejectedAnswer:
+def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | ModelFault:
     """What becomes of a reply to a request for at most 100 tokens."""
     return check_answer(
         ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply,
@@ -62,8 +62,8 @@ def test_headings_in_other_dress(decorated: str) -> None:
 def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
     """A bad answer is rejected with its reason, and with what to tell the model when it is asked once more."""
     verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
-    assert isinstance(verdict, RejectedAnswer)
-    assert why in verdict.why
+    assert isinstance(verdict, ModelFault)
+    assert why in verdict.says
     assert verdict.again
 
 
@@ -78,8 +78,8 @@ def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
 def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
     """After a refusal or a filter the same model is not asked again."""
     verdict = judged(reply)
-    assert isinstance(verdict, RejectedAnswer)
-    assert why in verdict.why
+    assert isinstance(verdict, ModelFault)
+    assert why in verdict.says
     assert verdict.again is None
 
 
@@ -89,8 +89,8 @@ def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
 def test_apologies_without_sections(text: str) -> None:
     """Where a template asks for no sections, an apology is still no summary."""
     verdict = judged(text, template=PLAIN)
-    assert isinstance(verdict, RejectedAnswer)
-    assert "apologized" in verdict.why
+    assert isinstance(verdict, ModelFault)
+    assert "apologized" in verdict.says
 
 
 def test_words_without_sections() -> None:
@@ -103,8 +103,8 @@ def test_words_without_sections() -> None:
 def test_copy_with_an_introduction() -> None:
     """A copy is a copy with a sentence before it."""
     verdict = judged(f"Here is what happened.\n{RECORD[15:1200]}", template=PLAIN, limit=1_000)
-    assert isinstance(verdict, RejectedAnswer)
-    assert "repeated" in verdict.why
+    assert isinstance(verdict, ModelFault)
+    assert "repeated" in verdict.says
 
 
 def test_quotations_are_no_copy() -> None:

@@ -46,19 +46,9 @@ def asked(summarizer: Summarizer, *, budget: int = 200, messages: Sequence[Any] 
     return SummaryRequest(summarizer=summarizer, groups=groups, budget=budget, counter=COUNTER, **options)
 
 
-class Waits:
-    """Notes how long it should have slept, as something to await."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-
-
 def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
-    """A summarizer on that server that does not really wait, and sends again once."""
-    settings = {"timeout": 5.0, "max_retries": 1, "sleep": Waits(), **options}
+    """A summarizer on that server that sends again once."""
+    settings = {"timeout": 5.0, "max_retries": 1, **options}
     return OpenAISummarizer("first", base_url=server.url, api_key="none", **settings)
 
 
@@ -79,16 +69,16 @@ FAULTS: list[Any] = [
     pytest.param(status(401, "bad key"), "answered HTTP 401: bad key", 1, id="401"),
     pytest.param(status(403, "not yours"), "answered HTTP 403: not yours", 1, id="403"),
     pytest.param(status(404, "no model", code="model_not_found"), "HTTP 404: no model [model_not_found]", 1, id="404"),
-    pytest.param(status(408), "answered HTTP 408: scripted (2 times)", 2, id="408"),
-    pytest.param(status(409), "answered HTTP 409: scripted (2 times)", 2, id="409"),
+    pytest.param(status(408), "answered HTTP 408: scripted", 2, id="408"),
+    pytest.param(status(409), "answered HTTP 409: scripted", 2, id="409"),
     pytest.param(status(413, "too big"), "answered HTTP 413: too big", 2, id="413"),
-    pytest.param(status(429, headers={"retry-after": "2"}), "answered HTTP 429: scripted (2 times)", 2, id="429"),
+    pytest.param(status(429), "answered HTTP 429: scripted", 2, id="429"),
     pytest.param(
-        status(429, "pay first", code="insufficient_quota"), "HTTP 429: pay first [insufficient_quota]", 1, id="quota"
+        status(429, "pay first", code="insufficient_quota"), "HTTP 429: pay first [insufficient_quota]", 2, id="quota"
     ),
-    pytest.param(status(429, headers={"retry-after": "3600"}), "asks for a wait of 3600 s, which is too long", 1, id="wait"),
-    pytest.param(status(500), "answered HTTP 500: scripted (2 times)", 2, id="500"),
-    pytest.param(status(503), "answered HTTP 503: scripted (2 times)", 2, id="503"),
+    pytest.param(status(429, headers={"retry-after": "3600"}), "answered HTTP 429: scripted", 1, id="wait"),
+    pytest.param(status(500), "answered HTTP 500: scripted", 2, id="500"),
+    pytest.param(status(503), "answered HTTP 503: scripted", 2, id="503"),
     pytest.param(raw(b'{"choices": [{"mess'), "sent a body that cannot be read (", 2, id="malformed JSON"),
     pytest.param(raw(b""), "sent a body that cannot be read (", 2, id="no body"),
     pytest.param(raw(b"<html>Bad Gateway</html>", content_type="text/html"), "not JSON: <html>Bad Gateway", 2, id="a page"),
@@ -130,11 +120,11 @@ def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) ->
     """The same with an ``OpenAI`` client, which answers at once."""
     with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
         timeout = 0.5 if "0.5 s" in says else 5.0
-        summarizer = OpenAISummarizer("first", client=client, timeout=timeout, max_retries=1, sleep=lambda seconds: None)
+        summarizer = OpenAISummarizer("first", client=client, timeout=timeout, max_retries=1)
         with pytest.raises(SummaryFailed) as raised:
             summarizer.summarize(asked(summarizer))
         assert says in str(raised.value)
-        assert len(server.requests) == requests
+        assert len(server.requests) == requests + ("0.5 s" in says)  # that client sends again after a timeout
 
 
 @pytest.mark.parametrize(
@@ -184,62 +174,31 @@ async def test_content_in_parts() -> None:
 # ---------------------------------------------------------------- waiting
 
 
-async def test_waits_grow_and_are_the_same_each_time() -> None:
-    """The waits double, spread by the request, and a second run waits equally long."""
-    runs: list[list[float]] = []
-    for _ in range(2):
-        waits = Waits()
-        with FaultServer(status(500)) as server, pytest.raises(SummaryFailed):
-            await summary(server, max_retries=3, sleep=waits)
-        runs.append(waits.seconds)
-    assert runs[0] == runs[1]
-    assert [1 <= wait / 2**attempt * 2 <= 2 for attempt, wait in enumerate(runs[0])] == [True] * 3
+@pytest.mark.parametrize("client", [True, False], ids=["a client of the caller", "a new client"])
+async def test_the_client_sends_again(client: bool) -> None:
+    """The number of retries is the summarizer's own, whichever client it is."""
+    with FaultServer(status(503)) as server:
+        async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as own:
+            options: dict[str, Any] = {"client": own} if client else {"base_url": server.url, "api_key": "none"}
+            summarizer = OpenAISummarizer("first", max_retries=3, **options)
+            with pytest.raises(SummaryFailed, match="answered HTTP 503"):
+                await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+        assert len(server.requests) == 4
 
 
-async def test_spread_from_a_passed_in_source() -> None:
-    """Who wants other waits passes the numbers that spread them."""
-    waits = Waits()
-    with FaultServer(status(500)) as server, pytest.raises(SummaryFailed):
-        await summary(server, max_retries=2, backoff_seconds=4.0, sleep=waits, random=lambda: 0.0)
-    assert waits.seconds == [2.0, 4.0]
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, [7.0]),
-        ({"retry-after-ms": "1500", "retry-after": "7"}, [1.5]),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, []),
-        ({"retry-after": "-3"}, []),
-        ({"retry-after": "soon"}, [0.5]),
-        ({"retry-after": "nan"}, [0.5]),
-    ],
-)
-async def test_a_server_may_say_how_long(headers: dict[str, str], seconds: list[float]) -> None:
-    """``Retry-After`` is honoured in all its forms; nonsense in it is not there."""
-    waits = Waits()
-    with FaultServer(status(429, headers=headers), reply(GOOD)) as server:
-        assert await summary(server, sleep=waits, random=lambda: 0.0) == GOOD
-    assert waits.seconds == seconds
-
-
-@pytest.mark.parametrize("until", ["3600", "Fri, 01 Jan 2999 00:00:00 GMT"])
-async def test_a_wait_that_is_too_long(until: str) -> None:
+async def test_a_wait_that_is_too_long() -> None:
     """A server that asks for an hour is not waited for, and not asked earlier than it wants: the other model is asked."""
-    waits = Waits()
-    with FaultServer(status(429, headers={"retry-after": until}), reply(GOOD)) as server:
-        assert await summary(server, sleep=waits, fallback_model="second") == GOOD
+    with FaultServer(status(429, headers={"retry-after": "3600"}), reply(GOOD)) as server:
+        assert await summary(server, fallback_model="second") == GOOD
         assert [request["model"] for request in server.requests] == ["first", "second"]
-    assert waits.seconds == []
 
 
-def test_waits_without_a_loop() -> None:
-    """With an ``OpenAI`` client the waiting is done by a plain function."""
-    waits: list[float] = []
-    with FaultServer(status(503), reply(GOOD)) as server, OpenAI(base_url=server.url, api_key="none") as client:
-        summarizer = OpenAISummarizer("first", client=client, sleep=waits.append, random=lambda: 0.0)
-        assert summarizer.summarize(asked(summarizer)) == GOOD
-    assert waits == [0.5]
+async def test_retries_end_at_the_timeout() -> None:
+    """The timeout is for all attempts together: a wait that the server asks for does not outlast it."""
+    with FaultServer(status(429, headers={"retry-after": "60"})) as server:
+        with pytest.raises(SummaryFailed, match=r"did not answer within 0\.3 s"):
+            await summary(server, timeout=0.3)
+        assert len(server.requests) == 1
 
 
 async def test_slow_drip_is_a_timeout() -> None:
@@ -383,11 +342,11 @@ async def test_a_client_of_the_caller_stays_open() -> None:
 
 async def test_cancelled_while_it_waits() -> None:
     """Cancelled in the middle of a request or of a wait, it ends at once and asks no more."""
-    for script, sleep in ((slow(30), None), (status(503), anyio.sleep)):
+    for script in (slow(30), status(503, headers={"retry-after": "30"})):
         with FaultServer(script) as server:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(partial(summary, server, timeout=30.0, backoff_seconds=30.0, sleep=sleep))
+                    tasks.start_soon(partial(summary, server, timeout=30.0))
                     await anyio.to_thread.run_sync(server.asked.wait, 20)
                     tasks.cancel_scope.cancel()
             assert len(server.requests) == 1
@@ -469,13 +428,10 @@ async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
         {"client": "sync", "base_url": "http://127.0.0.1"},
         {"client": "sync", "api_key": "none"},
         {"client": "sync", "api_key_env": "SUMMARY_KEY"},
-        {"client": "sync", "sleep": anyio.sleep},
         {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
         {"api_key_env": ""},
         {"timeout": 0},
         {"max_retries": -1},
-        {"backoff_seconds": 0},
-        {"max_wait_seconds": 0},
         {"fallback_model": ""},
         {"window": 0},
         {"headroom": 0.9},

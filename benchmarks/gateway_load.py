@@ -1,0 +1,198 @@
+"""Time to first byte behind the gateway and behind a server that only passes through, under the same load in one run.
+
+``python -m benchmarks.gateway_load --seconds 60``: 50 conversations of 100,000 tokens, each request one round longer than the
+one before, Poisson arrivals, 20 a second in all. Each server is a process of its own; the model is a third one, which answers
+at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import httpx
+import uvicorn
+
+from compaction import presets
+from compaction.gateway import GatewaySettings, create_app
+
+WORDS: Final = ("def", "return", "import", "class", "self", "value", "index", "group", "message", "token", "session", "view")
+CALLS: Final = 100  # a conversation begins with so many calls of a tool
+RESULT_WORDS: Final = 950
+ANSWER: Final = b'data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
+
+
+_SHOWN: Final = tuple(f"compaction_gateway_{name}" for name in ("cuts", "failures", "seconds", "conversation"))
+
+
+def conversation(name: str, calls: int) -> list[dict[str, Any]]:
+    """A conversation with so many calls of a tool."""
+    chance = random.Random(name)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Look at {name}."}]
+    for number in range(calls):
+        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append(
+            {"role": "tool", "tool_call_id": call["id"], "content": " ".join(chance.choices(WORDS, k=RESULT_WORDS))}
+        )
+    return messages
+
+
+async def model(scope: Any, receive: Any, send: Any) -> None:
+    """Answer at once, with a count of a token for every 5.7 bytes."""
+    size, more = 0, True
+    while more:
+        message = await receive()
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+    await send({"type": "http.response.body", "body": ANSWER % int(size / 5.7)})
+
+
+def passing(url: str) -> Any:
+    """A server that only passes requests on, with the libraries of the gateway."""
+    client = httpx.AsyncClient(timeout=60)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        pieces, more = [], True
+        while more:
+            message = await receive()
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        async with client.stream("POST", f"{url}{scope['path']}", content=b"".join(pieces)) as response:
+            await send({"type": "http.response.start", "status": response.status_code, "headers": response.headers.raw})
+            async for chunk in response.aiter_raw():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+    return app
+
+
+def serve(kind: str, url: str, window: int, ports: Any) -> None:
+    """Serve one of the three, in a process of its own."""
+    settings = GatewaySettings(strategy=presets.adaptive, window=window, openai_url=url or "http://none")
+    app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
+    if kind == "gateway":
+        sys.setswitchinterval(0.0005)  # as compaction serve does
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", access_log=False, ws="none"))
+    listening = server.config.bind_socket()
+    listening.listen()
+    ports.put(listening.getsockname()[1])
+    server.run([listening])
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has used, as Linux counts it; 0 elsewhere."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def first_byte(client: httpx.AsyncClient, url: str, body: bytes) -> float:
+    """Return the seconds until the first byte of an answer."""
+    began = time.perf_counter()
+    async with client.stream("POST", f"{url}/v1/chat/completions", content=body) as reply:
+        async for _ in _bytes(reply):
+            return time.perf_counter() - began
+    return float("nan")
+
+
+def _bytes(reply: httpx.Response) -> AsyncIterator[bytes]:
+    if reply.status_code != 200:
+        raise RuntimeError(f"status {reply.status_code}")
+    return reply.aiter_raw()
+
+
+async def load(urls: dict[str, str], seconds: float, rate: float, conversations: int, seed: int) -> dict[str, list[float]]:
+    """Send requests at random times; the servers take turns, so that each meets the same load."""
+    chance = random.Random(seed)
+    times: dict[str, list[float]] = {name: [] for name in urls}
+    whole = {
+        number: conversation(f"c{number}", CALLS + int(2 * seconds * rate / conversations) + 2)
+        for number in range(conversations)
+    }
+    calls = {(name, number): CALLS for name in urls for number in whole}
+    order = [(name, number) for number in whole for name in urls]
+
+    async with httpx.AsyncClient(timeout=60) as client, anyio.create_task_group() as group:
+
+        async def ask(name: str, number: int, *, counts: bool) -> None:
+            messages = whole[number][: 2 * calls[name, number] + 1]
+            calls[name, number] += 1
+            body = json.dumps({"model": "m", "stream": True, "messages": messages}).encode()
+            taken = await first_byte(client, urls[name], body)
+            if counts:
+                times[name].append(taken)
+
+        for name, number in order:  # each conversation is known before the clock starts
+            await ask(name, number, counts=False)
+        ends = anyio.current_time() + seconds
+        turn = 0
+        while anyio.current_time() < ends:
+            await anyio.sleep(chance.expovariate(rate))
+            name = list(urls)[turn % len(urls)]
+            group.start_soon(partial(ask, name, chance.randrange(conversations), counts=True))
+            turn += 1
+    return times
+
+
+def main() -> None:
+    """Measure, and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=20.0)
+    parser.add_argument("--conversations", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--window", type=int, default=128_000)
+    arguments = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    ports: Any = context.Queue()
+    processes: list[Any] = []
+
+    def start(kind: str, url: str = "") -> str:
+        process = context.Process(target=serve, args=(kind, url, arguments.window, ports), daemon=True)
+        process.start()
+        processes.append(process)
+        return f"http://127.0.0.1:{ports.get()}"
+
+    try:
+        url = start("model")
+        urls = {"passing": start("passing", url), "gateway": start("gateway", url)}
+        times = anyio.run(load, urls, arguments.seconds, arguments.rate, arguments.conversations, arguments.seed)
+        metrics = httpx.get(f"{urls['gateway']}/metrics").text
+        seconds = {name: _cpu_seconds(process.pid) for name, process in zip(("model", *urls), processes, strict=True)}
+    finally:
+        for process in processes:
+            process.terminate()
+    _show(times, seconds, arguments.conversations)
+    print("\n".join(line for line in metrics.splitlines() if line.startswith(_SHOWN)))
+
+
+def _show(times: dict[str, list[float]], seconds: dict[str, float], conversations: int) -> None:
+    """Print the figures of each server, and what the gateway adds."""
+    cuts = {name: statistics.quantiles(found, n=100) for name, found in times.items()}
+    for name, found in times.items():
+        times_shown = f"median {1000 * cuts[name][49]:6.1f} ms, p99 {1000 * cuts[name][98]:7.1f} ms"
+        each = 1000 * seconds[name] / (len(found) + conversations)
+        print(f"{name:8} {len(found):6} requests, {times_shown}, {each:5.1f} ms of CPU each, its start included")
+    medians, lasts = [cuts["gateway"][place] - cuts["passing"][place] for place in (49, 98)]
+    print(f"added: {1000 * medians:.1f} ms at the median, {1000 * lasts:.1f} ms at p99")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""A list inside a JSON text: read with the position of every element, and replaced so that the rest keeps its bytes.
+
+When a recorded conversation or a request is compacted, only the messages that changed should differ: other fields, the
+spelling of numbers, escapes, white space, line ends and every kept message stay byte for byte. The standard library parses each
+value and returns where it ends; only the list, and the objects around it, are walked here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from json import JSONDecodeError
+from operator import is_
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+__all__ = ["JsonDocument", "JsonList", "Span", "replace_list", "scan", "skip_space"]
+
+Span: TypeAlias = tuple[int, int]
+"""The start and end of something in a text."""
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
+
+
+def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequence[str] = ("messages",)) -> bytes:
+    r"""Return a JSON text with another list in it; O(text).
+
+    Args:
+        text: The JSON text, in UTF-8.
+        old: The list that was read from the text, by any parser.
+        new: The list to write. An element that is the same object as one in ``old`` keeps its bytes; any other is written as
+            JSON, with the indentation, spacing and escapes of the text's first element.
+        path: The keys that lead to the list. If the text is a list, it is that list.
+
+    Raises:
+        ValueError: If the text is not JSON, or does not have exactly one such list, as long as ``old``.
+        TypeError: If a new element is not a JSON value.
+
+    >>> text = b'{"model": "m", "request": {"contents":[{"text":"caf\\u00e9","n":1.50},  {"text":"tea"}]}}'
+    >>> old = json.loads(text)["request"]["contents"]
+    >>> replace_list(text, old, [{"text": "thé"}, old[0]], ["request", "contents"]).decode()
+    '{"model": "m", "request": {"contents":[{"text":"th\\u00e9"},  {"text":"caf\\u00e9","n":1.50}]}}'
+    """
+    if _same_objects(old, new):
+        return text
+    lists = scan(text.decode(), path).lists
+    if len(lists) != 1 or len(lists[0].values) != len(old):
+        raise ValueError(f"the text does not have exactly one list of {len(old)} elements at {'.'.join(path)}")
+    return attrs.evolve(lists[0], values=list(old)).replaced(new).encode()
+
+
+@attrs.frozen
+class JsonList:
+    """A list inside a JSON text.
+
+    Args:
+        text: The whole text.
+        values: The elements.
+        spans: The position of each element.
+        span: The position of the list, with its brackets.
+    """
+
+    text: str = attrs.field(repr=False)
+    values: list[Any]
+    spans: list[Span]
+    span: Span
+
+    def replaced(self, new: Sequence[Any]) -> str:
+        """Return the whole text with another list, written as `replace_list` says."""
+        text, spans, (start, end) = self.text, self.spans, self.span
+        if _same_objects(self.values, new):
+            return text
+        if not new or not spans:
+            return f"{text[:start]}{json.dumps(list(new))}{text[end:]}"
+        (first, first_end), last_end = spans[0], spans[-1][1]
+        known = {id(value): span for value, span in zip(self.values, spans, strict=True)}
+        write = self._writer()
+        pieces = [text[slice(*known[id(value)])] if id(value) in known else write(value) for value in new]
+        comma = text[first_end : spans[1][0]] if len(spans) > 1 else f",{text[start + 1 : first]}"
+        return f"{text[:first]}{comma.join(pieces)}{text[last_end:]}"
+
+    def _writer(self) -> Callable[[Any], str]:
+        """Return a function that writes an element in the style of the first one."""
+        first, end = self.spans[0]
+        fields = _FIRST_FIELD.match(self.text, first, end)
+        inner, gap = fields.groups() if fields else ("", " ")
+        margin = self.text[self.span[0] + 1 : first].rpartition("\n")[2]
+        indent = inner.rpartition("\n")[2].removeprefix(margin) if "\n" in inner else None
+        separators = (", " if gap and indent is None else ",", ": " if gap else ":")
+        escaped = self.text.isascii()
+
+        def write(value: Any) -> str:
+            text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
+            if not _is_unicode(text):
+                text = json.dumps(value, indent=indent, separators=separators)
+            return text if indent is None else text.replace("\n", f"\n{margin}")
+
+        return write
+
+
+def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    return len(old) == len(new) and all(map(is_, old, new))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text can be encoded as UTF-8; half a surrogate pair can only be escaped."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@attrs.frozen
+class JsonDocument:
+    """A JSON value that may contain a certain list.
+
+    Args:
+        kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
+        fields: An object's fields, without that list.
+        lists: That list; more than one if a key on its path is repeated.
+    """
+
+    kind: str
+    fields: dict[str, Any]
+    lists: list[JsonList]
+
+
+def scan(text: str, path: Sequence[str] = ("messages",)) -> JsonDocument:
+    """Parse the JSON value in a text, which may have white space around it or start with a byte order mark; O(text).
+
+    Args:
+        text: The JSON text.
+        path: The keys that lead to the list. If the text is a list, it is that list.
+
+    Raises:
+        JSONDecodeError: If it is not JSON. ``NaN`` and ``Infinity`` are accepted, because many writers use them.
+        ValueError: If a number is too large for Python to read.
+        RecursionError: If it is nested too deeply.
+
+    >>> found = scan('{"id": 7, "messages": [{"role": "user"}]}')
+    >>> found.fields, found.lists[0].spans
+    ({'id': 7}, [(23, 39)])
+    """
+    at = skip_space(text, 1 if text.startswith(_BYTE_ORDER_MARK) else 0)
+    found = JsonDocument(text[at : at + 1], {}, [])
+
+    def read_object(at: int, keys: Sequence[str], fields: dict[str, Any]) -> int:
+        """Read the object that opens at ``at`` into ``fields``; return its end."""
+
+        def read_member(at: int) -> int:
+            start = at
+            name, at = _DECODER.raw_decode(text, at)
+            if not isinstance(name, str):
+                raise JSONDecodeError("Expecting property name enclosed in double quotes", text, start)
+            at = skip_space(text, _after(text, skip_space(text, at), ":"))
+            if name == keys[0] and len(keys) == 1 and text.startswith("[", at):
+                found.lists.append(_read_list(text, at))
+                return found.lists[-1].span[1]
+            if name == keys[0] and len(keys) > 1 and text.startswith("{", at):
+                fields[name] = {}
+                return read_object(at, keys[1:], fields[name])
+            fields[name], at = _DECODER.raw_decode(text, at)
+            return at
+
+        return _walk(text, at, "}", read_member)
+
+    if found.kind == "{":
+        at = read_object(at, path, found.fields)
+    elif found.kind == "[":
+        found.lists.append(_read_list(text, at))
+        at = found.lists[0].span[1]
+    else:
+        _, at = _DECODER.raw_decode(text, at)
+    at = skip_space(text, at)
+    if at != len(text):
+        raise JSONDecodeError("Extra data", text, at)
+    return found
+
+
+def skip_space(text: str, at: int) -> int:
+    """Return the position of the first character from ``at`` on that is not white space."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _read_list(text: str, start: int) -> JsonList:
+    """Read the list that opens at ``start``."""
+    values: list[Any] = []
+    spans: list[Span] = []
+
+    def read_element(at: int) -> int:
+        value, end = _DECODER.raw_decode(text, at)
+        values.append(value)
+        spans.append((at, end))
+        return end
+
+    end = _walk(text, start, "]", read_element)
+    return JsonList(text, values, spans, (start, end))
+
+
+def _walk(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:
+    """Walk the list or object that opens at ``start``; ``read`` takes an element's start and returns its end."""
+    at = skip_space(text, start + 1)
+    if text.startswith(closing, at):
+        return at + 1
+    while True:
+        at = skip_space(text, read(at))
+        if text.startswith(closing, at):
+            return at + 1
+        at = skip_space(text, _after(text, at, ","))
+
+
+def _after(text: str, at: int, mark: str) -> int:
+    if not text.startswith(mark, at):
+        raise JSONDecodeError(f"Expecting {mark!r} delimiter", text, at)
+    return at + 1
+
+
+def _finite(text: str) -> float:
+    """Return the number; one beyond a double would be written as ``Infinity``, which is not JSON."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is beyond a double")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite)

@@ -1,0 +1,241 @@
+"""Fixes that the rules of several formats share: each repairs what breaks a rule without inventing anything."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+from .pairing import Fields, Path, Slot
+from .repairing import Draft, Fix
+from .wire import items_of, json_object
+
+__all__ = [
+    "answer_call",
+    "drop",
+    "drop_result",
+    "first_of",
+    "give_id",
+    "keep_last",
+    "list_content",
+    "move_result",
+    "name_result",
+    "object_at",
+    "order",
+    "part_at",
+]
+
+
+def drop(done: str, *, up: int = 0, field: str = "") -> Fix:
+    """Remove what stands at the place, what is so many levels above it, or a field of it."""
+
+    def fix(draft: Draft, index: int, path: Path) -> str:
+        draft.remove(index, (*path[: len(path) - up], field) if field else path[: len(path) - up])
+        return done
+
+    return fix
+
+
+def first_of(*fixes: Fix) -> Fix:
+    """Apply the first of these that finds something to do."""
+    return lambda draft, index, path: next((done for fix in fixes if (done := fix(draft, index, path))), None)
+
+
+def part_at(make: Callable[[str], Any]) -> Fix:
+    """Remove a null among parts; make a bare string a part."""
+
+    def fix(draft: Draft, index: int, path: Path) -> str | None:
+        value = draft.value(index, path)
+        if not isinstance(path[-1], int) or not (value is None or isinstance(value, str)):
+            return None
+        if value is None:
+            draft.remove(index, path)
+            return "it was removed"
+        draft.write(index, path, make(value))
+        return "it was made a text part"
+
+    return fix
+
+
+def object_at(name: str) -> Fix:
+    """Write arguments in a field of this name as an object, if they are missing or JSON text that describes one."""
+
+    def fix(draft: Draft, index: int, path: Path) -> str | None:
+        given = draft.value(index, path)
+        value = json_object(given) if path[-1] == name and (given is None or isinstance(given, str)) else None
+        if value is None:
+            return None
+        draft.write(index, path, value)
+        return "they were written as an object"
+
+    return fix
+
+
+def list_content(is_part: Callable[[Any], object]) -> Fix:
+    """Put a lone part into a list."""
+
+    def fix(draft: Draft, index: int, path: Path) -> str | None:
+        value = draft.value(index, path)
+        if not is_part(value):
+            return None
+        draft.write(index, path, [value])
+        return "it was put into a list"
+
+    return fix
+
+
+def order(late: Callable[[Any], bool]) -> Fix:
+    """Put the blocks of a message last of which this is true."""
+
+    def fix(draft: Draft, index: int, path: Path) -> str | None:
+        content = (draft.pairing.content,)
+        blocks = items_of(draft.value(index, content)) or ()
+        ordered = sorted(blocks, key=late)
+        if all(one is other for one, other in zip(blocks, ordered, strict=True)):
+            return None
+        draft.write(index, content, ordered)
+        return "it was put in order"
+
+    return fix
+
+
+def keep_last(marks: Callable[[Fields], Iterator[Path]], limit: int) -> Fix:
+    """Remove the oldest of what a request may hold only so many of."""
+
+    def remove_oldest(draft: Draft) -> None:
+        found = [(place, mark) for place, fields in enumerate(draft.contents) for mark in marks(fields)]
+        for place, mark in reversed(found[:-limit]):
+            draft.note(place, mark, "there are later ones", "it was removed")
+            draft.remove(place, mark)
+
+    return lambda draft, index, path: draft.once(remove_oldest)
+
+
+# ------------------------------------------------------------------------ ids
+
+
+def give_id(draft: Draft, index: int, path: Path) -> str:
+    """Give a call an id of its own, and its result the same; a call that repeats another of its message goes."""
+    slot, repeats, result = draft.once(_calls_by_id)[index, path]
+    if repeats:
+        draft.remove(index, slot.path)
+        return "the call was removed"
+    given = _fresh(draft, index, slot)
+    draft.write(index, path, given)
+    if result is not None:
+        draft.write(result[0], result[1].id, given)
+        draft.note(result[0], result[1].id, "its call was given another id", f"it was given the id {given!r}")
+    return f"it was given the id {given!r}"
+
+
+def _calls_by_id(draft: Draft) -> dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]]:
+    """Return every call by the place of its id: whether it repeats another of its message, and its result; O(blocks)."""
+    late: dict[str, deque[tuple[int, Slot]]] = {}
+    for index, path, problem in draft.found:
+        if problem.rule == "result-without-call":
+            slot = draft.results(index)[path]
+            late.setdefault(slot.key, deque()).append((index, slot))
+    plan: dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]] = {}
+    for exchange in draft.pairing.exchanges(draft.contents):
+        results: dict[str, deque[tuple[int, Slot]]] = {}
+        for index in exchange:
+            for result in draft.results(index).values():
+                results.setdefault(result.key, deque()).append((index, result))
+        for index in exchange:
+            first: dict[str, Slot] = {}
+            for slot in draft.calls(index).values():
+                same = first.setdefault(slot.key, slot)
+                repeats = bool(slot.key) and same is not slot and draft.value(index, same.path) == draft.value(index, slot.path)
+                own = results.get(slot.key) or late.get(slot.key) if slot.key and not repeats else None
+                plan[index, slot.id] = slot, repeats, own.popleft() if own and own[0][0] > index else None
+    return plan
+
+
+def _fresh(draft: Draft, index: int, slot: Slot) -> str:
+    """Return an id that no call has."""
+    position = "".join(f"_{name}" for name in slot.path if isinstance(name, int))
+    given = f"{draft.pairing.new_id}_{draft.origin(index)}{position}"
+    while given in draft.once(_ids):
+        given += "_"
+    return given
+
+
+def _ids(draft: Draft) -> set[str]:
+    return {slot.key for fields in draft.contents for slot in draft.pairing.calls(fields)}
+
+
+def name_result(draft: Draft, index: int, path: Path) -> str:
+    """Give a result without an id that of its call, if as many calls of the exchange have no result; remove it if not."""
+    slot, key = draft.once(_nameless)[index, path]
+    if key is None:
+        return drop_result(draft, index, slot.path)
+    draft.write(index, path, key)
+    return f"it was given the id {key!r}"
+
+
+def _nameless(draft: Draft) -> dict[tuple[int, Path], tuple[Slot, str | None]]:
+    """Return every result without an id by the place of its id, and the id it gets, if any; O(blocks)."""
+    plan: dict[tuple[int, Path], tuple[Slot, str | None]] = {}
+    for exchange in draft.pairing.exchanges(draft.contents):
+        results = [(index, slot) for index in exchange for slot in draft.results(index).values()]
+        named = Counter(slot.key for _, slot in results)
+        left: dict[bool, list[str]] = {True: [], False: []}
+        for call in (call for index in exchange for call in draft.calls(index).values() if call.key):
+            if named[call.key]:
+                named[call.key] -= 1
+            else:
+                left[call.optional].append(call.key.removeprefix("function:"))
+        for legacy, keys in left.items():
+            nameless = [each for each in results if not each[1].key and legacy == (each[1].rule == "function-without-call")]
+            fits = len(keys) == len(nameless)
+            plan |= {(index, slot.id): (slot, keys[n] if fits else None) for n, (index, slot) in enumerate(nameless)}
+    return plan
+
+
+# ------------------------------------------------------------------------ pairs
+
+
+def move_result(draft: Draft, index: int, path: Path) -> str:
+    """Move a late result to the latest call before it that has none; remove one that answers nothing."""
+    call = draft.once(_moves).get((index, path))
+    if call is None:
+        return drop_result(draft, index, path)
+    draft.late[call] = draft.value(index, path)
+    draft.remove(index, path)
+    return "the result was moved to its call"
+
+
+def drop_result(draft: Draft, index: int, path: Path) -> str:
+    """Remove a result."""
+    draft.remove(index, path)
+    return "the result was removed" if path else "the message was removed"
+
+
+def _moves(draft: Draft) -> dict[tuple[int, Path], tuple[int, Path]]:
+    """Return the call that each late result belongs to, for those that have one; O(blocks)."""
+    moves: dict[tuple[int, Path], tuple[int, Path]] = {}
+    open: dict[str, list[tuple[int, Path]]] = {}
+    for index, group in groupby(draft.found, key=lambda each: each[0]):
+        made: dict[str, list[tuple[int, Path]]] = {}
+        for _, path, problem in group:
+            if problem.rule == "call-without-result":
+                made.setdefault(draft.calls(index)[path].key, []).append((index, path))
+            elif path in draft.results(index) and (waiting := open.get(draft.results(index)[path].key)):
+                moves[index, path] = waiting.pop()
+        for key, calls in made.items():
+            open.setdefault(key, []).extend(reversed(calls))  # of one message the first call is answered first
+    return moves
+
+
+def answer_call(draft: Draft, index: int, path: Path) -> str | None:
+    """Put the late result of a call after it, or a stub that says that the result was not recorded."""
+    if (late := draft.late.pop((index, path), None)) is not None:
+        draft.added.insert(0, late)
+        return None
+    stub = draft.pairing.stub(draft.value(index, path), draft.calls(index)[path].key)
+    if stub is None:
+        draft.remove(index, path)
+        return "the call was removed"
+    draft.added.insert(0, stub)
+    return "a result was added that says it was not recorded"

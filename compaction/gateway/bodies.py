@@ -1,0 +1,132 @@
+"""Bodies of requests: decoded if they are compressed, parsed, and written again so that only changed messages differ."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from ..files import replace_list
+from ..formats import fields_of, items_of
+
+__all__ = ["READABLE", "ModelRequest", "TooLarge", "Unreadable", "decoded", "decoder_of", "read_request"]
+
+
+class Unreadable(Exception):
+    """A body is not a request that the gateway understands; its first argument says why in a few words."""
+
+
+class TooLarge(Exception):
+    """A body is larger than is allowed."""
+
+
+def _zstandard() -> Callable[[], Any] | None:
+    """Return what makes a decoder of zstd, if Python or the package ``zstandard`` brings one."""
+    for name, make in (("compression.zstd", _of_python), ("zstandard", _of_package)):
+        with contextlib.suppress(ImportError):
+            return make(importlib.import_module(name))
+    return None
+
+
+def _of_python(module: Any) -> Callable[[], Any]:
+    return cast("Callable[[], Any]", module.ZstdDecompressor)
+
+
+def _of_package(module: Any) -> Callable[[], Any]:
+    return lambda: module.ZstdDecompressor().decompressobj()
+
+
+_ZSTANDARD: Final = _zstandard()
+_DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "x-gzip": lambda: zlib.decompressobj(31),
+    "deflate": zlib.decompressobj,
+    **({} if _ZSTANDARD is None else {"zstd": _ZSTANDARD}),
+}
+READABLE: Final = ", ".join(("gzip", "deflate", *(("zstd",) if _ZSTANDARD is not None else ()), "identity"))
+"""The content encodings that the gateway can read; zstd where Python or ``zstandard`` brings it."""
+_CHUNK: Final = 65_536
+
+
+def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
+    """Return a function that decodes one piece after the other; ``None`` if the encoding cannot be read.
+
+    >>> decoder_of("br") is None, decoder_of("")(b"as it is")
+    (True, b'as it is')
+    """
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return lambda data: data
+    made = _DECODERS.get(name)
+    return None if made is None else cast("Callable[[bytes], bytes]", made().decompress)
+
+
+def decoded(body: bytes, encoding: str, limit: int) -> bytes:
+    """Return a body without its content encoding.
+
+    Raises:
+        Unreadable: If the encoding is unknown, or the data is damaged.
+        TooLarge: If it would be larger than the limit.
+    """
+    decode = decoder_of(encoding)
+    if decode is None:
+        raise Unreadable("content-encoding")
+    if encoding.strip().lower() in ("", "identity"):
+        return body
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for start in range(0, len(body), _CHUNK):
+            pieces.append(decode(body[start : start + _CHUNK]))
+            size += len(pieces[-1])
+            if size > limit:
+                raise TooLarge
+    except TooLarge:
+        raise
+    except Exception as error:  # each library has its own
+        raise Unreadable("damaged content-encoding") from error
+    return b"".join(pieces)
+
+
+@attrs.frozen(eq=False)
+class ModelRequest:
+    """A request to a model, read.
+
+    Args:
+        text: Its JSON text.
+        fields: The fields of its JSON object.
+        key: The field that holds the messages.
+        messages: The messages.
+    """
+
+    text: bytes = attrs.field(repr=False)
+    fields: Mapping[str, Any] = attrs.field(repr=False)
+    key: str
+    messages: list[Any] = attrs.field(repr=False)
+
+    def with_messages(self, messages: Sequence[Any]) -> bytes:
+        """Return the text with other messages; one that is the same object keeps its bytes, and so does all the rest."""
+        return replace_list(self.text, self.messages, messages, [self.key])
+
+
+def read_request(text: bytes, key: str) -> ModelRequest:
+    """Read the JSON text of a request.
+
+    Raises:
+        Unreadable: If it is not JSON, or not an object with a list of messages.
+    """
+    try:
+        fields = fields_of(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("not JSON") from error
+    if fields is None:
+        raise Unreadable("not an object")
+    messages = items_of(fields.get(key))
+    if messages is None:
+        raise Unreadable(f"no list of {key}")
+    return ModelRequest(text, fields, key, list(messages))

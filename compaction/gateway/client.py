@@ -1,0 +1,147 @@
+"""The connection of a client: its request is read, and the bytes of an answer are passed on as they come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from .answers import send_error, send_whole
+from .headers import answer_headers, as_mapping
+from .upstream import WholeAnswer
+
+if TYPE_CHECKING:
+    import httpx
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["AnswerStopped", "ClientConnection", "ClientGone", "is_worth_a_log"]
+
+
+class ClientGone(Exception):
+    """The client closed its connection."""
+
+
+class AnswerStopped(Exception):
+    """An upstream stopped in the middle of its answer; the client's connection is closed too, so that it notices."""
+
+
+def is_worth_a_log(record: logging.LogRecord) -> bool:
+    """Whether a server's log needs a record: not if all it says is that an answer stopped, which the gateway has logged.
+
+    >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
+    True
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(AnswerStopped)[1] is not None
+    return not isinstance(error, AnswerStopped)
+
+
+class ClientConnection:
+    """One request of a client. Holds state: the status that was sent, 0 before that.
+
+    Args:
+        scope: The request, as ASGI describes it.
+        receive: Receives its body.
+        send: Sends the answer.
+
+    Attributes:
+        method: Its method.
+        path: Its path, decoded.
+        raw_path: Its path as it came.
+        query: What follows the path.
+        headers: Its headers by name.
+        raw_headers: Its headers as they came.
+        status: The status that was sent; 0 before that.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.raw_path: bytes = scope.get("raw_path") or self.path.encode()
+        self.query: bytes = scope.get("query_string", b"")
+        self.raw_headers: list[tuple[bytes, bytes]] = list(scope["headers"])
+        self.headers = as_mapping(self.raw_headers)
+        self.status = 0
+
+    async def body(self, limit: int) -> bytes | None:
+        """Return the body; ``None`` if it is larger than the limit.
+
+        Raises:
+            ClientGone: If the client goes away before its end.
+        """
+        length = self.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > limit:
+            return None
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self.pieces():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                return None
+        return b"".join(pieces)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes.
+
+        Raises:
+            ClientGone: If the client goes away before its end.
+        """
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            if piece := message.get("body", b""):
+                yield piece
+            more = message.get("more_body", False)
+
+    async def gone(self) -> None:
+        """Wait until the client goes away; called after its body was read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def refuse(self, status: int, why: str) -> None:
+        """Send an error of the gateway."""
+        self.status = status
+        await send_error(self._send, status, why)
+
+    async def send_whole(self, answer: WholeAnswer) -> None:
+        """Send an answer that was read."""
+        self.status = answer.status
+        await send_whole(self._send, answer.status, answer_headers(answer.headers), answer.body)
+
+    async def stream(self, response: httpx.Response, on_chunk: Callable[[bytes], object] | None = None) -> None:
+        """Send an answer chunk by chunk, and close it.
+
+        Args:
+            response: The upstream's answer.
+            on_chunk: Called with each chunk after it was sent.
+
+        Raises:
+            AnswerStopped: If the upstream stops before the end.
+        """
+        import httpx
+
+        self.status = response.status_code
+        headers = answer_headers(response.headers.raw)
+        try:
+            await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
+            async for chunk in response.aiter_raw():
+                await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if on_chunk is not None:
+                    on_chunk(chunk)
+        except httpx.HTTPError as error:
+            raise AnswerStopped(type(error).__name__) from error
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+
+    async def end(self) -> None:
+        """End an answer that was sent with `stream`."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,346 @@
+"""The conversations of a gateway: each request is followed by its session, and what is to be sent comes back.
+
+A request belongs to the session that its messages continue. The name that an agent gives its conversation narrows the search;
+another upstream, another model or another set of tools is another conversation, so sub-agents and requests for a title never
+mix with the work they are about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Self, TypeVar
+
+import anyio
+import anyio.to_thread
+import attrs
+
+from ..errors import InputError
+from ..formats import fields_of, items_of
+from ..models import UnknownModel, input_limit, prices_of
+from ..result import CompactionResult
+from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
+from ..stores import SessionStore
+from ..strategies import Failed
+from ..tokens import Usage, counter
+from ..triggers import tokens_exceed
+from .breakpoints import keep_breakpoints, without_breakpoints
+from .economy import never_dearer
+from .routes import ModelRoute
+from .settings import GatewaySettings
+
+__all__ = ["ConversationRequest", "ConversationTurn", "GatewayConversations", "UnknownWindow"]
+
+_AHEAD: Final = 0.8  # of the window: where a model begins to write its summary
+_MOST_POOLS: Final = 64
+_MOST_THREADS: Final = 8
+_LOCK_SECONDS: Final = 0.5
+_T = TypeVar("_T")
+
+
+class UnknownWindow(Exception):
+    """Nobody knows the window of the model that a request asks for."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ConversationRequest:
+    """One request of a conversation.
+
+    Args:
+        route: Its route.
+        fields: The fields of its body.
+        messages: Its messages.
+        id: The name that the agent gives the conversation, if it does.
+        upstream: The address it is sent to.
+    """
+
+    route: ModelRoute
+    fields: Mapping[str, Any] = attrs.field(repr=False)
+    messages: list[Any] = attrs.field(repr=False)
+    id: str | None
+    upstream: str
+
+    @property
+    def model(self) -> str:
+        """The model that it asks for."""
+        return self.route.model_of(self.fields)
+
+    @property
+    def scope(self) -> str:
+        """The name of what may share a conversation: one upstream, one model, one set of tools, one session of the agent.
+
+        The agent's name for it is a part of the scope, and not the pool's ``id``: an agent that shortens its own list does not
+        get back what it left out.
+        """
+        tools = [(fields_of(each) or {}) for each in items_of(self.fields.get("tools")) or ()]
+        names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
+        return json.dumps([self.upstream, self.model, names, self.id])
+
+    @property
+    def beside(self) -> str:
+        """What the model reads besides the messages, as JSON."""
+        found = [self.fields[name] for name in self.route.counted if self.fields.get(name)]
+        return json.dumps(found) if found else ""
+
+
+@attrs.define(eq=False, kw_only=True)
+class ConversationTurn:
+    """What is sent for one request. Holds state: ``messages`` and ``view``, which a length error replaces.
+
+    Args:
+        request: The request.
+        session: The session that followed it.
+        window: Tokens that the request may have.
+        messages: What to send: the request's own objects, and messages of our making.
+        view: The same, as the session made it.
+        result: The result of the run; ``None`` after a length error.
+        tokens: Tokens of what is sent, by our count and the provider's reports.
+        left_out: Tokens of the conversation that are not sent.
+        failures: What failed, in words without any text of the conversation.
+    """
+
+    request: ConversationRequest
+    session: CompactionSession
+    window: int
+    messages: list[Any] = attrs.field(factory=list[Any])
+    view: list[Any] = attrs.field(factory=list[Any])
+    result: CompactionResult | None = None
+    tokens: int = 0
+    left_out: int = 0
+    failures: tuple[str, ...] = ()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything else is sent than what came."""
+        given = self.request.messages
+        return len(given) != len(self.messages) or any(
+            one is not other for one, other in zip(given, self.messages, strict=True)
+        )
+
+    def send(self, view: list[Any], compared: Sequence[Any]) -> None:
+        """Take a view of the session, and find out which of the request's own messages it shows."""
+        given, index = self.request.messages, self.session.index
+        self.view = view
+        shown = _as_given(view, compared, given, index.source)
+        self.messages = keep_breakpoints(shown, given, compared, self.request.route.format)
+        self.tokens = max(0, index.tokens)
+        self.left_out = max(0, index.total.tokens - index.included.tokens)
+
+
+def _as_given(view: Sequence[Any], compared: Sequence[Any], given: Sequence[Any], source: Sequence[Any]) -> list[Any]:
+    """Return a view with the request's own objects wherever it shows one of its messages."""
+    places = {id(raw): place for place, raw in enumerate(source)}
+    result: list[Any] = []
+    following = 0
+    for message in view:
+        place = places.get(id(message), len(compared))
+        if not (following <= place < len(compared) and (compared[place] is message or compared[place] == message)):
+            place = next((at for at in range(following, len(compared)) if compared[at] == message), -1)
+        result.append(given[place] if place >= 0 else message)
+        following = max(following, place + 1)
+    return result
+
+
+class GatewayConversations:
+    """The conversations of a gateway. Holds state: pools of sessions, one for each format and window, and learned windows.
+
+    Args:
+        settings: The gateway's settings.
+        on_event: Receives the events of all sessions.
+    """
+
+    def __init__(self, settings: GatewaySettings, on_event: OnEvent | None = None) -> None:
+        self._settings = settings
+        self._on_event = on_event
+        self._counter = counter(settings.counter)
+        self._pools: dict[tuple[str, int, float], SessionPool] = {}
+        self._learned: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+        self._tasks = BackgroundTasks()
+        self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
+        self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._tasks.__aexit__(*exception)
+
+    # ---------------------------------------------------------------- windows and pools
+
+    def window_of(self, request: ConversationRequest) -> int:
+        """Return the tokens that a request may have.
+
+        Raises:
+            UnknownWindow: If no table knows the model, and its provider has not said it either.
+        """
+        window = self._settings.window
+        if window != "auto":
+            return window
+        learned = self._learned.get((request.upstream, request.model))
+        if learned is not None:
+            return learned
+        try:
+            return input_limit(request.model)
+        except UnknownModel as error:
+            raise UnknownWindow(request.model) from error
+
+    def learn_window(self, request: ConversationRequest, window: int) -> None:
+        """Take the window of a model that no table knows from its provider's length error."""
+        if len(self._learned) < _MOST_POOLS:
+            self._learned[request.upstream, request.model] = window
+
+    def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
+        settings = self._settings
+        key = (request.route.format.name, window, _cached_price(request.model))
+        with self._lock:
+            if key not in self._pools:
+                while len(self._pools) >= _MOST_POOLS:
+                    del self._pools[next(iter(self._pools))]
+                self._pools[key] = SessionPool(
+                    never_dearer(settings.strategy(window), window, cached=key[2]),
+                    store=self._store,
+                    limit=settings.conversations,
+                    max_bytes=settings.conversation_bytes,
+                    on_event=self._on_event,
+                    counter=self._counter,
+                    format=request.route.format,
+                    window=window,
+                    clock=settings.clock,
+                    key=settings.keys or None,
+                    ahead=tokens_exceed(int(window * _AHEAD)) if settings.awaits else None,
+                    portal=self._tasks if settings.awaits else None,
+                )
+            return self._pools[key]
+
+    # ---------------------------------------------------------------- turns
+
+    async def turn(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
+        """Follow a request, compact it if that is due, and return what to send.
+
+        Args:
+            request: The request.
+            refused: The provider's length error, if it has been sent already and was too long.
+
+        Raises:
+            UnknownWindow: If nobody knows the model's window.
+            BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
+            Exception: Whatever cannot be read; the request is then sent as it came.
+        """
+        window, compared = self._compared(request)
+        async with self._pool(request, window).turn(compared, **self._options(request)) as session:
+            turn = ConversationTurn(request=request, session=session, window=window)
+            if refused is not None:
+                turn.send(await session.compact_refused(refused), compared)
+                return turn
+            try:
+                result = await session.compact_due()
+            except Exception as error:
+                return self._failed(turn, error, compared)
+            return self._done(turn, result, compared)
+
+    def turn_sync(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
+        """`turn` for strategies that await nothing; it takes processor time, so call it in a thread."""
+        window, compared = self._compared(request)
+        with self._pool(request, window).turn_sync(compared, **self._options(request)) as session:
+            turn = ConversationTurn(request=request, session=session, window=window)
+            if refused is not None:
+                turn.send(session.compact_refused_sync(refused), compared)
+                return turn
+            try:
+                result = session.compact_due_sync()
+            except Exception as error:
+                return self._failed(turn, error, compared)
+            return self._done(turn, result, compared)
+
+    def _compared(self, request: ConversationRequest) -> tuple[int, list[Any]]:
+        return self.window_of(request), without_breakpoints(request.messages, request.route.format)
+
+    def _options(self, request: ConversationRequest) -> dict[str, Any]:
+        beside = request.beside
+        overhead = self._counter.count_text(beside) if beside else 0
+        return {"scope": request.scope, "overhead_tokens": overhead}
+
+    def _done(self, turn: ConversationTurn, result: CompactionResult, compared: list[Any]) -> ConversationTurn:
+        turn.result = result
+        turn.failures = tuple(_words(each) for each in result.failures)
+        turn.send(result.messages, compared)
+        return turn
+
+    def _failed(self, turn: ConversationTurn, error: Exception, compared: list[Any]) -> ConversationTurn:
+        """Send the last view that succeeded: a run that failed changed nothing."""
+        turn.failures = (f"the strategy: {type(error).__name__}",)
+        turn.send(turn.session.index.messages(), compared)
+        return turn
+
+    def trial(self, request: ConversationRequest) -> ConversationTurn:
+        """Return what would be sent for a request; no model is asked, nothing is decided or saved. Call it in a thread."""
+        window, compared = self._compared(request)
+        session = self._pool(request, window).trial(compared, **self._options(request))
+        turn = ConversationTurn(request=request, session=session, window=window)
+        view = session.index.messages() if self._settings.awaits else session.compact_due_sync().messages
+        turn.send(view, compared)
+        return turn
+
+    async def record_usage(self, turn: ConversationTurn, usage: Usage) -> None:
+        """Take what the provider reported for a turn."""
+
+        def record() -> None:
+            with contextlib.suppress(InputError):
+                turn.session.record_usage(usage, view=turn.view)
+
+        await self.in_thread(record)
+
+    async def note_use(self, turn: ConversationTurn, at: float) -> None:
+        """Save when a conversation was used, so that it can be forgotten some time after that."""
+        if self._store is not None:
+            await self.in_thread(partial(self._store.note_use, turn.session.id, at))
+
+    async def forget(self, unused: Iterable[str], before: float, now: float) -> list[str]:
+        """Forget conversations, and return their names.
+
+        Args:
+            unused: Those in memory that are to be forgotten.
+            before: Those in the store that were last used before this time are forgotten too.
+            now: The time now.
+
+        Raises:
+            StateError: If the store cannot be written.
+        """
+        names = set(unused)
+        if self._store is not None:
+            names.update(await self.in_thread(partial(self._store.delete_unused, before, now)))
+        for name in names:
+            for pool in list(self._pools.values()):
+                pool.discard(name)
+        return sorted(names)
+
+    async def in_thread(self, work: Callable[[], _T]) -> _T:
+        """Do work that takes processor time or waits for a file, while the streams of other requests go on."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(_MOST_THREADS)
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+    def held(self) -> tuple[int, int]:
+        """The number of conversations in memory, and the bytes of their messages."""
+        pools: Iterable[SessionPool] = list(self._pools.values())
+        return sum(map(len, pools)), sum(pool.bytes for pool in pools)
+
+
+def _cached_price(model: str) -> float:
+    """Return the price of a cached input token as a share of one that is not."""
+    try:
+        prices = prices_of(model)
+    except UnknownModel:
+        return 0.1
+    share = prices.cached / prices.input if prices.input else 0.1
+    return round(min(1.0, max(0.01, share)), 3)
+
+
+def _words(failure: Failed) -> str:
+    """Return a failure in words; of its error the type alone, as its words may quote a message."""
+    return f"{failure.strategy}: {type(failure.error).__name__}; {failure.policy}"

@@ -1,0 +1,84 @@
+"""Headers of requests and answers: which are passed on, which belong to one connection, and which name a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+__all__ = ["TOKEN_HEADER", "RawHeaders", "answer_headers", "as_mapping", "request_headers", "session_of"]
+
+RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
+"""Headers as they were sent, names in lower case."""
+
+TOKEN_HEADER: Final = "x-compaction-token"
+"""The header of the gateway's own token; ``Authorization`` belongs to the upstream."""
+
+_OF_ONE_CONNECTION: Final = frozenset(
+    (
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+_OF_THE_GATEWAY: Final = frozenset((b"host", b"content-length", b"expect", TOKEN_HEADER.encode()))
+_SESSIONS: Final = (
+    *("x-session-id", "session-id", "session_id", "x-claude-code-session-id", "x-session-affinity", "x-opencode-session"),
+    *("conversation_id", "x-conversation-id", "thread-id"),
+)
+_LONGEST_SESSION: Final = 200
+
+
+def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewritten: bool) -> RawHeaders:
+    """Return the headers that are sent to the upstream.
+
+    Args:
+        given: The headers of the client.
+        readable: The content encodings in which answers can be read; others are no longer offered.
+        rewritten: Whether the body is sent as plain text, whatever the client had encoded it in.
+    """
+    headers = list(given)
+    connection = _named_by_connection(headers)
+    sent: RawHeaders = []
+    for name, value in headers:
+        if name in _OF_ONE_CONNECTION or name in _OF_THE_GATEWAY or name in connection:
+            continue
+        if name == b"content-encoding" and rewritten:
+            continue
+        sent.append((name, _offered(value, readable) if name == b"accept-encoding" and readable else value))
+    return sent
+
+
+def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
+    """Return the headers of an answer that are sent to the client."""
+    headers = [(name.lower(), value) for name, value in given]
+    connection = _named_by_connection(headers)
+    return [(name, value) for name, value in headers if name not in _OF_ONE_CONNECTION and name not in connection]
+
+
+def as_mapping(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by name; of one that is repeated, the first."""
+    found: dict[str, str] = {}
+    for name, value in given:
+        found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return found
+
+
+def session_of(headers: Mapping[str, str]) -> str | None:
+    """Return the name that an agent gives its conversation, if it sends one.
+
+    >>> session_of({"x-session-id": "ses_1"})
+    'ses_1'
+    """
+    found = (headers.get(name, "").strip() for name in _SESSIONS)
+    return next((value[:_LONGEST_SESSION] for value in found if value), None)
+
+
+def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
+    values = (value for name, value in headers if name == b"connection")
+    return {each.strip().lower() for value in values for each in value.split(b",")}
+
+
+def _offered(value: bytes, readable: str) -> bytes:
+    """Return the encodings that a client accepts and the gateway can read."""
+    known = set(readable.encode().split(b", "))
+    kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
+    return b", ".join(kept) or b"identity"

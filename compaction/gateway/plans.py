@@ -1,0 +1,168 @@
+"""The plan of a request: the bytes that are sent for it, and why they are those that came if they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
+
+import attrs
+
+from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
+from .conversations import ConversationRequest, ConversationTurn, GatewayConversations, UnknownWindow
+from .headers import session_of
+from .routes import ModelRoute
+from .settings import GatewaySettings
+from .status import GatewayStatus
+
+__all__ = ["Planner", "RequestPlan"]
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RequestPlan:
+    """What is sent for a request.
+
+    Args:
+        body: The bytes to send.
+        original: The bytes that came.
+        asked: The request as it was read; ``None`` if it was not understood, or its history is the provider's.
+        request: The same, as one of a conversation.
+        turn: Its turn of the conversation; ``None`` if there is none.
+        why: Why it is sent as it came, if compaction did not decide that.
+    """
+
+    body: bytes = attrs.field(repr=False)
+    original: bytes = attrs.field(repr=False)
+    asked: ModelRequest | None = attrs.field(default=None, repr=False)
+    request: ConversationRequest | None = None
+    turn: ConversationTurn | None = None
+    why: str = ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether other bytes are sent than came."""
+        return self.body is not self.original
+
+
+class Planner:
+    """Makes the plans. Holds state: the conversations that are left alone.
+
+    Whatever goes wrong, the plan is to send what came.
+
+    Args:
+        settings: The gateway's settings.
+        conversations: Its conversations.
+        status: Takes note of what goes wrong.
+    """
+
+    def __init__(self, settings: GatewaySettings, conversations: GatewayConversations, status: GatewayStatus) -> None:
+        self._settings = settings
+        self._conversations = conversations
+        self._status = status
+        self._alone: dict[str, None] = {}
+
+    async def plan(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+        """Return the plan of a request."""
+        given = (route, body, headers, upstream)
+        if self._settings.awaits and not route.counts:
+            plan = await self._in_thread(partial(self._asked, *given))
+            return plan if plan.request is None else await self._decided(plan, plan.request)
+        return await self._in_thread(partial(self._decided_sync, *given))
+
+    def _asked(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+        """Return the plan to send what came, with the request as it was read if it is one of a conversation."""
+        try:
+            text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
+            asked = read_request(text, route.key)
+            why = route.kept(asked.fields) or ("" if asked.messages else "no messages")
+        except (Unreadable, TooLarge) as error:
+            why = str(error) or "too large"
+        except Exception as error:
+            self._status.failed(f"reading: {type(error).__name__}")
+            return RequestPlan(body=body, original=body, why=type(error).__name__)
+        else:
+            if not why:
+                id, fields, messages = session_of(headers), asked.fields, asked.messages
+                request = ConversationRequest(route=route, fields=fields, messages=messages, id=id, upstream=upstream)
+                return RequestPlan(body=body, original=body, asked=asked, request=request)
+        self._status.passed(why)
+        return RequestPlan(body=body, original=body, why=why)
+
+    def _decided_sync(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+        plan = self._asked(route, body, headers, upstream)
+        if plan.request is None:
+            return plan
+        try:
+            decide = self._conversations.trial if route.counts else self._conversations.turn_sync
+            return self._with(plan, decide(plan.request))
+        except Exception as error:
+            return self._failed(plan, error)
+
+    async def _decided(self, plan: RequestPlan, request: ConversationRequest) -> RequestPlan:
+        try:
+            turn = await self._conversations.turn(request)
+            return await self._in_thread(partial(self._with, plan, turn))
+        except Exception as error:
+            return self._failed(plan, error)
+
+    def _with(self, plan: RequestPlan, turn: ConversationTurn) -> RequestPlan:
+        """Return the plan to send what a turn decided."""
+        for failure in turn.failures:
+            self._status.failed(failure.partition(";")[0])
+        if self._settings.shadow or turn.session.id in self._alone:
+            why = "shadow" if self._settings.shadow else "left alone"
+            self._status.passed(why)
+            return attrs.evolve(plan, turn=turn, why=why)
+        return attrs.evolve(plan, turn=turn, body=_body(plan, turn))
+
+    def _failed(self, plan: RequestPlan, error: Exception) -> RequestPlan:
+        """Return the plan to send what came, because nothing could be decided."""
+        if isinstance(error, UnknownWindow):
+            self._status.passed("unknown window")
+            return attrs.evolve(plan, why="unknown window")
+        name = "" if plan.request is None else f"{plan.request.route.name}: "
+        self._status.failed(f"{name}{type(error).__name__}")
+        return attrs.evolve(plan, why=type(error).__name__)
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await self._conversations.in_thread(work)
+
+    async def shorter(self, plan: RequestPlan, refused: BaseException, window: int | None) -> RequestPlan | None:
+        """Return the plan after a length error; ``None`` if nothing shorter can be sent.
+
+        Args:
+            plan: The plan of the request that was too long.
+            refused: The provider's error.
+            window: The window that it names, if it does.
+        """
+        if plan.request is None or plan.request.route.counts or self._settings.shadow:
+            return None
+        try:
+            if plan.turn is None and window is not None:
+                self._conversations.learn_window(plan.request, window)
+            if self._settings.awaits:
+                turn = await self._conversations.turn(plan.request, refused=refused)
+            else:
+                turn = await self._in_thread(partial(self._conversations.turn_sync, plan.request, refused=refused))
+            body = await self._in_thread(partial(_body, plan, turn))
+        except Exception as error:  # nothing may be removed, or the model's window is still unknown, or a fault of ours
+            self._status.failed(f"compacting harder: {type(error).__name__}")
+            return None
+        if self._alone.pop(turn.session.id, self) is None:
+            self._status.left_alone(turn.session.id, False)
+        return None if body == plan.body else attrs.evolve(plan, turn=turn, body=body, why="")
+
+    def leave_alone(self, session: str) -> None:
+        """Send a conversation as it comes until its next length error."""
+        while len(self._alone) >= self._settings.conversations:
+            del self._alone[next(iter(self._alone))]
+        self._alone[session] = None
+        self._status.left_alone(session, True)
+
+
+def _body(plan: RequestPlan, turn: ConversationTurn) -> bytes:
+    """Return the bytes to send for a turn: those that came, if nothing of them changes."""
+    assert plan.asked is not None
+    return plan.asked.with_messages(turn.messages) if turn.is_changed else plan.original

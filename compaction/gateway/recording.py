@@ -1,0 +1,75 @@
+"""Recording: the conversations that pass, in a log that ``compaction replay`` reads.
+
+Each line holds the messages that a request added to its conversation, so a recording grows by what is said and not with every
+request. Breakpoints are not recorded. Headers never are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ..formats import MessageFormat
+from .breakpoints import without_breakpoints
+
+__all__ = ["SessionRecorder"]
+
+_MOST: Final = 1_000
+
+
+class SessionRecorder:
+    """Appends conversations to a file of a folder. Holds state: the digests of what was recorded of each.
+
+    Args:
+        folder: The folder; made if it does not exist.
+        clock: Returns seconds since 1970.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        started = datetime.fromtimestamp(clock(), UTC).strftime("%Y%m%dT%H%M%S")
+        self.path = folder / f"gateway-{started}-{os.getpid()}.jsonl"
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, list[bytes]] = OrderedDict()
+
+    def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any], *, overhead_tokens: int = 0) -> None:
+        """Record the messages that a request added; O(contents).
+
+        Args:
+            conversation: The name of the conversation.
+            format: The format of its messages.
+            messages: All messages of the request.
+            overhead_tokens: Tokens of the request besides them.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        plain = without_breakpoints(messages, format)
+        digests = [hashlib.blake2b(json.dumps(message).encode(), digest_size=16).digest() for message in plain]
+        with self._lock:
+            known = self._known.pop(conversation, [])
+            pairs = zip(known, digests, strict=False)
+            keep = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(known), len(digests)))
+            self._known[conversation] = digests
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
+            line = {
+                "gateway": 1,
+                "conversation": conversation,
+                "format": format.name,
+                "at": self._clock(),
+                "keep": keep,
+                "overhead_tokens": overhead_tokens,
+                "messages": plain[keep:],
+            }
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")

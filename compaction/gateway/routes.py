@@ -1,0 +1,148 @@
+"""The routes whose requests hold a conversation: where its messages are, what counts besides, and who keeps its history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+from ..formats import MessageFormat, anthropic, fields_of, gemini, items_of, openai_chat, openai_responses
+
+__all__ = ["ModelRoute", "Provider", "provider_of", "route_of", "without_version"]
+
+Provider: TypeAlias = Literal["openai", "anthropic", "google"]
+"""Whose API a request speaks."""
+
+_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?=/)")
+_GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
+
+
+@attrs.frozen(kw_only=True)
+class ModelRoute:
+    """A route whose requests hold a conversation.
+
+    Args:
+        name: Its name in logs.
+        provider: Whose API it is.
+        format: The wire format of the messages.
+        key: The field that holds the messages.
+        counted: Fields besides them that the model reads.
+        counts: Whether the answer is a count of tokens.
+        kept: Returns why the history of a request is the provider's own to keep; ``None`` if the request holds all of it.
+        model: The model that the address names, if it does.
+    """
+
+    name: str
+    provider: Provider
+    format: MessageFormat
+    key: str
+    counted: tuple[str, ...]
+    kept: Callable[[Mapping[str, Any]], str | None]
+    counts: bool = False
+    model: str | None = None
+
+    def model_of(self, fields: Mapping[str, Any]) -> str:
+        """Return the name of the model that a request asks for; empty if it names none."""
+        found: object = fields.get("model") if self.model is None else self.model
+        return found if isinstance(found, str) else ""
+
+
+def _kept_by_none(fields: Mapping[str, Any]) -> str | None:
+    return None
+
+
+def _kept_by_responses(fields: Mapping[str, Any]) -> str | None:
+    for name in ("previous_response_id", "conversation", "context_management"):
+        if fields.get(name):
+            return name
+    if fields.get("store") is True:
+        return "store"
+    for item in items_of(fields.get("input")) or ():
+        kind = str((fields_of(item) or {}).get("type"))
+        if kind == "item_reference" or kind.startswith("compaction"):
+            return kind
+    return None
+
+
+def _kept_by_anthropic(fields: Mapping[str, Any]) -> str | None:
+    if fields.get("thread"):
+        return "thread"
+    managed = fields_of(fields.get("context_management"))
+    kinds = [str((fields_of(each) or {}).get("type")) for each in items_of((managed or {}).get("edits")) or ()]
+    if managed and not (kinds and all(kind.startswith("clear_thinking") for kind in kinds)):
+        return "context_management"
+    return None
+
+
+def _kept_by_gemini(fields: Mapping[str, Any]) -> str | None:
+    return "cachedContent" if fields.get("cachedContent") or fields.get("cached_content") else None
+
+
+_MESSAGES: Final = ModelRoute(
+    name="messages",
+    provider="anthropic",
+    format=anthropic,
+    key="messages",
+    counted=("system", "tools"),
+    kept=_kept_by_anthropic,
+)
+_ROUTES: Final[Mapping[str, ModelRoute]] = {
+    "/chat/completions": ModelRoute(
+        name="chat",
+        provider="openai",
+        format=openai_chat,
+        key="messages",
+        counted=("tools", "functions", "response_format"),
+        kept=_kept_by_none,
+    ),
+    "/responses": ModelRoute(
+        name="responses",
+        provider="openai",
+        format=openai_responses,
+        key="input",
+        counted=("instructions", "tools", "text"),
+        kept=_kept_by_responses,
+    ),
+    "/messages": _MESSAGES,
+    "/messages/count_tokens": attrs.evolve(_MESSAGES, name="count_tokens", counts=True),
+}
+_GENERATE: Final = ModelRoute(
+    name="generate",
+    provider="google",
+    format=gemini,
+    key="contents",
+    counted=("systemInstruction", "system_instruction", "tools"),
+    kept=_kept_by_gemini,
+)
+
+
+def route_of(method: str, path: str) -> ModelRoute | None:
+    """Return the route of an address, with or without a version before it; ``None`` if no conversation is sent there.
+
+    >>> route_of("POST", "/v1/chat/completions").name, route_of("POST", "/v1beta/models/gemini-2.5-pro:generateContent").model
+    ('chat', 'gemini-2.5-pro')
+    """
+    if method != "POST":
+        return None
+    rest = without_version(path)
+    if (found := _GEMINI.fullmatch(rest)) is not None:
+        return attrs.evolve(_GENERATE, model=found[1])
+    return _ROUTES.get(rest)
+
+
+def without_version(path: str) -> str:
+    """Return a path without the version that it begins with, such as ``/v1``, if it does."""
+    found = _VERSION.match(path)
+    return path[found.end() :] if found else path
+
+
+def provider_of(path: str, headers: Mapping[str, str]) -> Provider:
+    """Return whose API a request speaks that is passed through: by its path, else by headers that only one of them knows."""
+    rest = without_version(path)
+    if rest.startswith("/messages") or "anthropic-version" in headers:
+        return "anthropic"
+    if path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")) or "x-goog-api-key" in headers:
+        return "google"
+    return "openai"

@@ -1,0 +1,324 @@
+"""What a gateway is doing, as a frozen snapshot: for the page at ``/``, ``/metrics`` and ``/healthz``. No texts are kept.
+
+>>> status = GatewayStatus(lambda: 0.0)
+>>> status.passed("not JSON")
+>>> status.snapshot().passed_through
+{'not JSON': 1}
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from ..formats import fields_of
+from ..session import CacheBroken, Compacted, Event, Evicted, LittleSaved, Overflowed, SaveFailed, StepFailed
+from ..tokens import Usage
+
+__all__ = ["ConversationStatus", "Cut", "GatewaySnapshot", "GatewayStatus", "RequestReport"]
+
+_MOST_CUTS: Final = 50
+_MOST_REASONS: Final = 100
+_SUMMED: Final = ("tokens_saved", "tokens_lost", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total")
+
+_REPORTED: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
+
+
+@attrs.frozen(kw_only=True)
+class Cut:
+    """One run that changed what is sent of a conversation.
+
+    Args:
+        at: When, in seconds since 1970.
+        tokens_before: Tokens of the messages before.
+        tokens_after: Tokens of the messages after.
+        edits: What was done and why, one entry for each kind of edit, with how many there were.
+    """
+
+    at: float
+    tokens_before: int
+    tokens_after: int
+    edits: Mapping[str, int]
+
+
+@attrs.frozen(kw_only=True)
+class ConversationStatus:
+    """The state of one conversation.
+
+    Args:
+        id: The name of its session.
+        route: The route of its last request.
+        model: The model that it asks for.
+        upstream: Where it is sent.
+        window: Tokens that a request may have.
+        tokens: Tokens of the last request.
+        requests: The number of requests.
+        first_at: When the first request came, in seconds since 1970.
+        last_at: When the last one came.
+        cuts: The last runs that changed what is sent.
+        tokens_saved: Tokens of messages that were not sent, over all requests.
+        tokens_lost: Tokens that the provider had cached and had to read again after a cut.
+        prompt_tokens: Tokens of all requests, as the provider reported them.
+        cached_tokens: Those of them that its cache held.
+        completion_tokens: Tokens of all answers, as the provider reported them.
+        seconds_added: The longest time that the gateway took before it sent a request.
+        seconds_total: The time that it took for all requests.
+        failures: How often each kind of failure happened.
+        is_left_alone: Whether it is sent as it comes, because a request of our making was refused.
+    """
+
+    id: str
+    route: str = ""
+    model: str = ""
+    upstream: str = ""
+    window: int = 0
+    tokens: int = 0
+    requests: int = 0
+    first_at: float = 0.0
+    last_at: float = 0.0
+    cuts: tuple[Cut, ...] = ()
+    tokens_saved: int = 0
+    tokens_lost: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    seconds_added: float = 0.0
+    seconds_total: float = 0.0
+    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    is_left_alone: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class GatewaySnapshot:
+    """The state of a gateway at one moment.
+
+    Args:
+        started_at: When it started, in seconds since 1970.
+        at: The moment.
+        is_shadow: Whether every request is sent as it came.
+        requests: Requests by route and the status that the client got.
+        passed_through: Requests to a model that were sent as they came, by the reason.
+        failures: Failures by kind; each such request was sent as it came, or answered as the upstream answered.
+        retries: Second requests by the reason: ``length`` or ``refused``.
+        totals: Sums over all conversations since the start, by the name of the field of `ConversationStatus`; ``cuts`` is their
+            number.
+        conversations: The conversations, the one used last first.
+        held: The number of conversations in memory.
+        held_bytes: Bytes of their messages.
+    """
+
+    started_at: float
+    at: float
+    is_shadow: bool = False
+    requests: Mapping[tuple[str, int], int] = attrs.field(factory=dict[tuple[str, int], int])
+    passed_through: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    retries: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    totals: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    conversations: tuple[ConversationStatus, ...] = ()
+    held: int = 0
+    held_bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        data = attrs.asdict(self, value_serializer=_plain_mapping)
+        data["requests"] = [
+            {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
+        ]
+        return data
+
+
+@attrs.frozen(kw_only=True)
+class RequestReport:
+    """What happened to one request of a conversation.
+
+    Args:
+        session: The name of its session.
+        route: Its route.
+        model: Its model.
+        upstream: Where it was sent.
+        window: Tokens that it may have.
+        tokens: Tokens of what was sent.
+        left_out: Tokens of messages that were not sent.
+        seconds_added: Seconds that the gateway took before it sent it.
+        usage: What the provider reported, if it did.
+        failures: What failed.
+    """
+
+    session: str
+    route: str
+    model: str
+    upstream: str
+    window: int
+    tokens: int
+    left_out: int
+    seconds_added: float
+    usage: Usage | None = None
+    failures: tuple[str, ...] = ()
+
+
+class GatewayStatus:
+    """Takes note of what happens. Holds state: counts, and up to ``limit`` conversations; safe to use from several threads.
+
+    Args:
+        clock: Returns seconds since 1970.
+        limit: The number of conversations, >= 1.
+        is_shadow: Whether every request is sent as it came.
+
+    Attributes:
+        held: Returns the number of conversations in memory, and the bytes of their messages.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, limit: int = 1_000, is_shadow: bool = False) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._is_shadow = is_shadow
+        self._started_at = clock()
+        self.held: Callable[[], tuple[int, int]] = _nothing_held
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._passed: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._retries: Counter[str] = Counter()
+        self._totals: dict[str, float] = dict.fromkeys((*_SUMMED, "cuts"), 0)
+        self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
+        self._cuts: dict[str, deque[Cut]] = {}
+        self._broken: dict[str, int] = {}
+
+    # ---------------------------------------------------------------- what happens
+
+    def answered(self, route: str, status: int) -> None:
+        """Count an answer by its route and status."""
+        with self._lock:
+            self._requests[route, status] += 1
+
+    def passed(self, why: str) -> None:
+        """Count a request that was sent as it came."""
+        with self._lock:
+            _count(self._passed, why)
+
+    def failed(self, what: str) -> None:
+        """Count a failure."""
+        with self._lock:
+            _count(self._failures, what)
+
+    def retried(self, why: str) -> None:
+        """Count a second request."""
+        with self._lock:
+            _count(self._retries, why)
+
+    def left_alone(self, session: str, is_left_alone: bool) -> None:
+        """Take note that a conversation is sent as it comes, or no longer."""
+        with self._lock:
+            if session in self._conversations:
+                found = self._conversations[session]
+                self._conversations[session] = attrs.evolve(found, is_left_alone=is_left_alone)
+
+    def told(self, event: Event) -> None:
+        """Take note of an event of a session; pass it as ``on_event=``."""
+        with self._lock:
+            if isinstance(event, Compacted):
+                result = event.result
+                kinds = Counter(f"{type(edit).__name__}: {edit.reason}" for edit in result.edits)
+                cut = Cut(
+                    at=self._clock(),
+                    tokens_before=result.before.tokens,
+                    tokens_after=result.after.tokens,
+                    edits=dict(kinds.most_common(20)),
+                )
+                self._totals["cuts"] += 1
+                self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS)).append(cut)
+            elif isinstance(event, CacheBroken):
+                self._broken[event.session] = event.tokens
+            elif isinstance(event, StepFailed | SaveFailed):
+                _count(self._failures, f"{event.failure.strategy}: {type(event.failure.error).__name__}")
+            elif isinstance(event, Overflowed):
+                _count(self._failures, "too long for the upstream")
+            elif isinstance(event, LittleSaved):
+                _count(self._failures, "compaction saved little")
+            elif isinstance(event, Evicted):
+                for kept in (self._cuts, self._broken):
+                    kept.pop(event.session, None)
+
+    def reported(self, report: RequestReport) -> None:
+        """Take note of a request of a conversation, once its answer has ended."""
+        with self._lock:
+            now = self._clock()
+            found = self._conversations.get(report.session) or ConversationStatus(id=report.session, first_at=now)
+            usage = report.usage
+            lost = self._broken.pop(report.session, 0)
+            if usage is not None:
+                lost = min(lost, max(0, usage.prompt_tokens - usage.cached_tokens))
+            failures = Counter(found.failures)
+            failures.update(report.failures)
+            added: dict[str, float] = {
+                "tokens_saved": report.left_out,
+                "tokens_lost": lost,
+                "seconds_total": report.seconds_added,
+            }
+            if usage is not None:
+                added |= {name: getattr(usage, name) for name in _REPORTED}
+            for name, value in added.items():
+                self._totals[name] += value
+            sums = {name: getattr(found, name) + value for name, value in added.items()}
+            self._conversations[report.session] = attrs.evolve(
+                found,
+                **sums,
+                route=report.route,
+                model=report.model,
+                upstream=report.upstream,
+                window=report.window,
+                tokens=usage.prompt_tokens if usage is not None else report.tokens,
+                requests=found.requests + 1,
+                last_at=now,
+                cuts=tuple(self._cuts.get(report.session, ())),
+                seconds_added=max(found.seconds_added, report.seconds_added),
+                failures=dict(failures),
+            )
+            self._conversations.move_to_end(report.session)
+            while len(self._conversations) > self._limit:
+                gone, _ = self._conversations.popitem(last=False)
+                self._cuts.pop(gone, None)
+
+    def forget(self, session: str) -> None:
+        """Remove a conversation."""
+        with self._lock:
+            for kept in (self._conversations, self._cuts, self._broken):
+                kept.pop(session, None)
+
+    # ---------------------------------------------------------------- reading it
+
+    def snapshot(self) -> GatewaySnapshot:
+        """Return the state now; O(conversations)."""
+        held, held_bytes = self.held()
+        with self._lock:
+            return GatewaySnapshot(
+                held=held,
+                held_bytes=held_bytes,
+                started_at=self._started_at,
+                at=self._clock(),
+                is_shadow=self._is_shadow,
+                requests=dict(self._requests),
+                passed_through=dict(self._passed),
+                failures=dict(self._failures),
+                retries=dict(self._retries),
+                totals=dict(self._totals),
+                conversations=tuple(reversed(self._conversations.values())),
+            )
+
+
+def _nothing_held() -> tuple[int, int]:
+    return 0, 0
+
+
+def _plain_mapping(instance: Any, attribute: Any, value: Any) -> Any:
+    return dict(fields) if (fields := fields_of(value)) is not None else value
+
+
+def _count(counts: Counter[str], name: str) -> None:
+    """Count a name; past a hundred different ones, as ``other``."""
+    counts[name if name in counts or len(counts) < _MOST_REASONS else "other"] += 1

@@ -1,0 +1,154 @@
+"""The upstreams: where requests are sent, and the one HTTP client that sends them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final, Self
+
+import anyio
+import attrs
+
+from .headers import RawHeaders
+from .routes import Provider, without_version
+from .settings import GatewaySettings
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["MOST_ERROR_BYTES", "NoAnswer", "Upstreams", "WholeAnswer", "read_whole"]
+
+MOST_ERROR_BYTES: Final = 1_048_576
+"""Bytes of an error that is read as a whole before it is passed on; a longer one is passed on at once."""
+
+_ENDS_IN_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*/?$")
+_CONNECT_SECONDS: Final = 30.0
+
+
+class NoAnswer(Exception):
+    """An upstream gave no answer.
+
+    Args:
+        status: The status that the client gets: 502, or 504 after a timeout.
+        why: The kind of failure, such as ``ConnectError``.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status} {why}")
+        self.status = status
+        self.why = why
+
+
+@attrs.frozen(eq=False)
+class WholeAnswer:
+    """An answer of an upstream that was read completely.
+
+    Args:
+        status: Its status.
+        headers: Its headers.
+        body: Its body, as it came.
+    """
+
+    status: int
+    headers: RawHeaders
+    body: bytes = attrs.field(repr=False)
+
+
+class Upstreams:
+    """The configured upstreams and the client that reaches them. Holds state: connections.
+
+    Certificates are verified, redirects are not followed, and nothing but the settings says where a request goes.
+
+    Args:
+        settings: The gateway's settings.
+    """
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        import ssl
+
+        import httpx
+
+        self._urls: dict[Provider, str] = {
+            "openai": settings.openai_url.rstrip("/"),
+            "anthropic": settings.anthropic_url.rstrip("/"),
+            "google": settings.google_url.rstrip("/"),
+        }
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT_SECONDS, settings.timeout)),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            follow_redirects=False,
+            verify=ssl.create_default_context(),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._client.aclose()
+
+    def name(self, provider: Provider) -> str:
+        """Return the address of a provider's upstream."""
+        return self._urls[provider]
+
+    def url(self, provider: Provider, path: bytes, query: bytes) -> httpx.URL:
+        """Return the address of a request: the upstream's, then the request's path.
+
+        Where the upstream's own path ends in a version, the version of the request's path is left out, so that neither
+        ``/v1/v1`` nor ``/api/coding/v3/v1`` comes about.
+        """
+        import httpx
+
+        base = self._urls[provider]
+        rest = path.decode("latin-1")
+        if _ENDS_IN_VERSION.search(base):
+            rest = without_version(rest)
+        upstream = httpx.URL(base)
+        raw = upstream.raw_path.rstrip(b"/") + rest.encode("latin-1") + (b"?" + query if query else b"")
+        return upstream.copy_with(raw_path=raw)
+
+    async def send(
+        self, method: str, url: httpx.URL, headers: RawHeaders, body: bytes | AsyncIterator[bytes] | None
+    ) -> httpx.Response:
+        """Send a request, once, and return the answer before its body is read; whoever gets it closes it.
+
+        Raises:
+            NoAnswer: If there is none.
+        """
+        import httpx
+
+        request = httpx.Request(method, url, headers=headers, content=body)
+        try:
+            return await self._client.send(request, stream=True, follow_redirects=False)
+        except httpx.TimeoutException as error:
+            raise NoAnswer(504, type(error).__name__) from error
+        except httpx.HTTPError as error:
+            raise NoAnswer(502, type(error).__name__) from error
+
+
+async def read_whole(response: httpx.Response) -> WholeAnswer | None:
+    """Return an answer that is read completely, and close it; ``None``, still open, if it is too long for that.
+
+    Raises:
+        NoAnswer: If it stops before its end.
+    """
+    import httpx
+
+    size = response.headers.get("content-length", "0")
+    if not size.isdigit() or int(size) > MOST_ERROR_BYTES:
+        return None
+    pieces: list[bytes] = []
+    read = 0
+    try:
+        async for chunk in response.aiter_raw():
+            pieces.append(chunk)
+            read += len(chunk)
+            if read > MOST_ERROR_BYTES:
+                raise NoAnswer(502, "an error without an end")
+    except httpx.HTTPError as error:
+        raise NoAnswer(502, type(error).__name__) from error
+    finally:
+        with anyio.CancelScope(shield=True):
+            await response.aclose()
+    return WholeAnswer(response.status_code, list(response.headers.raw), b"".join(pieces))

@@ -1,0 +1,122 @@
+"""Logs that are one JSON document: trajectories of ATIF and SWE-agent, and the results of tau-bench.
+
+ATIF, the Agent Trajectory Interchange Format (https://pypi.org/project/atif, version 1.7), is an object with
+``schema_version`` and ``steps``. A step's ``source`` is ``system``, ``user`` or ``agent``; an agent's step has calls and, as
+``observation``, their results. An observation without a call becomes a user message.
+
+SWE-agent's ``.traj`` files (https://swe-agent.com/latest/usage/trajectories) have the messages in ``history``, in OpenAI form;
+additional fields are dropped; a result names its call in ``tool_call_ids``. Without a history, each step's response and
+observation in ``trajectory`` become an answer and a user message, after the messages of the first step's query.
+
+tau-bench's result files are a list of runs, each with its messages in OpenAI form in ``traj``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..recordings import Recording
+from .chat_builder import ChatBuilder, list_items, object_fields, text_of
+
+__all__ = ["is_atif", "is_swe_agent", "is_tau_bench", "read_atif", "read_swe_agent", "read_tau_bench"]
+
+
+def is_atif(document: Any) -> bool:
+    """Return whether a JSON document is an ATIF trajectory."""
+    fields = object_fields(document)
+    return str(fields.get("schema_version") or "").startswith("ATIF") and isinstance(fields.get("steps"), list)
+
+
+def read_atif(document: Any, where: str) -> list[Recording]:
+    """Return the trajectory in a document."""
+    fields = object_fields(document)
+    chat = ChatBuilder()
+    for step in map(object_fields, list_items(fields.get("steps"))):
+        _read_step(chat, step)
+    if fields.get("subagent_trajectories"):
+        chat.note("the trajectory of a subagent is skipped, as it is another conversation")
+    return [chat.recording(str(fields.get("session_id") or fields.get("trajectory_id") or where), where)]
+
+
+def _read_step(chat: ChatBuilder, step: Mapping[str, Any]) -> None:
+    time, text = step.get("timestamp"), text_of(step.get("message"))
+    if step.get("source") != "agent":
+        chat.say("system" if step.get("source") == "system" else "user", text, time=time)
+        return
+    calls = [object_fields(call) for call in list_items(step.get("tool_calls"))]
+    chat.answer(
+        text,
+        reasoning=str(step.get("reasoning_content") or ""),
+        calls=[
+            (str(call.get("tool_call_id") or ""), str(call.get("function_name") or ""), call.get("arguments", {}))
+            for call in calls
+        ],
+        time=time,
+    )
+    for result in map(object_fields, list_items(object_fields(step.get("observation")).get("results"))):
+        call_id = result.get("source_call_id")
+        if call_id is None:
+            chat.say("user", text_of(result.get("content")), time=time)
+        else:
+            chat.result(str(call_id), text_of(result.get("content")), time=time)
+
+
+def is_swe_agent(document: Any) -> bool:
+    """Return whether a JSON document is an SWE-agent trajectory."""
+    fields = object_fields(document)
+    return isinstance(fields.get("trajectory"), list) and ("history" in fields or "environment" in fields or "info" in fields)
+
+
+def read_swe_agent(document: Any, where: str) -> list[Recording]:
+    """Return the run in a document."""
+    fields = object_fields(document)
+    chat = ChatBuilder()
+    history = list_items(fields.get("history"))
+    if history:
+        for message in map(object_fields, history):
+            _read_message(chat, message)
+    else:
+        _read_steps(chat, fields)
+    return [chat.recording(str(fields.get("instance_id") or fields.get("environment") or where), where)]
+
+
+def _read_message(chat: ChatBuilder, message: Mapping[str, Any]) -> None:
+    role, text, time = str(message.get("role") or "user"), text_of(message.get("content")), message.get("timestamp")
+    call_ids = list_items(message.get("tool_call_ids"))
+    if role == "tool" and call_ids:
+        chat.result(str(call_ids[0]), text, time=time)
+    elif role == "assistant":
+        bodies = [
+            (object_fields(call), object_fields(object_fields(call).get("function")))
+            for call in list_items(message.get("tool_calls"))
+        ]
+        calls = [(str(call.get("id") or ""), str(body.get("name") or ""), body.get("arguments", "")) for call, body in bodies]
+        chat.answer(text, calls=calls, time=time)
+    else:
+        chat.say("user" if role == "tool" else role, text, time=time)
+
+
+def _read_steps(chat: ChatBuilder, fields: Mapping[str, Any]) -> None:
+    steps = [object_fields(step) for step in list_items(fields.get("trajectory"))]
+    for message in map(object_fields, list_items(steps[0].get("query") or steps[0].get("messages")) if steps else ()):
+        _read_message(chat, message)
+    for step in steps:
+        chat.answer(str(step.get("response") or ""))
+        chat.say("user", text_of(step.get("observation")))
+
+
+def is_tau_bench(document: Any) -> bool:
+    """Return whether a JSON document, or its first item, is a tau-bench run."""
+    first = document if not list_items(document) else list_items(document)[0]
+    return isinstance(object_fields(first).get("traj"), list)
+
+
+def read_tau_bench(document: Any, where: str) -> list[Recording]:
+    """Return the runs in a document, each named by its task and trial."""
+    runs = [object_fields(run) for run in list_items(document)] or [object_fields(document)]
+    found: list[Recording] = []
+    for number, run in enumerate(runs, 1):
+        task, trial = run.get("task_id", number), run.get("trial", 0)
+        found.append(Recording(id=f"task {task}, trial {trial}", messages=list_items(run.get("traj")), where=where))
+    return found

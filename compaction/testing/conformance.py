@@ -1,0 +1,262 @@
+"""The checks that a strategy keeps every law and a trigger its contract, by running them on conversations.
+
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import has_tool_calls, tokens_exceed
+    >>> check_strategy(Truncation(trigger=tokens_exceed(500)))
+    >>> check_trigger(tokens_exceed(500) & ~has_tool_calls)
+
+Messages are compared by identity, and sizes are counted again from the view; only the groups are taken from the index. A
+trigger returns a bool, always the same, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import anyio
+
+from ..errors import ConfigurationError
+from ..formats import MessageFormat, openai_chat
+from ..index import GroupKind, Marks, MessageIndex, RunContext
+from ..messages import Message
+from ..result import CompactionResult
+from ..run import run
+from ..strategies import StrategyLike, as_strategy
+from ..tokens import TokenCounter
+from ..triggers import Trigger, TriggerLike, as_trigger
+from .laws import CheckedRun, LawBroken, broken_law, described
+from .samples import sample_conversations
+
+__all__ = ["check_strategy", "check_trigger"]
+
+_SMALLER_TRIES: Final = 200
+_RUNS_TO_SETTLE: Final = 4
+"""The minimum number of runs allowed to settle if an edit may have changed how the rest is grouped."""
+
+
+def check_strategy(
+    strategy: StrategyLike,
+    *,
+    messages: Iterable[Any] | None = None,
+    counter: TokenCounter | str = "chars/4",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+    pin: Callable[[Message], bool] | None = None,
+    settles_in: int = 1,
+    backend: Literal["asyncio", "trio"] = "asyncio",
+) -> None:
+    """Check that a strategy, sync or async, keeps every law; it is run five times for each conversation.
+
+    A strategy that calls a model needs one that always gives the same answer.
+
+    Args:
+        strategy: A strategy, a pipeline or a plain function.
+        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure
+            that the strategy's trigger fires on it: a strategy that does nothing keeps every law.
+        counter: A token counter or the name of one.
+        format: The wire format of ``messages`` or of the samples; ``None`` to detect it, and OpenAI chat for the samples.
+        context: The run context, such as the window.
+        pin: Returns whether a message pins its group.
+        settles_in: Number of further runs after which nothing may change, >= 1. One is the strictest; a pipeline whose steps
+            work against each other may need a few.
+        backend: The event loop to run it in; no event loop may be running.
+
+    Raises:
+        LawBroken: If the strategy breaks a law.
+        ConfigurationError: If ``settles_in`` is below 1.
+        Exception: Whatever the strategy raises.
+    """
+    if settles_in < 1:
+        raise ConfigurationError(f"check_strategy(settles_in={settles_in}): it must be an integer >= 1")
+
+    def read(given: Sequence[Any]) -> MessageIndex:
+        marks = Marks.of(as_strategy(strategy).mark_ceilings, context or RunContext())
+        return MessageIndex(given, counter=counter, format=format, context=context, pin=pin, marks=marks)
+
+    def broken(given: list[Any]) -> _Found | None:
+        return anyio.run(_first_broken, strategy, read, given, settles_in, backend=backend)
+
+    for conversation in sample_conversations(format or openai_chat) if messages is None else [list(messages)]:
+        if found := broken(conversation):
+            raise _smallest(conversation, found, broken)
+
+
+_Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
+_Found: TypeAlias = tuple[int, str]
+"""A law's number, and how it is broken."""
+
+
+async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int) -> _Found | None:
+    """Return the first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
+    original = copy.deepcopy(messages)
+    index = read(messages)
+    said = _said(index, original)
+    before = index.included_groups
+    result = await run(index, strategy)
+    outcome = CheckedRun(list(messages), before, index, result, read)
+    if _said(index, messages) != said:
+        return 7, "it changed the caller's messages"
+    return (
+        broken_law(outcome)
+        or await _settles(strategy, outcome, settles_in)
+        or await _repeats(strategy, outcome, original)
+        or _returns(outcome)
+    )
+
+
+def _said(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
+    """Return the messages as data, as a framework's objects with equal contents may not be equal."""
+    return [index.format.to_wire(message) for message in messages]
+
+
+async def _settles(strategy: StrategyLike, outcome: CheckedRun, settles_in: int) -> _Found | None:
+    """Check law 5."""
+    if outcome.result.failures:
+        return None
+    problems = outcome.index.format.validate(outcome.source)
+    runs = settles_in if all(problem.rule == "pending-call" for problem in problems) else max(settles_in, _RUNS_TO_SETTLE)
+    if more := await _more(strategy, lambda _: outcome.index, outcome.result, runs):
+        return 5, f"run again on the same index, it made more edits: {more}"
+    source = set(map(id, outcome.source))
+    if _parting(outcome.read(outcome.result.messages), source) != _parting(outcome.index, source):
+        runs = max(runs, _RUNS_TO_SETTLE)
+    if more := await _more(strategy, outcome.read, outcome.result, runs):
+        return 5, f"run on its own output, it made more edits: {more}"
+    return None
+
+
+async def _more(strategy: StrategyLike, index_of: _Read, result: CompactionResult, runs: int) -> list[str]:
+    """Return the edits of the last of several further runs; none as soon as a run makes none."""
+    for _ in range(runs):
+        result = await run(index_of(result.messages), strategy)
+        if not result.edits:
+            break
+    return described(result.edits)
+
+
+def _parting(index: MessageIndex, source: Collection[int]) -> list[tuple[bool, list[int]]]:
+    """Return the groups of the view as the identities of their messages, and whether a mark of the source is believed there."""
+    groups: list[tuple[bool, list[int]]] = []
+    for group in index.included_groups:
+        identities = [id(message.raw) for message in group.messages]
+        groups.append((group.kind is GroupKind.SUMMARY and identities[0] in source, identities))
+    return groups
+
+
+async def _repeats(strategy: StrategyLike, outcome: CheckedRun, original: list[Any]) -> _Found | None:
+    """Check law 7."""
+    other = await run(outcome.read(original), strategy)
+    if described(other.edits) != described(outcome.result.edits):
+        return 7, f"on equal messages it made the edits {described(outcome.result.edits)}, then {described(other.edits)}"
+    if _said(outcome.index, other.messages) != _said(outcome.index, outcome.result.messages):
+        return 7, f"on equal messages it gave {outcome.result.messages!r}, then {other.messages!r}"
+    return None
+
+
+def _returns(outcome: CheckedRun) -> _Found | None:
+    """Check law 9."""
+    index, source = outcome.index, outcome.source
+    index.rollback(0)
+    view = index.messages()
+    if len(view) != len(source) or any(one is not other for one, other in zip(view, source, strict=True)):
+        return 9, f"after the rollback the view has {len(view)} messages, not the same {len(source)} as before"
+    fresh = outcome.read(source).included
+    if not index.included == index.total == fresh:
+        return 9, f"after the rollback the metrics are {index.included} of {index.total}, not {fresh}"
+    return None
+
+
+def _smallest(messages: list[Any], found: _Found, broken: Callable[[list[Any]], _Found | None]) -> LawBroken:
+    """Return the error for the smallest conversation, found by removing messages, that breaks the same law."""
+    tries, size = _SMALLER_TRIES, len(messages) // 2
+    while size and tries:
+        start = 0
+        while start < len(messages) and tries:
+            tries -= 1
+            smaller = messages[:start] + messages[start + size :]
+            again = _attempted(broken, smaller)
+            if again is not None and again[0] == found[0]:
+                messages, found = smaller, again
+            else:
+                start += size
+        size //= 2
+    return LawBroken(*found, messages)
+
+
+def _attempted(broken: Callable[[list[Any]], _Found | None], messages: list[Any]) -> _Found | None:
+    """Return the law a smaller conversation breaks; one that raises an exception does not count."""
+    try:
+        return broken(messages)
+    except Exception:
+        return None
+
+
+def check_trigger(
+    trigger: TriggerLike,
+    *,
+    messages: Iterable[Any] | None = None,
+    counter: TokenCounter | str = "chars/4",
+    format: MessageFormat | str | None = None,
+    context: RunContext | None = None,
+) -> None:
+    """Check that a trigger, or a plain function used as one, is a pure condition on an index; its cost is not checked.
+
+    Called with an index it must return the same bool each time and not change the index, and ``~`` must negate it. A
+    `Trigger` must also equal its unpickled copy, have the same ``repr`` as it, and explain itself.
+
+    Args:
+        trigger: A trigger or a plain function.
+        messages: One conversation; ``None`` for all of `sample_conversations` and the empty one.
+        counter: A token counter or the name of one.
+        format: The wire format of ``messages`` or of the samples; ``None`` to detect it, and OpenAI chat for the samples.
+        context: The run context; by default a window of 8,000 tokens and a time.
+
+    Raises:
+        LawBroken: If the trigger breaks the contract.
+        Exception: Whatever the trigger raises.
+    """
+    context = RunContext(window=8_000, now=0.0) if context is None else context
+    for conversation in [[], *sample_conversations(format or openai_chat)] if messages is None else [list(messages)]:
+        index = MessageIndex(conversation, counter=counter, format=format, context=context)
+        if what := _wrong_answer(trigger, index):
+            raise LawBroken(0, f"{trigger!r} {what}", conversation)
+        if isinstance(trigger, Trigger) and (what := _wrong_value(trigger, index)):
+            raise LawBroken(0, f"{trigger!r} {what}", conversation)
+
+
+def _wrong_answer(trigger: TriggerLike, index: MessageIndex) -> str | None:
+    before = _state(index)
+    answer: object = trigger(index)
+    if not isinstance(answer, bool):
+        return f"returns {answer!r}, which is not a bool"
+    if trigger(index) != answer:
+        return f"returns {answer}, then something else for the same index"
+    if (~as_trigger(trigger))(index) == answer:
+        return f"returns {answer}, and so does its negation"
+    if _state(index) != before:
+        return "changes the index"
+    return None
+
+
+def _state(index: MessageIndex) -> object:
+    return index.to_dict(), index.included_groups, index.included, index.total, index.refused, index.context
+
+
+def _wrong_value(trigger: Trigger, index: MessageIndex) -> str | None:
+    try:
+        twin = pickle.loads(pickle.dumps(trigger))  # pickled in this line, not foreign data
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return f"cannot be pickled ({error}); build it from classes and functions at the top of a module"
+    if twin != trigger or hash(twin) != hash(trigger):
+        return "is not equal to its unpickled copy; make it a frozen value"
+    if repr(twin) != repr(trigger):
+        return f"has another repr after pickling: {twin!r}"
+    if twin(index) != trigger(index):
+        return "returns something else after pickling"
+    words: object = trigger.explain(index)
+    if not isinstance(words, str) or not words:
+        return f"explains itself with {words!r}, which is not a non-empty text"
+    return None

@@ -1,0 +1,257 @@
+"""Gateways under test: a scripted upstream on loopback that keeps what it was sent, and the gateway in front of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self, TypeAlias
+
+import anyio
+import attrs
+import httpx
+import uvicorn
+
+from compaction import presets
+from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
+
+__all__ = [
+    "Answer",
+    "Got",
+    "Handler",
+    "ScriptedUpstream",
+    "answer",
+    "chat_reply",
+    "client_of",
+    "events",
+    "in_process",
+    "lifespan",
+    "serving",
+    "serving_url",
+    "settings_of",
+    "tool_chat",
+]
+
+
+@attrs.frozen
+class Got:
+    """A request as the upstream got it."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Its body."""
+        return json.loads(self.body)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request by the script."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = 0
+    server: _Server
+
+    def do_POST(self) -> None:
+        got = Got(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, self._body())
+        self.server.upstream.next(got)(self, got)
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815
+
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            pieces = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                pieces.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(pieces)
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Send the status and headers."""
+        self.send_response_only(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def chunk(self, data: bytes) -> None:
+        """Send one chunk of an answer without a length."""
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+Answer: TypeAlias = Callable[[Handler, Got], None]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    upstream: ScriptedUpstream
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are what half of the tests are about."""
+
+
+class ScriptedUpstream:
+    """A server on loopback. Holds state: what it got. Each request gets the next answer; the last is given for ever."""
+
+    def __init__(self, *script: Answer) -> None:
+        self.got: list[Got] = []
+        self.script = list(script)
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.upstream = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def next(self, got: Got) -> Answer:
+        """Note a request; the answer it gets."""
+        with self._lock:
+            self.got.append(got)
+            return self.script[min(len(self.got), len(self.script)) - 1]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def answer(status: int, body: Any, **headers: str) -> Answer:
+    """A whole answer: bytes, or JSON."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+
+    def give(handler: Handler, got: Got) -> None:
+        handler.begin(status, [*fields.items(), ("content-length", str(len(data)))])
+        if got.method != "HEAD":
+            handler.wfile.write(data)
+
+    return give
+
+
+def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
+    """A stream of events, one chunk a piece; ``ends=False``: the connection breaks after the last."""
+
+    def give(handler: Handler, got: Got) -> None:
+        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+        for piece in pieces:
+            handler.chunk(piece)
+            time.sleep(seconds)
+        if ends:
+            handler.wfile.write(b"0\r\n\r\n")
+        else:
+            handler.close_connection = True
+
+    return give
+
+
+def chat_reply(text: str = "done", tokens: int | None = None) -> Answer:
+    """A completion; by default it counts a token for every four bytes of the request."""
+
+    def give(handler: Handler, got: Got) -> None:
+        prompt = len(got.body) // 4 if tokens is None else tokens
+        body = {
+            "id": "c1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1},
+        }
+        answer(200, body)(handler, got)
+
+    return give
+
+
+def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, Any]]:
+    """A conversation in chat completions: a task, then calls with their results."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Find out about {name}."}]
+    for number in range(rounds):
+        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"{name} {number} é " * words})
+    return messages
+
+
+def settings_of(url: str, **options: Any) -> GatewaySettings:
+    """The settings of a gateway in front of an upstream; by default a window of 2,000 tokens."""
+    urls = {"openai_url": f"{url}/v1", "anthropic_url": url, "google_url": url}
+    usual: dict[str, Any] = {"strategy": presets.adaptive, "window": 2_000, "counter": "chars/4", "timeout": 20.0}
+    return GatewaySettings(**{**usual, **urls, **options})
+
+
+@contextlib.asynccontextmanager
+async def in_process(upstream: ScriptedUpstream, **options: Any) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client of a gateway in this event loop."""
+    async with lifespan(settings_of(upstream.url, **options)) as app, client_of(app) as client:
+        yield client
+
+
+def client_of(app: Any) -> httpx.AsyncClient:
+    """A client of an application in this event loop."""
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8484", headers={"accept-encoding": "identity"})
+
+
+@contextlib.asynccontextmanager
+async def lifespan(settings: GatewaySettings) -> AsyncGenerator[Any]:
+    """A gateway that has started, in this event loop."""
+    app: Any = create_app(settings)
+    to_app_send, to_app = anyio.create_memory_object_stream[dict[str, Any]](2)
+    from_app_send, from_app = anyio.create_memory_object_stream[dict[str, Any]](2)
+    with to_app_send, to_app, from_app_send, from_app:
+        async with anyio.create_task_group() as group:
+            group.start_soon(app, {"type": "lifespan", "asgi": {"version": "3.0"}}, to_app.receive, from_app_send.send)
+            await to_app_send.send({"type": "lifespan.startup"})
+            assert (await from_app.receive())["type"] == "lifespan.startup.complete"
+            try:
+                yield app
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await to_app_send.send({"type": "lifespan.shutdown"})
+                    await from_app.receive()
+
+
+def serving(upstream: ScriptedUpstream, **options: Any) -> contextlib.AbstractContextManager[str]:
+    """The address of a gateway in front of an upstream, see `serving_url`."""
+    return serving_url(upstream.url, **options)
+
+
+@contextlib.contextmanager
+def serving_url(url: str, **options: Any) -> Generator[str]:
+    """The address of a gateway that runs in a thread of its own, as ``compaction serve`` runs it."""
+    app: Any = create_app(settings_of(url, **options))
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False, date_header=False, ws="none")
+    server = uvicorn.Server(config)
+    logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+        assert thread.is_alive()
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)

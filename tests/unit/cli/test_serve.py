@@ -1,0 +1,38 @@
+"""``compaction serve``: its options. That it serves is tested with real processes, in ``tests/unit/gateway``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from compaction.cli.app import app
+from compaction.cli.options import parse_seconds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "pass --token"),
+        (["--preset", "magic"], "there is no such preset"),
+        (["--window", "none"], "--window none"),
+        (["--window", "12q"], "not a number of tokens"),
+        (["--openai-url", "ftp://x"], "openai_url"),
+        (["--forget-after", "soon"], "not a time"),
+        (["--config", "missing.toml"], "missing.toml"),
+    ],
+)
+def test_what_cannot_be_served_is_an_error(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One line says what to do, and nothing listens."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["serve", *arguments])
+    assert result.exit_code == 2
+    assert says in result.output
+
+
+def test_times() -> None:
+    """A number of seconds, minutes, hours or days."""
+    assert [parse_seconds(text) for text in ("45", "45s", "1.5m", "2h", "30D")] == [45, 45, 90, 7_200, 2_592_000]

@@ -1,0 +1,354 @@
+"""Bad input from either side: nothing hangs, nothing is lost, and what is not understood is passed on as it came."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import sqlite3
+import time
+import zlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+import pytest
+
+from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
+from tests.support.validators import is_valid
+
+CHAT = "/v1/chat/completions"
+
+
+def long_request() -> bytes:
+    """A request that has to be compacted."""
+    return json.dumps({"model": "m", "messages": tool_chat(20)}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "not JSON"),
+        (b"hello", "not JSON"),
+        (b'{"model": "m", "messages": [', "not JSON"),
+        (b"\xff\xfe{}", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[1, 2]", "not an object"),
+        (b'"text"', "not an object"),
+        (b"null", "not an object"),
+        (b'{"model": "m"}', "no list of messages"),
+        (b'{"messages": {"role": "user"}}', "no list of messages"),
+    ],
+)
+async def test_what_is_not_a_request_is_passed_on(body: bytes, why: str) -> None:
+    """It leaves with its own bytes, the upstream's answer comes back, and the reason is counted."""
+    with ScriptedUpstream(answer(400, {"error": {"message": "what?"}})) as upstream:
+        async with in_process(upstream) as client:
+            reply = await client.post(CHAT, content=body)
+            health = (await client.get("/healthz")).json()
+    assert [got.body for got in upstream.got] == [body]
+    assert (reply.status_code, reply.json()) == (400, {"error": {"message": "what?"}})
+    assert health["passed_through"] == {why: 1}
+
+
+@pytest.mark.parametrize("messages", [[1, 2], ["text"], [None], [{"content": "no role"}], [[]], [{"role": 7}] * 3])
+async def test_messages_that_cannot_be_read_are_passed_on(messages: list[Any]) -> None:
+    """The failure is counted, without any text."""
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    with ScriptedUpstream(answer(400, {})) as upstream:
+        async with in_process(upstream) as client:
+            await client.post(CHAT, content=body)
+            health = (await client.get("/healthz")).json()
+    assert [got.body for got in upstream.got] == [body]
+    assert sum(health["failures"].values()) == 1
+
+
+def zstd(data: bytes) -> bytes:
+    """Data compressed with zstd."""
+    return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "br"])
+async def test_compressed_bodies(encoding: str) -> None:
+    """A short one leaves as it came; a long one is compacted and leaves as plain JSON; an unknown encoding is passed on."""
+    compress: Any = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd, "br": bytes}[encoding]
+    short = compress(json.dumps({"model": "m", "messages": tool_chat(1)}).encode())
+    long = compress(long_request())
+    with ScriptedUpstream(chat_reply(tokens=50)) as upstream:
+        async with in_process(upstream) as client:
+            for body in (short, long):
+                reply = await client.post(CHAT, content=body, headers={"content-encoding": encoding})
+                assert reply.status_code == 200
+    assert upstream.got[0].body == short
+    assert upstream.got[0].headers["content-encoding"] == encoding
+    if encoding == "br":
+        assert upstream.got[1].body == long
+    else:
+        assert "content-encoding" not in upstream.got[1].headers
+        assert len(upstream.got[1].json["messages"]) < 41
+
+
+async def test_a_bomb_is_not_unpacked() -> None:
+    """A body that would be larger than allowed once it is unpacked is passed on as it came."""
+    bomb = gzip.compress(b" " * 5_000_000)
+    with ScriptedUpstream(answer(400, {})) as upstream:
+        async with in_process(upstream, max_body=1_000_000) as client:
+            await client.post(CHAT, content=bomb, headers={"content-encoding": "gzip"})
+    assert upstream.got[0].body == bomb
+
+
+async def test_chunked_uploads() -> None:
+    """A body without a length is read, and sent with one."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        body = long_request()
+        for start in range(0, len(body), 1_000):
+            yield body[start : start + 1_000]
+
+    with ScriptedUpstream(chat_reply()) as upstream, serving(upstream) as url:
+        async with httpx.AsyncClient() as client:
+            reply = await client.post(f"{url}{CHAT}", content=pieces())
+            copy = await client.post(f"{url}/v1/files", content=pieces())
+    assert (reply.status_code, copy.status_code) == (200, 200)
+    assert "transfer-encoding" not in upstream.got[0].headers
+    assert upstream.got[1].body == long_request()
+
+
+async def test_a_body_of_50_megabytes() -> None:
+    """It passes; one that is larger than allowed is refused before it is read."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 50_000_000}}
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [image]}]}).encode()
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream, window=200_000) as client:
+            reply = await client.post(CHAT, content=body)
+        async with in_process(upstream, max_body=1_000_000) as client:
+            refused = await client.post(CHAT, content=body)
+    assert (reply.status_code, refused.status_code) == (200, 413)
+    assert "--max-body" in refused.json()["error"]["message"]
+    assert [got.body == body for got in upstream.got] == [True]
+
+
+def connection(url: str, request: bytes) -> socket.socket:
+    """A connection to a gateway over which a request was sent."""
+    place = urlsplit(url)
+    found = socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20)
+    found.sendall(request)
+    return found
+
+
+def post(body: bytes) -> bytes:
+    """A request as it goes over a connection."""
+    return b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def test_a_client_that_disconnects_in_mid_stream() -> None:
+    """The upstream's connection is closed too, soon, and the gateway serves the next one."""
+    closed: list[float] = []
+
+    def endless(handler: Handler, got: Got) -> None:
+        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+        try:
+            while not handler.server.upstream.closing.is_set():
+                handler.chunk(b"data: {}\n\n")
+                time.sleep(0.01)
+        except OSError:
+            closed.append(time.monotonic())
+
+    with ScriptedUpstream(endless, chat_reply()) as upstream, serving(upstream) as url:
+        with connection(url, post(long_request())) as client:
+            assert b"200 OK" in client.recv(1_000)
+        while not closed:
+            time.sleep(0.01)
+        assert httpx.post(f"{url}{CHAT}", content=long_request()).status_code == 200
+
+
+def test_a_client_that_disconnects_before_the_answer() -> None:
+    """A request whose client went away does not wait for a slow upstream; half a request is not sent at all."""
+    asked: list[bool] = []
+
+    def slow(handler: Handler, got: Got) -> None:
+        asked.append(True)
+        handler.connection.settimeout(20)
+        asked.append(handler.connection.recv(1) == b"")
+        handler.close_connection = True
+
+    with ScriptedUpstream(slow, chat_reply()) as upstream, serving(upstream) as url:
+        with connection(url, post(long_request())):
+            while not asked:
+                time.sleep(0.01)
+        while len(asked) < 2:
+            time.sleep(0.01)
+        with connection(url, post(long_request())[:-10]):
+            time.sleep(0.05)
+        assert httpx.post(f"{url}{CHAT}", content=long_request()).status_code == 200
+    assert asked == [True, True]
+    assert len(upstream.got) == 2
+
+
+async def test_an_upstream_that_hangs() -> None:
+    """After the timeout the client gets 504, and nothing is sent again."""
+
+    def hangs(handler: Handler, got: Got) -> None:
+        handler.server.upstream.closing.wait(20)
+        handler.close_connection = True
+
+    with ScriptedUpstream(hangs) as upstream:
+        async with in_process(upstream, timeout=0.2) as client:
+            reply = await client.post(CHAT, content=long_request())
+    assert (reply.status_code, len(upstream.got)) == (504, 1)
+
+
+def resets(handler: Handler, got: Got) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+
+
+async def test_an_upstream_that_resets_or_is_not_there() -> None:
+    """The client gets 502, and nothing is sent again."""
+    with ScriptedUpstream(resets) as upstream:
+        async with in_process(upstream) as client:
+            replies = [await client.post(CHAT, content=long_request()), await client.get("/v1/models")]
+    async with in_process(upstream) as client:
+        replies.append(await client.post(CHAT, content=long_request()))
+    assert [reply.status_code for reply in replies] == [502, 502, 502]
+    assert len(upstream.got) == 2
+
+
+async def test_the_first_answer_counts_if_the_second_request_gets_none() -> None:
+    """A length error is passed on if the upstream then resets."""
+    error = {"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}
+    with ScriptedUpstream(answer(400, error), resets) as upstream:
+        async with in_process(upstream, window=50_000) as client:
+            reply = await client.post(CHAT, content=long_request())
+    assert (reply.status_code, reply.json(), len(upstream.got)) == (400, error, 2)
+
+
+async def test_an_upstream_that_answers_html() -> None:
+    """It is passed on, error or not."""
+    page = b"<html>gateway time-out</html>"
+    with ScriptedUpstream(answer(200, page, content_type="text/html"), answer(400, page, content_type="text/html")) as upstream:
+        async with in_process(upstream) as client:
+            replies = [await client.post(CHAT, content=json.dumps({"model": "m", "messages": tool_chat(1)})) for _ in range(2)]
+    assert [(reply.status_code, reply.content) for reply in replies] == [(200, page), (400, page)]
+
+
+def test_half_an_event() -> None:
+    """What came is passed on, and the client sees that the answer broke off."""
+    with (
+        ScriptedUpstream(events(b'data: {"choices": []}\n\n', b'data: {"cho', ends=False)) as upstream,
+        serving(upstream) as url,
+    ):
+        pieces: list[bytes] = []
+        with httpx.stream("POST", f"{url}{CHAT}", content=long_request()) as reply, pytest.raises(httpx.RemoteProtocolError):
+            pieces.extend(reply.iter_raw())
+        assert httpx.get(f"{url}/healthz").json()["failures"] == {"upstream stopped: RemoteProtocolError": 1}
+    assert b"".join(pieces) == b'data: {"choices": []}\n\ndata: {"cho'
+
+
+async def test_an_error_that_breaks_off() -> None:
+    """An error that was not read completely leads to no second request."""
+
+    def broken(handler: Handler, got: Got) -> None:
+        handler.begin(400, [("content-type", "application/json"), ("content-length", "500")])
+        handler.wfile.write(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"')
+        handler.close_connection = True
+
+    with ScriptedUpstream(broken) as upstream:
+        async with in_process(upstream, window=50_000) as client:
+            reply = await client.post(CHAT, content=long_request())
+    assert (reply.status_code, len(upstream.got)) == (502, 1)
+
+
+async def test_a_long_error_is_passed_on() -> None:
+    """An error that is too large to be read first is passed on as it comes."""
+    error = b"x" * 2_000_000
+    with ScriptedUpstream(answer(400, error)) as upstream:
+        async with in_process(upstream) as client:
+            reply = await client.post(CHAT, content=long_request())
+    assert (reply.status_code, reply.content == error, len(upstream.got)) == (400, True, 1)
+
+
+async def test_redirects_are_not_followed() -> None:
+    """They are the client's to judge."""
+    with ScriptedUpstream(answer(307, b"", location="http://127.0.0.1:9/elsewhere")) as upstream:
+        async with in_process(upstream) as client:
+            reply = await client.post(CHAT, content=long_request())
+    assert (reply.status_code, reply.headers["location"], len(upstream.got)) == (307, "http://127.0.0.1:9/elsewhere", 1)
+
+
+async def test_a_conversation_that_shrinks_or_goes_back() -> None:
+    """After the agent compacted itself, or took back its last steps, the request is what it says, and valid."""
+    messages = tool_chat(20)
+    summary = [{"role": "user", "content": "Summary of what was done so far."}, *messages[-4:]]
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for given in (messages, summary, messages[:5], messages[:-2], messages):
+                body = json.dumps({"model": "m", "messages": given}).encode()
+                reply = await client.post(CHAT, content=body, headers={"x-session-id": "one"})
+                assert reply.status_code == 200
+    sent = [got.json["messages"] for got in upstream.got]
+    assert sent[1] == summary
+    assert sent[2] == messages[:5]
+    assert all(is_valid("openai-chat", each) for each in sent)
+    assert sent[4][-1] == messages[-1]
+
+
+async def test_two_clients_in_one_conversation_at_once() -> None:
+    """Each gets an answer to its own messages, whatever the other does."""
+    shared = tool_chat(12)
+    lists = [[*shared, {"role": "user", "content": f"client {name} asks"}] for name in range(8)]
+
+    def echo(handler: Handler, got: Got) -> None:
+        chat_reply(got.json["messages"][-1]["content"])(handler, got)
+
+    replies: dict[int, str] = {}
+    with ScriptedUpstream(echo) as upstream:
+        async with in_process(upstream) as client:
+
+            async def ask(place: int) -> None:
+                body = json.dumps({"model": "m", "messages": lists[place]}).encode()
+                reply = await client.post(CHAT, content=body, headers={"x-session-id": "shared"})
+                replies[place] = reply.json()["choices"][0]["message"]["content"]
+
+            async with anyio.create_task_group() as group:
+                for place in range(len(lists)):
+                    group.start_soon(ask, place)
+    assert replies == {place: f"client {place} asks" for place in range(8)}
+    assert all(is_valid("openai-chat", got.json["messages"]) for got in upstream.got)
+
+
+async def test_a_store_that_is_locked(tmp_path: Path) -> None:
+    """Requests go on while another process holds the file; the failure is counted."""
+    path = tmp_path / "gateway.db"
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, store=path) as client:
+            holder = sqlite3.connect(path)
+            holder.execute("BEGIN EXCLUSIVE")
+            try:
+                reply = await client.post(CHAT, content=long_request())
+            finally:
+                holder.close()
+            health = (await client.get("/healthz")).json()
+    assert reply.status_code == 200
+    assert any("SessionStore" in name for name in health["failures"])
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_strategy_that_raises() -> None:
+    """The request is sent as it came, and the failure counted by its kind alone."""
+
+    def broken(index: Any) -> Any:
+        raise RuntimeError("a secret text")
+        yield
+
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, strategy=lambda window: broken) as client:
+            reply = await client.post(CHAT, content=long_request())
+            health = (await client.get("/healthz")).json()
+    assert reply.status_code == 200
+    assert upstream.got[0].body == long_request()
+    assert "RuntimeError" in str(health)
+    assert "secret" not in str(health)

@@ -1,0 +1,119 @@
+"""Conversations: found by content and session, bounded, and prepared ahead where a model writes summaries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from benchmarks.hosts.ledger import SUMMARY_SIGN
+from benchmarks.hosts.server import SUMMARY
+from compaction import last
+from compaction.strategies import Summarization
+from compaction.triggers import tokens_exceed
+from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, tool_chat
+from tests.support.validators import is_valid
+
+CHAT = "/v1/chat/completions"
+
+
+def body_of(messages: list[Any], **fields: Any) -> str:
+    """A request."""
+    return json.dumps({"model": "m", "messages": messages, **fields})
+
+
+async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
+    """Those used longest ago leave memory; one that comes back is sent with the bytes it had, from the store."""
+    long = body_of(tool_chat(20, name="first"))
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, conversations=5, store=tmp_path / "s.db") as client:
+            await client.post(CHAT, content=long)
+            for number in range(30):
+                await client.post(CHAT, content=body_of(tool_chat(2, name=f"other{number}")))
+            health = (await client.get("/healthz")).json()
+            await client.post(CHAT, content=long)
+    assert health["in_memory"] == 5
+    assert health["conversations"] == 5
+    assert upstream.got[0].body == upstream.got[-1].body != long.encode()
+
+
+async def test_memory_is_bounded_in_bytes() -> None:
+    """By the contents of the messages, whatever their number."""
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, conversation_bytes=50_000, window=100_000) as client:
+            for number in range(10):
+                await client.post(CHAT, content=body_of(tool_chat(20, name=f"n{number}")))
+            health = (await client.get("/healthz")).json()
+    assert health["bytes_in_memory"] <= 50_000
+    assert health["in_memory"] < 10
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": "another"},
+        {"tools": [{"type": "function", "function": {"name": "look"}}]},
+        {"messages": [{"role": "user", "content": "Give this a title."}]},
+    ],
+)
+async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
+    """Another model, other tools or other messages in the same session share nothing with the work."""
+    messages = tool_chat(20)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for body in (
+                body_of(messages),
+                body_of(**{"messages": messages[:3], **other}),
+                body_of([*messages, *messages[:1]]),
+            ):
+                await client.post(CHAT, content=body, headers={"x-session-id": "s"})
+            health = (await client.get("/healthz")).json()
+    first, second, third = (got.json["messages"] for got in upstream.got)
+    assert second == other.get("messages", messages[:3])
+    assert third[: len(first)] == first
+    assert health["conversations"] == 2
+
+
+async def test_two_sessions_with_the_same_words_are_two_conversations() -> None:
+    """Their names tell them apart."""
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for name in ("one", "two", "one"):
+                await client.post(CHAT, content=body_of(tool_chat(3)), headers={"session_id": name})
+            health = (await client.get("/healthz")).json()
+    assert health["conversations"] == 2
+
+
+async def test_nobody_waits_for_a_model_that_summarizes() -> None:
+    """It is asked in the background, before its summary is needed, and not at all for a count of tokens."""
+    asked: list[float] = []
+    written = anyio.Event()
+
+    class Model:
+        async def generate(self, prompt: str) -> str:
+            asked.append(anyio.current_time())
+            await anyio.sleep(0.05)
+            written.set()
+            return SUMMARY
+
+    strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=3))
+    messages = tool_chat(20)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, strategy=lambda window: strategy, awaits=True) as client:
+            for count in range(1, len(messages) + 1, 2):
+                reply = await client.post(CHAT, content=body_of(messages[:count]))
+                assert reply.status_code == 200
+                if asked and not written.is_set():
+                    await written.wait()
+            anthropic = [{"role": "user", "content": "hello " * 3_000}]
+            upstream.script = [answer(200, {"input_tokens": 7})]
+            await client.post("/v1/messages/count_tokens", content=body_of(anthropic))
+    sent = [got.json["messages"] for got in upstream.got[:-1]]
+    assert all(is_valid("openai-chat", each) for each in sent)
+    cut = next(place for place, each in enumerate(sent) if len(each) < 2 * place + 1)
+    assert any(SUMMARY_SIGN in str(message) for message in sent[cut])
+    assert sent[cut + 1][: len(sent[cut])] == sent[cut]
+    assert len(asked) <= 6

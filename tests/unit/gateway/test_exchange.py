@@ -1,0 +1,267 @@
+"""One request through the gateway: what is sent, how often, and what the client gets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.gateways import Answer, Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, tool_chat
+from tests.support.validators import is_valid
+
+CHAT = "/v1/chat/completions"
+TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
+
+
+def body_of(messages: list[Any], **fields: Any) -> bytes:
+    """A request as an agent writes it, with spaces of its own."""
+    return json.dumps({"model": "m", "temperature": 0.10, "messages": messages, **fields}, indent=1).encode()
+
+
+def contents(folder: Path) -> list[str]:
+    """The texts of the files in a folder."""
+    return [path.read_text() for path in folder.iterdir()]
+
+
+def refuses_changed(original: bytes, then: Answer) -> Answer:
+    """Refuses every other body than this."""
+
+    def give(handler: Handler, got: Got) -> None:
+        (then if got.body == original else answer(400, {"error": {"message": "invalid: look is unknown"}}))(handler, got)
+
+    return give
+
+
+async def test_a_short_request_leaves_with_its_own_bytes() -> None:
+    """Below the trigger nothing is rewritten: body, headers, query, status and answer are those of the other side."""
+    body = b'{ "model":"m",  "messages" : [ {"content":"h\\u00e9llo","role":"user" } ],"x":1.50 }'
+    with ScriptedUpstream(answer(200, b'{"ok":  true}', x_ratelimit="7")) as upstream:
+        async with in_process(upstream) as client:
+            reply = await client.post(
+                f"{CHAT}?beta=1", content=body, headers={"authorization": "Bearer k", "connection": "x-drop", "x-drop": "1"}
+            )
+    (got,) = upstream.got
+    assert got.body == body
+    assert got.path == f"{CHAT}?beta=1"
+    assert got.headers["authorization"] == "Bearer k"
+    assert "x-drop" not in got.headers
+    assert got.headers["host"] == upstream.url.removeprefix("http://")
+    assert reply.content == b'{"ok":  true}'
+    assert reply.headers["x-ratelimit"] == "7"
+
+
+async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> None:
+    """Only the list changes; what stays of it keeps its bytes, and the next request begins as the last one did."""
+    messages = tool_chat(20)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for count in range(1, len(messages) + 1, 2):
+                reply = await client.post(CHAT, content=body_of(messages[:count], tools=[]))
+                assert reply.status_code == 200
+    sent = [got.json["messages"] for got in upstream.got]
+    assert all(is_valid("openai-chat", each) for each in sent)
+    assert len(sent[-1]) < len(messages)
+    assert max(len(json.dumps(each)) for each in sent) / 4 < 3_000
+    last = upstream.got[-1].body
+    assert last.startswith(b'{\n "model": "m",\n "temperature": 0.1,\n "messages": [\n  {')
+    assert json.dumps(messages[-1], indent=1).replace("\n", "\n  ").encode() in last
+    breaks = [one for one, two in pairwise(sent) if two[: len(one)] != one]
+    assert len(breaks) <= 3
+
+
+async def test_a_length_error_is_answered_once_with_a_shorter_request() -> None:
+    """The client never sees it; afterwards the conversation stays within the window that the provider named."""
+    messages = tool_chat(6)
+    with ScriptedUpstream(answer(400, TOO_LONG), chat_reply()) as upstream:
+        async with in_process(upstream, window=100_000) as client:
+            reply = await client.post(CHAT, content=body_of(messages))
+            health = (await client.get("/healthz")).json()
+    assert reply.status_code == 200
+    assert [len(got.body) > 2_400 for got in upstream.got] == [True, False]
+    assert is_valid("openai-chat", upstream.got[1].json["messages"])
+    assert health["retries"] == {"length": 1}
+
+
+async def test_two_requests_are_the_most() -> None:
+    """A second length error is the client's answer."""
+    with ScriptedUpstream(answer(400, TOO_LONG)) as upstream:
+        async with in_process(upstream, window=100_000) as client:
+            reply = await client.post(CHAT, content=body_of(tool_chat(6)))
+    assert (reply.status_code, reply.json(), len(upstream.got)) == (400, TOO_LONG, 2)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 429, 500, 502, 503, 529])
+async def test_other_errors_are_passed_on(status: int) -> None:
+    """They are not tried again, whatever they say, and keep their headers."""
+    with ScriptedUpstream(answer(status, TOO_LONG, retry_after="7")) as upstream:
+        async with in_process(upstream, window=100_000) as client:
+            reply = await client.post(CHAT, content=body_of(tool_chat(6)))
+    assert (reply.status_code, reply.headers["retry-after"], len(upstream.got)) == (status, "7", 1)
+
+
+async def test_what_is_refused_only_as_compacted_is_sent_as_it_came(tmp_path: Path) -> None:
+    """The client gets the answer to its own request; the case is kept without texts, and the conversation left alone."""
+    messages = tool_chat(20)
+    original, more = body_of(messages), body_of([*messages, {"role": "user", "content": "go on"}])
+    with ScriptedUpstream(refuses_changed(original, chat_reply())) as upstream:
+        async with in_process(upstream, cases=tmp_path) as client:
+            reply = await client.post(CHAT, content=original)
+            upstream.script = [chat_reply()]
+            assert (await client.post(CHAT, content=more)).status_code == 200
+            upstream.script = [answer(400, TOO_LONG), chat_reply()]
+            upstream.got.clear()
+            assert (await client.post(CHAT, content=more)).status_code == 200
+            again = [len(got.body) == len(more) for got in upstream.got]
+            health = (await client.get("/healthz")).json()
+    assert reply.status_code == 200
+    assert again == [True, False]
+    assert health["failures"]["a compacted request was refused"] == 1
+    (text,) = contents(tmp_path)
+    kept = json.loads(text)
+    assert kept["status"] == 400
+    assert "invalid" in kept["said"]
+    assert [each["role"] for each in kept["given"]] == [each["role"] for each in messages]
+    assert "Find" not in text
+    assert "é" not in text
+
+
+async def test_what_is_refused_either_way_is_answered_and_proves_nothing(tmp_path: Path) -> None:
+    """The answer to the client's own request is passed on; the conversation is not left alone."""
+    messages = tool_chat(20)
+    with ScriptedUpstream(answer(400, {"error": {"message": "no such tool"}})) as upstream:
+        async with in_process(upstream, cases=tmp_path) as client:
+            reply = await client.post(CHAT, content=body_of(messages))
+            await client.post(CHAT, content=body_of(messages))
+    assert (reply.status_code, reply.json()) == (400, {"error": {"message": "no such tool"}})
+    assert [len(got.json["messages"]) == len(messages) for got in upstream.got] == [False, True, False, True]
+    assert contents(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "why"),
+    [
+        ("/v1/responses", {"previous_response_id": "r", "input": [{"role": "user", "content": "x"}]}, "previous_response_id"),
+        ("/v1/responses", {"conversation": "c", "input": [{"role": "user", "content": "x"}]}, "conversation"),
+        ("/v1/responses", {"store": True, "input": [{"role": "user", "content": "x"}]}, "store"),
+        ("/v1/responses", {"input": [{"type": "item_reference", "id": "m"}]}, "item_reference"),
+        ("/v1/responses", {"input": "a text"}, "no list of input"),
+        (
+            "/v1/messages",
+            {"context_management": {"edits": [{"type": "compact_20260112"}]}, "messages": [{}]},
+            "context_management",
+        ),
+        ("/v1beta/models/g:generateContent", {"cachedContent": "c", "contents": [{"parts": []}]}, "cachedContent"),
+        (CHAT, {"messages": []}, "no messages"),
+    ],
+)
+async def test_what_the_provider_keeps_is_passed_through(path: str, fields: dict[str, Any], why: str) -> None:
+    """Such a request leaves with its own bytes, and the reason is counted."""
+    body = json.dumps({"model": "m", **fields}).encode()
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream) as client:
+            await client.post(path, content=body)
+            health = (await client.get("/healthz")).json()
+    assert upstream.got[0].body == body
+    assert health["passed_through"] == {why: 1}
+
+
+async def test_everything_else_is_passed_through() -> None:
+    """Other routes and methods, with bodies and queries of any kind."""
+    data = bytes(range(256)) * 300
+    with ScriptedUpstream(answer(207, b"\x00\xff", x_a="b")) as upstream:
+        async with in_process(upstream) as client:
+            replies = [
+                await client.put("/v1/files/a%2Fb?x=%20y", content=data, headers={"content-type": "application/x"}),
+                await client.get("/v1/models", headers={"anthropic-version": "2023-06-01"}),
+                await client.delete("/v1beta/cachedContents/7"),
+                await client.head("/v1/models"),
+            ]
+    assert [(got.method, got.path) for got in upstream.got] == [
+        ("PUT", "/v1/files/a%2Fb?x=%20y"),
+        ("GET", "/v1/models"),
+        ("DELETE", "/v1beta/cachedContents/7"),
+        ("HEAD", "/v1/models"),
+    ]
+    assert upstream.got[0].body == data
+    assert [reply.status_code for reply in replies] == [207] * 4
+    assert [reply.content for reply in replies] == [b"\x00\xff"] * 3 + [b""]
+
+
+async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> None:
+    """The count is the upstream's, for the compacted messages; asking decides and saves nothing."""
+    messages = [
+        {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
+        for place in range(31)
+    ]
+    body = json.dumps({"model": "m", "system": "Be brief.", "messages": messages}).encode()
+    usage = {"type": "message", "usage": {"input_tokens": 900, "output_tokens": 1}}
+    with ScriptedUpstream(answer(200, {"input_tokens": 7})) as upstream:
+        async with in_process(upstream, store=tmp_path / "s.db") as client:
+            counts = [(await client.post("/v1/messages/count_tokens", content=body)).json() for _ in range(2)]
+            conversations = (await client.get("/healthz")).json()["conversations"]
+            upstream.script = [answer(200, usage)]
+            await client.post("/v1/messages", content=body)
+            upstream.script = [answer(200, {"input_tokens": 8})]
+            counts.append((await client.post("/v1/messages/count_tokens", content=body)).json())
+    assert counts == [{"input_tokens": 7}, {"input_tokens": 7}, {"input_tokens": 8}]
+    assert conversations == 0
+    sent = [got.json["messages"] for got in upstream.got]
+    assert len(sent[0]) < len(messages)
+    assert sent[0] == sent[1] == sent[2] == sent[3]
+
+
+async def test_a_shadow_changes_nothing() -> None:
+    """Every request leaves as it came; what would have been cut is shown."""
+    body = body_of(tool_chat(20))
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, shadow=True) as client:
+            await client.post(CHAT, content=body)
+            metrics = (await client.get("/metrics")).text
+    assert upstream.got[0].body == body
+    assert "compaction_gateway_cuts_total 1" in metrics
+
+
+async def test_a_stream_is_passed_on_and_its_usage_read() -> None:
+    """Bytes and pieces are the upstream's; what it reports counts in the next request."""
+    pieces = [
+        b'data: {"choices": []}\n\n',
+        b'data: {"usage": {"prompt_tokens": 500, "comple',
+        b'tion_tokens": 5}}\n\ndata: [DONE]\n\n',
+    ]
+    with ScriptedUpstream(events(*pieces)) as upstream:
+        async with in_process(upstream) as client:
+            async with client.stream("POST", CHAT, content=body_of(tool_chat(2), stream=True)) as reply:
+                assert b"".join([piece async for piece in reply.aiter_raw()]) == b"".join(pieces)
+                assert reply.headers["content-type"] == "text/event-stream"
+            metrics = (await client.get("/metrics")).text
+    assert "compaction_gateway_prompt_tokens_total 500" in metrics
+
+
+async def test_compressed_answers_keep_their_bytes_and_are_read() -> None:
+    """Only encodings that the gateway can read are asked for."""
+    data = gzip.compress(json.dumps({"usage": {"prompt_tokens": 321, "completion_tokens": 1}}).encode())
+    with ScriptedUpstream(answer(200, data, content_encoding="gzip")) as upstream:
+        async with in_process(upstream) as client:
+            request = client.build_request("POST", CHAT, content=body_of(tool_chat(1)), headers={"accept-encoding": "br, gzip"})
+            reply = await client.send(request, stream=True)
+            assert b"".join([piece async for piece in reply.aiter_raw()]) == data
+            await reply.aclose()
+            metrics = (await client.get("/metrics")).text
+    assert upstream.got[0].headers["accept-encoding"] == "gzip"
+    assert "compaction_gateway_prompt_tokens_total 321" in metrics
+
+
+async def test_an_unknown_model_is_passed_through_until_its_provider_names_the_window() -> None:
+    """With ``auto`` a request to a model that no table knows is sent as it is; a length error says how long it may be."""
+    body = body_of(tool_chat(8))
+    with ScriptedUpstream(chat_reply(), answer(400, TOO_LONG), chat_reply()) as upstream:
+        async with in_process(upstream, window="auto") as client:
+            replies: list[httpx.Response] = [await client.post(CHAT, content=body) for _ in range(2)]
+            replies.append(await client.post(CHAT, content=body))
+    assert [reply.status_code for reply in replies] == [200, 200, 200]
+    assert [got.body == body for got in upstream.got] == [True, True, False, False]

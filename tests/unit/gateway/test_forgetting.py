@@ -1,0 +1,34 @@
+"""Conversations that nobody continues are forgotten, in memory and in the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import anyio
+
+from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
+
+CHAT = "/v1/chat/completions"
+
+
+async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> None:
+    """The one in use stays; of the other, neither memory nor file holds anything."""
+    now, path = [1_000.0], tmp_path / "gateway.db"
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, store=path, forget_after=0.2, clock=lambda: now[0]) as client:
+            for name in ("old", "new"):
+                body = json.dumps({"model": "m", "messages": tool_chat(20, name=name)})
+                assert (await client.post(CHAT, content=body)).status_code == 200
+                now[0] += 0.15
+            left = 2
+            while left != 1:
+                await anyio.sleep(0.01)
+                left = (await client.get("/healthz")).json()["conversations"]
+            database = sqlite3.connect(path)
+            tables = ("sessions", "session_keys", "session_uses")
+            rows = [database.execute(f"SELECT DISTINCT id FROM {table}").fetchall() for table in tables]
+            database.close()
+    ((name,),) = rows[0]
+    assert rows == [[(name,)]] * 3

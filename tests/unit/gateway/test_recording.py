@@ -1,0 +1,53 @@
+"""Recordings of a gateway, read by a replay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from compaction.formats import anthropic, openai_chat
+from compaction.gateway.breakpoints import without_breakpoints
+from compaction.gateway.recording import SessionRecorder
+from compaction.replay import Recording, recordings_of
+from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
+
+
+def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path) -> None:
+    """Each line holds what is new, with its time; what an agent took back is gone; breakpoints are left out."""
+    now = [100.0]
+    recorder = SessionRecorder(tmp_path / "runs", lambda: now[0])
+    messages = [{"role": "user", "content": [{"type": "text", "text": f"part {place}"}]} for place in range(6)]
+    for count in (1, 3, 6, 2, 5):
+        marked = [*messages[: count - 1], {**messages[count - 1]}]
+        marked[-1]["content"] = [{**marked[-1]["content"][0], "cache_control": {"type": "ephemeral"}}]
+        recorder.record("one", anthropic, marked)
+        recorder.record("two", openai_chat, tool_chat(count))
+        now[0] += 1
+    lines = recorder.path.read_text().splitlines()
+    assert [len(json.loads(line)["messages"]) for line in lines[::2]] == [1, 2, 3, 0, 3]
+    one, two = recordings_of(recorder.path)
+    assert one.messages == without_breakpoints(messages[:5], anthropic)
+    assert one.times == [100.0, 101.0, 104.0, 104.0, 104.0]
+    assert (one.format, two.format) == (anthropic, openai_chat)
+    assert two.messages == tool_chat(5)
+    assert recorder.path.stat().st_mode & 0o777 == 0o600
+
+
+def recorded(folder: Path) -> tuple[Recording, str]:
+    """The one recording in a folder, and the text of its file."""
+    (path,) = folder.iterdir()
+    (recording,) = recordings_of(path)
+    return recording, path.read_text()
+
+
+async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
+    """The whole conversation, not what was sent on; no header."""
+    messages = tool_chat(20)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, record=tmp_path) as client:
+            for count in (21, 41):
+                body = json.dumps({"model": "m", "messages": messages[:count]})
+                await client.post("/v1/chat/completions", content=body, headers={"authorization": "Bearer secret"})
+    recording, text = recorded(tmp_path)
+    assert recording.messages == messages
+    assert "secret" not in text

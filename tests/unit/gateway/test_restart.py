@@ -1,0 +1,144 @@
+"""A gateway that is killed and started again sends the same bytes; real processes, as a user runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.support.gateways import Got, Handler, ScriptedUpstream, chat_reply, events, tool_chat
+from tests.support.validators import is_valid
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[3]
+MESSAGES = tool_chat(26)
+COUNTS = range(1, len(MESSAGES) + 1, 2)
+
+
+class Gateway:
+    """A process that serves. Holds state: the process, and its address."""
+
+    def __init__(self, upstream: ScriptedUpstream, store: Path, log: Path) -> None:
+        command = [
+            "-m",
+            "compaction",
+            "serve",
+            "--port",
+            "0",
+            "--window",
+            "2500",
+            "--counter",
+            "chars/4",
+            "--store",
+            str(store),
+        ]
+        urls = [text for name in ("openai", "anthropic", "google") for text in (f"--{name}-url", upstream.url)]
+        with log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, *command, *urls], stderr=errors, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            )
+        while "http://" not in log.read_text():
+            assert self.process.poll() is None, log.read_text()
+            time.sleep(0.02)
+        self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
+
+    def send(self, count: int) -> None:
+        """Send the first messages, and wait until the gateway took note of the answer."""
+        before = self.answered()
+        body = json.dumps({"model": "m", "messages": MESSAGES[:count]})
+        assert httpx.post(f"{self.url}/v1/chat/completions", content=body).status_code == 200
+        while self.answered() == before:
+            time.sleep(0.005)
+
+    def answered(self) -> int:
+        """The number of answers so far."""
+        text = httpx.get(f"{self.url}/metrics").text
+        found = [line for line in text.splitlines() if line.startswith('compaction_gateway_requests_total{route="chat"')]
+        return sum(int(line.rpartition(" ")[2]) for line in found)
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def gateway(upstream: ScriptedUpstream, folder: Path) -> Generator[Gateway]:
+    """A gateway process whose store is in a folder."""
+    found = Gateway(upstream, folder / "gateway.db", folder / "log.txt")
+    try:
+        yield found
+    finally:
+        found.kill()
+
+
+def replies(folder: Path, restarts: set[int]) -> list[bytes]:
+    """What the upstream gets for a growing conversation, with restarts before some of its requests."""
+    folder.mkdir()
+    with ScriptedUpstream(chat_reply()) as upstream, contextlib.ExitStack() as stack:
+        serving = stack.enter_context(gateway(upstream, folder))
+        for place, count in enumerate(COUNTS):
+            if place in restarts:
+                serving.kill()
+                serving = stack.enter_context(gateway(upstream, folder))
+            serving.send(count)
+        return [got.body for got in upstream.got]
+
+
+def test_the_same_bytes_after_a_restart(tmp_path: Path) -> None:
+    """Killed before, at and after the requests that are cut, it sends what it would have sent."""
+    expected = replies(tmp_path / "whole", set())
+    sizes = [len(json.loads(body)["messages"]) for body in expected]
+    cuts = [place for place in range(1, len(sizes)) if sizes[place] < sizes[place - 1]]
+    assert len(cuts) >= 2
+    assert replies(tmp_path / "killed", {cuts[0], cuts[0] + 1, cuts[1] + 1}) == expected
+
+
+def test_it_outlives_clients_that_go_away(tmp_path: Path) -> None:
+    """A connection that is closed in the middle of a stream is nobody else's matter."""
+    body = json.dumps({"model": "m", "messages": MESSAGES[:3]}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with ScriptedUpstream(events(*[b"data: {}\n\n" * 5_000] * 20)) as upstream, gateway(upstream, tmp_path) as serving:
+        place = urlsplit(serving.url)
+        for _ in range(5):
+            with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as client:
+                client.sendall(head + body)
+                assert client.recv(100).startswith(b"HTTP/1.1 200")
+        assert httpx.post(f"{serving.url}/v1/chat/completions", content=body).status_code == 200
+        assert serving.process.poll() is None
+
+
+def test_the_same_bytes_when_it_dies_during_a_request(tmp_path: Path) -> None:
+    """A request that was cut and was under way leaves with the same bytes when the agent sends it again."""
+    body = json.dumps({"model": "m", "messages": MESSAGES})
+
+    def hangs(handler: Handler, got: Got) -> None:
+        handler.server.upstream.closing.wait(20)
+        handler.close_connection = True
+
+    with ScriptedUpstream(hangs, chat_reply()) as upstream:
+        with gateway(upstream, tmp_path) as first, httpx.Client() as client:
+            with pytest.raises(httpx.ReadTimeout):
+                client.post(f"{first.url}/v1/chat/completions", content=body, timeout=2.0)
+            first.kill()
+        with gateway(upstream, tmp_path) as second:
+            more: Any = json.dumps({"model": "m", "messages": [*MESSAGES, {"role": "user", "content": "go on"}]})
+            for each in (body, more):
+                assert httpx.post(f"{second.url}/v1/chat/completions", content=each).status_code == 200
+    one, two, three = (got.body for got in upstream.got)
+    assert one == two
+    assert len(json.loads(one)["messages"]) < len(MESSAGES)
+    assert is_valid("openai-chat", json.loads(three)["messages"])
+    assert three.startswith(one.rstrip(b"}").rstrip(b"]"))

@@ -1,0 +1,76 @@
+"""Addresses: which hold a conversation, whose API they are, and how they are joined with the upstream's."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction import presets
+from compaction.gateway import GatewaySettings
+from compaction.gateway.routes import provider_of, route_of
+from compaction.gateway.upstream import Upstreams
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/v1/chat/completions", "chat"),
+        ("/chat/completions", "chat"),
+        ("/v3/chat/completions", "chat"),
+        ("/v1/responses", "responses"),
+        ("/responses", "responses"),
+        ("/v1/messages", "messages"),
+        ("/v1/messages/count_tokens", "count_tokens"),
+        ("/v1beta/models/gemini-2.5-pro:generateContent", "generate"),
+        ("/v1/models/gemini-2.5-pro:streamGenerateContent", "generate"),
+        ("/v1beta/models/gemini-2.5-pro:countTokens", None),
+        ("/v1/responses/compact", None),
+        ("/v1/responses/resp_1", None),
+        ("/v1/messages/batches", None),
+        ("/v1/models", None),
+        ("/", None),
+    ],
+)
+def test_routes(path: str, name: str | None) -> None:
+    """With or without a version; only posts hold a conversation."""
+    found = route_of("POST", path)
+    assert (None if found is None else found.name) == name
+    assert route_of("GET", path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "provider"),
+    [
+        ("/v1/models", {}, "openai"),
+        ("/v1/models", {"anthropic-version": "2023-06-01"}, "anthropic"),
+        ("/v1/messages/batches", {}, "anthropic"),
+        ("/v1beta/models", {}, "google"),
+        ("/v1/models", {"x-goog-api-key": "k"}, "google"),
+        ("/upload/v1beta/files", {}, "google"),
+    ],
+)
+def test_providers(path: str, headers: dict[str, str], provider: str) -> None:
+    """What is passed through goes where its headers or its path belong."""
+    assert provider_of(path, headers) == provider
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "joined"),
+    [
+        ("https://a.example", "/v1/messages", "https://a.example/v1/messages"),
+        ("https://a.example/", "/v1/messages", "https://a.example/v1/messages"),
+        ("https://a.example/v1", "/v1/messages", "https://a.example/v1/messages"),
+        ("https://a.example/v1/", "/messages", "https://a.example/v1/messages"),
+        ("https://a.example/api/coding/v3", "/v1/messages", "https://a.example/api/coding/v3/messages"),
+        (
+            "https://a.example/api/v1beta",
+            "/v1beta/models/m:generateContent",
+            "https://a.example/api/v1beta/models/m:generateContent",
+        ),
+        ("https://a.example/anthropic", "/v1/messages", "https://a.example/anthropic/v1/messages"),
+        ("https://a.example/v1", "/v1/files/a%2Fb", "https://a.example/v1/files/a%2Fb"),
+    ],
+)
+async def test_versions_are_not_doubled(base: str, path: str, joined: str) -> None:
+    """An upstream whose path ends in a version keeps it, and the request's is left out."""
+    async with Upstreams(GatewaySettings(strategy=presets.adaptive, anthropic_url=base)) as upstreams:
+        assert str(upstreams.url("anthropic", path.encode(), b"a=%20")) == f"{joined}?a=%20"

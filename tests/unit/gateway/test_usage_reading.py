@@ -1,0 +1,106 @@
+"""Usage is read from the bytes of an answer, however they are cut."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.gateway.usage_reading import UsageReader
+
+EVENTS = "text/event-stream; charset=utf-8"
+
+
+def stream(*datas: str, end: str = "\n\n") -> bytes:
+    """Events with these data."""
+    return "".join(f"event: e\ndata: {data}{end}" for data in datas).encode()
+
+
+STREAMS: dict[str, tuple[str, bytes, int]] = {
+    "chat": (EVENTS, stream('{"usage":null}', '{"usage":{"prompt_tokens":70,"completion_tokens":3}}', "[DONE]"), 70),
+    "chat with carriage returns": (EVENTS, stream('{"usage":{"prompt_tokens":71,"completion_tokens":3}}', end="\r\n\r\n"), 71),
+    "responses": (
+        EVENTS,
+        stream('{"response":{"usage":null}}', '{"response":{"usage":{"input_tokens":72,"output_tokens":1}}}'),
+        72,
+    ),
+    "anthropic": (
+        EVENTS,
+        stream(
+            '{"message":{"usage":{"input_tokens":3,"cache_read_input_tokens":70,"output_tokens":1}}}',
+            '{"usage":{"output_tokens":9}}',
+        ),
+        73,
+    ),
+    "gemini": (
+        EVENTS,
+        stream(
+            '{"usageMetadata":{"promptTokenCount":74}}',
+            '{"usageMetadata":{"promptTokenCount":74,"candidatesTokenCount":2}}',
+            end="",
+        ).replace(b"}event", b"}\r\n\r\nevent"),
+        74,
+    ),
+    "gemini as a list": ("application/json", b'[{"usageMetadata":{"promptTokenCount":75}},\r\n{"candidates":[]}]', 75),
+    "a body": ("application/json", json.dumps({"usage": {"prompt_tokens": 76, "completion_tokens": 1}}, indent=2).encode(), 76),
+    "texts that mention usage": (
+        EVENTS,
+        stream('{"delta":"\\"usage\\": {"}', '{"usage"', '{"usage":{"input_tokens":77,"output_tokens":1}}'),
+        77,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@given(cuts=st.lists(st.integers(min_value=1, max_value=60), max_size=40))
+def test_usage_is_read_however_the_stream_is_cut(name: str, cuts: list[int]) -> None:
+    """The last figures are those that count."""
+    kind, data, tokens = STREAMS[name]
+    reader = UsageReader(kind)
+    for size in cuts:
+        reader.feed(data[:size])
+        data = data[size:]
+    reader.feed(data)
+    usage = reader.read()
+    assert usage is not None
+    assert usage.prompt_tokens == tokens
+
+
+@pytest.mark.parametrize("kind", [EVENTS, "application/json", "text/html", ""])
+@given(pieces=st.lists(st.binary(max_size=40), max_size=10))
+def test_any_bytes_are_harmless(kind: str, pieces: list[bytes]) -> None:
+    """What cannot be read reports nothing."""
+    for encoding in ("", "gzip", "br"):
+        reader = UsageReader(kind, encoding)
+        for piece in pieces:
+            reader.feed(piece)
+        assert reader.read() is None
+
+
+def test_a_line_without_an_end_is_not_kept() -> None:
+    """Memory stays bounded, and the next line is read."""
+    reader = UsageReader(EVENTS)
+    for _ in range(100):
+        reader.feed(b"x" * 100_000)
+    held: Any = reader._held
+    assert sum(map(len, held)) < 5_000_000
+    reader.feed(b'\ndata: {"usage":{"prompt_tokens":7,"completion_tokens":1}}\n')
+    usage = reader.read()
+    assert usage is not None
+    assert usage.prompt_tokens == 7
+
+
+def test_a_compressed_stream_is_read() -> None:
+    """Piece by piece, as it comes."""
+    kind, data, tokens = STREAMS["anthropic"]
+    packed = gzip.compress(data)
+    reader = UsageReader(kind, "gzip")
+    for at in range(len(packed)):
+        reader.feed(packed[at : at + 1])
+    usage = reader.read()
+    assert usage is not None
+    assert usage.prompt_tokens == tokens

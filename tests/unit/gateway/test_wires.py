@@ -1,0 +1,173 @@
+"""Whole tasks in every format against a strict model on loopback: nothing refused, nothing over the window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import httpx
+import pytest
+
+from benchmarks.hosts.script import result_text, user_text
+from benchmarks.hosts.server import StrictServer
+from tests.support.gateways import client_of, lifespan, settings_of
+
+TURNS = 8
+
+
+@attrs.frozen
+class Agent:
+    """A plain agent in one format.
+
+    Args:
+        path: The address it uses.
+        key: The field with its messages.
+        fields: What else it sends.
+        user: Makes a user message of a text.
+        said: Returns the messages of a reply, and the calls in them: their ids, names and items.
+        results: Makes messages of the results of calls.
+        prepare: Changes the messages of a request, such as where breakpoints stand.
+    """
+
+    path: str
+    key: str
+    fields: dict[str, Any]
+    user: Callable[[str], Any]
+    said: Callable[[Any], tuple[list[Any], list[tuple[str, str, str]]]]
+    results: Callable[[list[tuple[str, str, str]]], list[Any]]
+    prepare: Callable[[list[Any]], list[Any]] = list
+
+
+def _chat_said(reply: Any) -> tuple[list[Any], list[tuple[str, str, str]]]:
+    message = {name: value for name, value in reply["choices"][0]["message"].items() if value is not None}
+    calls = [(call["id"], "look", json.loads(call["function"]["arguments"])["item"]) for call in message.get("tool_calls", ())]
+    return [message], calls
+
+
+def _responses_said(reply: Any) -> tuple[list[Any], list[tuple[str, str, str]]]:
+    calls = [item for item in reply["output"] if item["type"] == "function_call"]
+    return reply["output"], [(call["call_id"], "look", json.loads(call["arguments"])["item"]) for call in calls]
+
+
+def _anthropic_said(reply: Any) -> tuple[list[Any], list[tuple[str, str, str]]]:
+    calls = [block for block in reply["content"] if block["type"] == "tool_use"]
+    return [{"role": "assistant", "content": reply["content"]}], [(call["id"], "look", call["input"]["item"]) for call in calls]
+
+
+def _gemini_said(reply: Any) -> tuple[list[Any], list[tuple[str, str, str]]]:
+    content = reply["candidates"][0]["content"]
+    calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+    return [content], [(call["id"], "look", call["args"]["item"]) for call in calls]
+
+
+def _anthropic_results(calls: list[tuple[str, str, str]]) -> list[Any]:
+    blocks = [{"type": "tool_result", "tool_use_id": id, "content": result_text(item)} for id, _, item in calls]
+    return [{"role": "user", "content": blocks}]
+
+
+def _gemini_results(calls: list[tuple[str, str, str]]) -> list[Any]:
+    parts = [
+        {"functionResponse": {"id": id, "name": name, "response": {"result": result_text(item)}}} for id, name, item in calls
+    ]
+    return [{"role": "user", "parts": parts}]
+
+
+def _with_breakpoints(messages: list[Any]) -> list[Any]:
+    """The messages as coding agents send them: the last two with a breakpoint, all others without."""
+    marked = list(messages)
+    for place in range(max(0, len(marked) - 2), len(marked)):
+        blocks = [*marked[place]["content"]]
+        blocks[-1] = {**blocks[-1], "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+        marked[place] = {**marked[place], "content": blocks}
+    return marked
+
+
+SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}}
+AGENTS = {
+    "openai-chat": Agent(
+        "/v1/chat/completions",
+        "messages",
+        {"tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]},
+        lambda text: {"role": "user", "content": text},
+        _chat_said,
+        lambda calls: [{"role": "tool", "tool_call_id": id, "content": result_text(item)} for id, _, item in calls],
+    ),
+    "openai-responses": Agent(
+        "/v1/responses",
+        "input",
+        {"store": False, "tools": [{"type": "function", "name": "look", "parameters": SCHEMA}]},
+        lambda text: {"role": "user", "content": [{"type": "input_text", "text": text}]},
+        _responses_said,
+        lambda calls: [{"type": "function_call_output", "call_id": id, "output": result_text(item)} for id, _, item in calls],
+    ),
+    "anthropic": Agent(
+        "/v1/messages",
+        "messages",
+        {"max_tokens": 100, "system": "Be brief.", "tools": [{"name": "look", "input_schema": SCHEMA}]},
+        lambda text: {"role": "user", "content": [{"type": "text", "text": text}]},
+        _anthropic_said,
+        _anthropic_results,
+        _with_breakpoints,
+    ),
+    "gemini": Agent(
+        "/v1beta/models/m:generateContent",
+        "contents",
+        {"tools": [{"functionDeclarations": [{"name": "look", "parameters": SCHEMA}]}]},
+        lambda text: {"role": "user", "parts": [{"text": text}]},
+        _gemini_said,
+        _gemini_results,
+    ),
+}
+
+
+class Recorder(StrictServer):
+    """A strict model that keeps the bodies it got. Holds state."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.bodies: list[Any] = []
+
+    def answer(self, wire: Any, path: str, body: Any) -> tuple[int, str, bytes]:
+        self.bodies.append(body)
+        return super().answer(wire, path, body)
+
+
+async def run(agent: Agent, client: httpx.AsyncClient, name: str, model: str = "m") -> None:
+    """Let an agent work on its turns."""
+    messages: list[Any] = []
+    for turn in range(TURNS):
+        messages.append(agent.user(user_text(name, turn)))
+        while True:
+            body = {"model": model, **agent.fields, agent.key: agent.prepare(messages)}
+            reply = await client.post(agent.path, json=body)
+            assert reply.status_code == 200, reply.text
+            said, calls = agent.said(reply.json())
+            messages += said
+            if not calls:
+                break
+            messages += agent.results(calls)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+async def test_a_task_that_fills_the_window_several_times(name: str) -> None:
+    """Two conversations at once, whose contents never mix; each request is valid and within the window."""
+    agent = AGENTS[name]
+    with Recorder(window=4_500) as model:
+        settings = settings_of(model.address, window=4_500, timeout=60.0)
+        async with lifespan(settings) as app, client_of(app) as client:
+            for conversation in ("alpha", "beta"):
+                await run(agent, client, conversation)
+            metrics = (await client.get("/metrics")).text
+    ledger = model.ledger
+    total = {each: ledger.total(each) for each in ("invalid", "over", "crossed")}
+    assert total == {"invalid": 0, "over": 0, "crossed": 0}, ledger.pages
+    assert ledger.total("tokens") > 60_000
+    cuts = next(line for line in metrics.splitlines() if line.startswith("compaction_gateway_cuts_total"))
+    assert ledger.total("breaks") <= int(cuts.split()[1]) <= 14
+    if name == "anthropic":
+        for body in model.bodies:
+            marks = json.dumps(body).count('"cache_control"')
+            assert marks == min(2, len(body["messages"]))
+            assert json.dumps(body).count('"ttl": "1h"') == marks

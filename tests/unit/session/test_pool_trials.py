@@ -1,0 +1,65 @@
+"""A turn that is tried out leaves no trace, and a session can be given up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction import SessionPool, last
+from compaction.stores import SessionStore
+from compaction.strategies import Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import tool_turns
+
+STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=1))
+
+
+def pool_of(**options: Any) -> SessionPool:
+    """A pool that tells its events."""
+    return SessionPool(STRATEGY, counter="chars/4", clock=None, **options)
+
+
+@pytest.fixture
+def chat() -> list[Any]:
+    """A conversation that has to be cut."""
+    return tool_turns(12)
+
+
+def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -> None:
+    """For a new list, a known one, one that goes on, a fork and one that only the store knows; nothing is told or saved."""
+    told: list[object] = []
+    store = SessionStore(tmp_path / "s.db")
+    pool = pool_of(store=store, on_event=told.append)
+    middle = chat[: len(chat) // 2 * 2]
+    for given in (middle, middle, chat, [*chat[:-1], {"role": "user", "content": "Another way."}]):
+        before, saved = len(told), store.in_scope(pool._space(""))
+        tried = pool.trial(given).compact_due_sync().messages
+        assert len(told) == before
+        assert store.in_scope(pool._space("")) == saved
+        assert pool.view_sync(given) == tried
+    again = pool_of(store=store)
+    assert again.trial(chat).compact_due_sync().messages == pool.trial(chat).compact_due_sync().messages
+    assert len(again) == 0
+
+
+def test_a_session_is_discarded(chat: list[Any]) -> None:
+    """It is no longer in memory; one in a turn stays; of an unknown name there is none."""
+    pool = pool_of()
+    with pool.turn_sync(chat) as session:
+        assert not pool.discard(session.id)
+    assert (pool.discard(session.id), pool.discard(session.id), len(pool), pool.bytes) == (True, False, 0, 0)
+    assert pool.view_sync(chat)
+
+
+def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
+    """The step of a turn that `overflowed` takes by itself."""
+    pool = pool_of()
+    error = ValueError("prompt is too long: 500 tokens > 400 maximum")
+    with pool.turn_sync(chat[:13]) as session:
+        session.compact_due_sync()
+        shorter = session.compact_refused_sync(error)
+        assert shorter[-1] == chat[12]
+        with pytest.raises(KeyError):
+            session.compact_refused_sync(KeyError("another error"))
