@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
+from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 from pydantic import BaseModel
 
 from compaction.integrations.langchain import CompactionMiddleware, RewritingMiddleware
@@ -21,7 +22,17 @@ from compaction.integrations.langchain import CompactionMiddleware, RewritingMid
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["CASES", "LangChain"]
+__all__ = ["CASES", "LangChain", "chat_model"]
+
+
+def chat_model(trial: Trial, **options: Any) -> ChatOpenAI:
+    """Return a model of the trial's server, with an HTTP client of its own: by default models of one address share one.
+
+    A later server may get the port of an earlier one, whose client is closed by then.
+    """
+    own: dict[str, Any] = {"http_client": DefaultHttpxClient(), "http_async_client": DefaultAsyncHttpxClient()}
+    where: dict[str, Any] = {"base_url": trial.url, "api_key": "none", "timeout": TIMEOUT_SECONDS, "max_retries": 0}
+    return ChatOpenAI(model="m", **where, **own, **options)
 
 
 class Answer(BaseModel):
@@ -59,15 +70,7 @@ class LangChain(Host):
         super().__init__(trial)
         self._tools, self._state, self._stream, self._response_format = tools, state, stream, response_format
         self._kind = middleware
-        self._model = ChatOpenAI(
-            model="m",
-            api_key="none",
-            base_url=trial.url,
-            max_retries=0,
-            timeout=TIMEOUT_SECONDS,
-            streaming=stream,
-            use_responses_api=responses,
-        )  # type: ignore[call-arg]
+        self._model = chat_model(trial, streaming=stream, use_responses_api=responses)
         self._saver = InMemorySaver()
         self._kept: dict[str, list[Any]] = {}
         self._build()

@@ -7,7 +7,6 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage, SystemMessage
 from langchain_core.tools import StructuredTool
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -15,7 +14,8 @@ from langgraph.prebuilt import ToolNode
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 
 from ..measure import Case
-from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
+from ..trial import INSTRUCTIONS, Host, Trial
+from .langchain import chat_model
 
 __all__ = ["CASES", "LangGraph"]
 
@@ -39,7 +39,7 @@ class LangGraph(Host):
     def __init__(self, trial: Trial, *, keys: StateKeys | None = None, deletes: bool = False) -> None:
         super().__init__(trial)
         self._deletes = deletes
-        self._client = ChatOpenAI(model="m", api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)  # type: ignore[call-arg]
+        self._client = chat_model(trial)
         keys = keys or StateKeys()
         view = keys.view or keys.messages
         tool = StructuredTool.from_function(coroutine=self.look_up_price, name="look_up_price")
