@@ -203,7 +203,7 @@ def soak_sessions(kills: int, number: int) -> str:
     while killed < kills:
         for name, views in expected.items():
             with tempfile.TemporaryDirectory() as folder:
-                killed += killed_run(name, Path(folder, "sessions.db"), views, chance, 0.1)
+                killed += killed_run(name, Path(folder, "sessions.db"), views, chance, 0.02)
                 turns += len(views)
     return f"Sessions: {killed:,} processes killed, {turns:,} turns, every view as undisturbed."
 

@@ -54,7 +54,7 @@ def _first_compaction(name: str) -> int:
 def test_killed_at_random_moments(name: str, tmp_path: Path) -> None:
     """kill -9 of a real process; the next one continues with the same views."""
     chance = random.Random(name)
-    assert killed_run(name, tmp_path / "sessions.db", expected(name), chance, 0.1) >= 1
+    assert killed_run(name, tmp_path / "sessions.db", expected(name), chance, 0.02) >= 1
 
 
 @strategies

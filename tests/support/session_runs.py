@@ -145,8 +145,13 @@ def failing_run(name: str, failing: Collection[int], expected: Views, *, restart
     return store.calls
 
 
+_KILLED: Final = 0.4  # of the turns
+
+
 def killed_run(name: str, path: Path, expected: Views, chance: random.Random, seconds: float) -> int:
     """A process that is killed at random moments and started again until it is done.
+
+    It takes a turn when it is told to, so it cannot be done before it is killed, however fast it is.
 
     Returns:
         How often it was killed.
@@ -155,10 +160,22 @@ def killed_run(name: str, path: Path, expected: Views, chance: random.Random, se
     while left:
         command = [sys.executable, "-m", "tests.support.session_runs", str(path), name, str(left[0])]
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
+        assert process.stdin is not None
         assert process.stdout is not None
         lines = [process.stdout.readline()]  # it is ready
+        for _ in left:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            if chance.random() < _KILLED:
+                break
+            lines.append(process.stdout.readline())
         time.sleep(chance.uniform(0, seconds))
         os.kill(process.pid, signal.SIGKILL)
         lines += process.communicate()[0].splitlines(keepends=True)
@@ -231,6 +248,7 @@ def main(path: str, name: str, first: str) -> None:
     sys.stdout.flush()
     for place in turns_of(messages):
         if place >= int(first):
+            sys.stdin.readline()
             sys.stdout.write(f"{place} {take_turn(session, messages[:place])}\n")
             sys.stdout.flush()
 
