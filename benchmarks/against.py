@@ -14,8 +14,6 @@ from .cpu import fastest, seconds
 from .peer import PAIRS, Left, Pair, Theirs, compacted, our_tokens, their_tokens
 from .tables import Claim, Section, spoken, table
 
-__all__ = ["alone_section", "compare", "whole_section"]
-
 
 @attrs.frozen(kw_only=True)
 class Compared:

@@ -27,8 +27,6 @@ from compaction.strategies import Strategy, Summarization
 from compaction.summarizers import DigestSummarizer, Summarizer, SummaryRequest
 from compaction.triggers import tokens_exceed
 
-__all__ = ["main", "measure"]
-
 _IN_A_TURN: contextvars.ContextVar[bool] = contextvars.ContextVar("in_a_turn", default=False)
 
 

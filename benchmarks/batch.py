@@ -26,8 +26,6 @@ from .cpu import fastest
 from .peer import our_tokens
 from .tables import Claim, Section, table
 
-__all__ = ["batch_section", "recorded"]
-
 OWN_WORK = 8.0
 ROUNDS = 5
 

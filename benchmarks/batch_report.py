@@ -43,8 +43,6 @@ from .peer import COUNTER, awaited, our_tokens
 from .report import written
 from .tables import Claim, Section, claims_table, table
 
-__all__ = ["main"]
-
 LONG = ("coding_long", "tau_long")
 OWN_WORK = 8.0
 AGAINST_PEER = 30.0

@@ -10,8 +10,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["conversation", "peer_messages", "rebuilt"]
-
 _SAID = (
     "shelf {n} holds {k} boxes of green tea; count them again before noon, write the sum on the card at the door, and tell the "
     "keeper of row {k} whether what was ordered last week has come or not"

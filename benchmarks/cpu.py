@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from time import process_time
 from typing import Any
 
-__all__ = ["collector", "fastest", "seconds"]
-
 
 @contextmanager
 def collector(*, on: bool) -> Iterator[None]:

@@ -8,8 +8,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType
 
-__all__ = ["TIMERS", "forked", "put_in"]
-
 MEMORY = 4 << 30
 TIMERS = (signal.SIGPROF, signal.SIGALRM)
 """What ends a fork that set a timer: of the processor's time, and of the clock's."""

@@ -18,8 +18,6 @@ from .growth_rows import ROWS
 from .peer import COUNTER, PAIRS, compacted, our_tokens
 from .tables import Claim, Section, spoken, table
 
-__all__ = ["growth_section", "memory_section"]
-
 MOST_A_DECADE = 12
 KEPT = 10_000
 

@@ -27,8 +27,6 @@ from compaction.strategies import (
 )
 from compaction.triggers import tokens_exceed
 
-__all__ = ["ROWS"]
-
 Configured: TypeAlias = Callable[[int, int], Strategy]
 """Returns a strategy for a conversation of so many messages and tokens."""
 

@@ -30,8 +30,6 @@ from .cpu import collector, seconds
 from .report import written
 from .tables import Section
 
-__all__ = ["main"]
-
 MESSAGES = 10_000
 WINDOW = 10_000_000
 CALLS = 15

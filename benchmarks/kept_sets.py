@@ -26,8 +26,6 @@ from compaction.triggers import messages_exceed
 from .conversation import peer_messages
 from .validity import ROOT, recorded
 
-__all__ = ["main"]
-
 
 class _Short:
     """A summarizer and a chat client that always write the same short summary."""

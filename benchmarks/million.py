@@ -24,8 +24,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["main"]
-
 MEAN_BYTES = 5_000
 PROGRAM = """
 import sys

@@ -28,8 +28,6 @@ import pytest
 from .forks import TIMERS, forked, put_in
 from .mutants import Mutant, mutants, mutated
 
-__all__ = ["Verdict", "run"]
-
 PLAIN = ("-q", "-s", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
 UNFIT = 3
 

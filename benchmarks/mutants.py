@@ -16,8 +16,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Mutant", "mutants", "mutated"]
-
 Change = Callable[[Any], ast.AST]
 
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {

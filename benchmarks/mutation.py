@@ -23,8 +23,6 @@ import attrs
 from .mutant_runs import Verdict, run
 from .tables import Section, written
 
-__all__ = ["Explained", "Figures", "figures_of", "merged", "read_explained"]
-
 EXPLAINED = Path(__file__).with_name("survivors.toml")
 SLOW = ("batch", "cli", "config", "integrations", "replay", "stores", "summarizers/extractive/test_digest.py")
 TESTS = ("compaction", "tests/formats", "tests/unit", "-m", "not slow", *(f"--ignore=tests/unit/{part}" for part in SLOW))

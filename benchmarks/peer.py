@@ -29,8 +29,6 @@ from compaction.triggers import messages_exceed, tokens_exceed
 
 from .conversation import peer_messages
 
-__all__ = ["PAIRS", "Left", "Pair", "Theirs", "compacted", "our_tokens", "their_tokens"]
-
 T = TypeVar("T")
 SUMMARY = "The shelves were counted, the sums are on the cards, and the keepers know what has come."
 

@@ -28,8 +28,6 @@ from .sticky import sticky_section
 from .tables import Section, claims_table, written
 from .turns import turns_section
 
-__all__ = ["main"]
-
 
 def sections(arguments: argparse.Namespace) -> Iterator[Section]:
     """The parts of the report, measured one after the other."""

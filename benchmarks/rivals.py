@@ -13,8 +13,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["RIVALS", "Rival"]
-
 Raw = dict[str, Any]
 
 

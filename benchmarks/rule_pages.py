@@ -16,8 +16,6 @@ from typing import Any, Final
 from compaction.formats import anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.formats.rulebook import WireFormat
 
-__all__ = ["FORMATS", "examples_of", "page_of", "page_path"]
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 FORMATS: Final[Mapping[WireFormat, str]] = {
     openai_chat: "OpenAI chat completions",

@@ -21,8 +21,6 @@ from statistics import median
 
 from .tables import Claim, Section, spoken, table, written
 
-__all__ = ["startup_section"]
-
 ROUNDS = 5
 PEER = "`import openai`"
 SHORT = "[{'role': 'user', 'content': 'Hello'}]"

@@ -14,8 +14,6 @@ from compaction.triggers import tokens_below, tokens_exceed
 from .batch import Lines
 from .tables import Claim, Section, table
 
-__all__ = ["sticky_section"]
-
 FROM, TO = 16_000, 8_000
 MOST_CHANGED = 8.0
 

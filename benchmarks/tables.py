@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-__all__ = ["Claim", "Section", "claims_table", "spoken", "table", "written"]
-
 
 @attrs.frozen
 class Claim:

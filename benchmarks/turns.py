@@ -18,8 +18,6 @@ from .cpu import collector
 from .peer import COUNTER, Theirs, our_tokens, their_tokens
 from .tables import Claim, Section, spoken, table
 
-__all__ = ["turns_section"]
-
 MESSAGES = 10_000
 TURNS = 40
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import attrs
 
-__all__ = ["SUMMARY_SIGN", "Ledger", "Page"]
-
 SUMMARY_SIGN: Final = "The prices of several items were looked up."
 """A sentence of every summary."""
 

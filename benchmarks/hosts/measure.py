@@ -17,8 +17,6 @@ from .script import LONG, user_text
 from .server import StrictServer
 from .trial import CountingSummarizer, Host, StrategyName, Summaries, Trial
 
-__all__ = ["Case", "Figures", "Row", "measure"]
-
 MAX_CANCELS: Final = 5
 
 PLAIN: Final[Mapping[str, Any]] = {

@@ -16,8 +16,6 @@ from compaction.session import CompactionSession
 
 from .trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["PlainChat", "PlainLoop", "PlainResponses"]
-
 
 class PlainLoop(Host):
     """The loop; a subclass says how a request is sent and what of the reply is kept.

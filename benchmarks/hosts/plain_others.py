@@ -9,8 +9,6 @@ from typing import Any
 from .plain import PlainLoop
 from .trial import INSTRUCTIONS, Trial
 
-__all__ = ["PlainAnthropic", "PlainBedrock", "PlainGemini"]
-
 
 class PlainAnthropic(PlainLoop):
     """The loop on Anthropic Messages."""

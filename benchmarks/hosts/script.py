@@ -14,8 +14,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-__all__ = ["LONG", "Asked", "Call", "Reply", "Step", "conversation_of", "result_text", "script", "user_text"]
-
 MARKER: Final = re.compile(r"\[\[([\w.-]+):(\d+)\]\]")
 ROUNDS: Final = (3, 1, 1)
 LONG_ROUNDS: Final = ROUNDS * 5

@@ -25,8 +25,6 @@ from .ledger import SUMMARY_SIGN, Ledger
 from .script import MARKER, Asked, Reply, conversation_of, script
 from .wires import Body, Wire, wire_of
 
-__all__ = ["SUMMARY", "StrictServer", "json_response"]
-
 SUMMARY: Final = (
     f"## Goal\nThe user asks what things cost.\n\n## Progress\n{SUMMARY_SIGN}\n\n## Next steps\nAnswer the latest question."
 )

@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from ..tables import Section
 from .measure import Row
 
-__all__ = ["section"]
-
 PACKAGES = (
     "agent-framework-core",
     "anthropic",

@@ -16,8 +16,6 @@ from compaction.triggers import tokens_below, tokens_exceed
 from .script import SPECIALIST, result_text, user_text
 from .server import SUMMARY, StrictServer
 
-__all__ = ["INSTRUCTIONS", "TIMEOUT_SECONDS", "CountingSummarizer", "Host", "StrategyName", "Summaries", "Trial"]
-
 INSTRUCTIONS: Final = "You are a shop. Look up what the user asks for, and answer in a sentence."
 HANG_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 120.0

@@ -15,8 +15,6 @@ from compaction.tokens import TokenCounter
 from ..conversation import peer_messages
 from .digest import digest_of
 
-__all__ = ["CONTEXT_WINDOW", "PIPELINE"]
-
 
 @attrs.frozen
 class _Counter:

@@ -14,8 +14,6 @@ from compaction.errors import SummaryFailed
 from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.tokens import TokenCounter
 
-__all__ = ["digest_of"]
-
 _NAMED: Final = re.compile(
     r"^(?:\[(USER|ASSISTANT|TOOL RESULT[^\]]*|SYSTEM)\]:|(Human|AI|Tool|System|user|assistant|tool|system):)[ \n]", re.MULTILINE
 )

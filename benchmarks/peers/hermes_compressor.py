@@ -18,8 +18,6 @@ from compaction.tokens import MessageMeter
 
 from .digest import digest_of
 
-__all__ = ["HERMES"]
-
 _PASSES = 3
 
 

@@ -20,8 +20,6 @@ from compaction.tokens import MessageMeter
 
 from .digest import digest_of
 
-__all__ = ["CLEAR_TOOL_USES", "SUMMARIZATION", "DigestModel", "Translated"]
-
 
 class DigestModel(BaseChatModel):
     """A chat model that answers with our digest."""

@@ -12,8 +12,6 @@ from compaction.replay import Candidate, CandidateSetting
 
 from .langchain_middleware import DigestModel, Translated
 
-__all__ = ["LANGMEM"]
-
 
 @attrs.frozen
 class _Langmem:

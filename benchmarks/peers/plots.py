@@ -13,8 +13,6 @@ from matplotlib import pyplot as plt  # noqa: E402  # after the backend is chose
 
 from compaction.replay import ReplayResult  # noqa: E402
 
-__all__ = ["plot_frontier"]
-
 
 def plot_frontier(result: ReplayResult, path: Path, ours: Container[str]) -> None:
     """Cost against recall with intervals, as SVG; the same result gives the same file."""

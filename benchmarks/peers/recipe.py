@@ -8,8 +8,6 @@ from compaction.replay import Candidate
 from compaction.strategies import Clip, GrowingSummary
 from compaction.triggers import tokens_exceed
 
-__all__ = ["RECIPE"]
-
 
 def recipe(window: int) -> Pipeline:
     """Clip large results; above .8 of the window, summarize the oldest, down to .5, in .075 to .2 of the window."""

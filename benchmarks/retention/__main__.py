@@ -25,8 +25,6 @@ from .report import Outcome, kind_table, measured, totals_table
 from .subjects import SUBJECTS
 from .wording import DISTRACTORS, ITEMS, LANGUAGES
 
-__all__ = ["main", "page"]
-
 HEAD: Final = """\
 # What one compaction keeps
 

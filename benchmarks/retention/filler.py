@@ -13,8 +13,6 @@ import attrs
 
 from .wording import FOLDER, fill
 
-__all__ = ["Event", "Filler", "filler_texts"]
-
 _PASTED: Final = 0.4
 
 

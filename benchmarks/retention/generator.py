@@ -14,8 +14,6 @@ from .matching import Passage
 from .planted import Conversation, Planted, draw, events_of, own_passages
 from .wording import DISTRACTORS, ITEMS, Wordings, load
 
-__all__ = ["Script", "attempts", "found_elsewhere", "generate", "placed", "script"]
-
 Script: TypeAlias = list[tuple[Event, Planted | None]]
 """Events in their order, each with what it says of what is planted."""
 

@@ -12,8 +12,6 @@ import attrs
 from .matching import Group, Passage, holds, normalised, text_passages
 from .planted import Conversation, Planted, message_text, own_passages
 
-__all__ = ["Sent", "Verdict", "judge", "sent"]
-
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|<([\w &-]+)>|([^-*•\d\s][^.!?。]{0,60}[:：]))\s*$")
 _LABEL: Final = re.compile(r"\s*(?:[-*+•]\s+)?(?:\*\*|\[)?([\w &]{3,30}?)(?:\*\*|\])?\s*[:：]")
 _OF_RULES: Final = re.compile(

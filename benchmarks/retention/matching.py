@@ -10,8 +10,6 @@ from typing import Final, TypeAlias
 
 import attrs
 
-__all__ = ["Group", "Passage", "holds", "normalised", "text_passages"]
-
 Group: TypeAlias = tuple[str, ...]
 """Words of which one is enough."""
 

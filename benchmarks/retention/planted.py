@@ -12,8 +12,6 @@ from .filler import Event, Filler
 from .matching import Group, Passage, normalised
 from .wording import CHANGED, ITEMS, PAIRS, Statement, Wordings, fill
 
-__all__ = ["Conversation", "Planted", "draw", "events_of", "message_text", "own_passages"]
-
 _TOLD: Final = 0.75
 _ROWS: Final = (12, 30)
 

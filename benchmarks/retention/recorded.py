@@ -15,8 +15,6 @@ from .generator import attempts, placed, script
 from .planted import Conversation
 from .wording import Wordings, load
 
-__all__ = ["CORPUS", "plant_into_recorded"]
-
 CORPUS: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "dev"
 FILES: Final = ("tau_airline", "sweagent_demos", "openhands", "whowhen_multiagent")
 _MOST: Final = 80

@@ -16,8 +16,6 @@ from .planted import Conversation
 from .subjects import Subject
 from .wording import DISTRACTORS, ITEMS
 
-__all__ = ["Outcome", "kind_table", "measured", "totals_table"]
-
 _FIXED: Final = 0.5
 _TOTALS: Final = (
     "subject",

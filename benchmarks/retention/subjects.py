@@ -15,8 +15,6 @@ from compaction.triggers import tokens_exceed
 from .planted import Conversation, Planted
 from .wording import ITEMS
 
-__all__ = ["SUBJECTS", "Subject", "oracle"]
-
 Messages: TypeAlias = list[dict[str, Any]]
 
 Subject: TypeAlias = Callable[[Conversation, int, TokenCounter], Sequence[Mapping[str, Any]]]

@@ -20,19 +20,6 @@ import attrs
 
 from .matching import Group, Passage, normalised
 
-__all__ = [
-    "DISTRACTORS",
-    "ITEMS",
-    "LANGUAGES",
-    "Statement",
-    "Wordings",
-    "fill",
-    "likeness",
-    "load",
-    "problems",
-    "skeleton",
-]
-
 LANGUAGES: Final = ("en", "de", "ko", "zh")
 CHANGED: Final = {"changed_once": 2, "changed_twice": 3, "changed_back": 3}
 PAIRS: Final = ("error", "id")

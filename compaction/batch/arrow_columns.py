@@ -16,8 +16,6 @@ import attrs
 from ..errors import ConfigurationError, InputError
 from .json_lines import JsonLine
 
-__all__ = ["MessageColumn", "NestedMessages", "arrow_module", "open_parquet"]
-
 
 def arrow_module() -> Any:
     """Import ``pyarrow`` when it is first needed.

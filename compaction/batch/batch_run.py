@@ -24,8 +24,6 @@ from .slice_worker import SliceInterrupted, SliceResult
 from .slices import Slice, cut_slices
 from .worker_pools import WorkerPool
 
-__all__ = ["BatchRun"]
-
 _POLL_SECONDS: Final = 0.5
 
 

@@ -20,8 +20,6 @@ from .job import BadConversation
 from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse_json
 from .slices import Slice
 
-__all__ = ["Chunk", "LineChunk", "TableChunk", "read_chunks"]
-
 _MESSAGES: Final = "messages"
 
 

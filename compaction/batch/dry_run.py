@@ -22,8 +22,6 @@ from .report import BatchCounts
 from .slices import Slice, as_unreadable, cut_slices
 from .strategy_summarizers import replace_summarizers
 
-__all__ = ["BatchEstimate", "estimate"]
-
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
 _PROMPT_TOKENS: Final = 1_000  # of a request besides the conversation: the prompt and its template

@@ -28,8 +28,6 @@ from .slice_worker import WorkerConfig
 from .strategy_summarizers import find_summarizers
 from .worker_pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
 
-__all__ = ["SLICE_BYTES", "compact_files"]
-
 SLICE_BYTES: Final = 8_000_000
 """The default size of a slice, in bytes of text."""
 

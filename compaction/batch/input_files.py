@@ -10,8 +10,6 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 
-__all__ = ["FileKind", "InputFile", "OutputFile", "file_kind", "find_input_files", "plan_output_files"]
-
 FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
 """The ways to store a file of conversations."""
 

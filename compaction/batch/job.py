@@ -26,8 +26,6 @@ from .arrow_columns import NestedMessages
 from .json_lines import JsonLine
 from .report import BatchCounts
 
-__all__ = ["BadConversation", "FileBatch", "Job", "Row", "compact_row", "compact_row_async"]
-
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 

@@ -16,8 +16,6 @@ import attrs
 from ..errors import InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 
-__all__ = ["JsonLine", "OversizedLine", "bounded_lines", "dump_json", "load_json", "parse_json"]
-
 _CHUNK: Final = 1 << 20
 _FIELD: Final = b'"messages"'
 

@@ -21,8 +21,6 @@ from .part_files import atomic_writer
 from .report import BatchCounts
 from .slice_worker import SliceResult
 
-__all__ = ["BatchPlan", "Manifest"]
-
 _VERSION: Final = 1
 _LOCK: Final = "lock"
 _PART: Final = re.compile(r"(\d{6}(-\d{8})?|summaries)\.(part|errors|whole|sqlite)([.-].*)?|\.compaction-\w+\.part")

@@ -21,8 +21,6 @@ from ..files import open_replacement
 from .arrow_columns import arrow_module
 from .input_files import FileKind, OutputFile
 
-__all__ = ["PartFiles", "atomic_writer", "join_errors", "join_parts"]
-
 _COPY_BYTES: Final = 1 << 20
 
 

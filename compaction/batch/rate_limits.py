@@ -22,8 +22,6 @@ from ..tokens import Usage
 from .report import BatchCounts
 from .strategy_summarizers import replace_summarizers
 
-__all__ = ["LimitedSummarizer", "Limits", "RateLimiter", "SummarizerDown", "rate_limited"]
-
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
 _TRIES: Final = 6

@@ -26,8 +26,6 @@ from .strategy_summarizers import find_summarizers
 from .table import table_of
 from .worker_pools import WorkerPool, WorkerPoolFactory
 
-__all__ = ["compact_dataset", "ray_module", "ray_workers"]
-
 _RETRIES: Final = 5
 
 

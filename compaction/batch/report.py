@@ -10,8 +10,6 @@ import attrs
 from ..json_data import finite_number
 from ..result import CompactionResult
 
-__all__ = ["BatchCounts", "BatchOutcome", "BatchProgress", "BatchReport"]
-
 
 @attrs.define(kw_only=True)
 class BatchCounts:

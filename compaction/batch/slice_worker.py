@@ -22,8 +22,6 @@ from .part_files import PartFiles, atomic_writer
 from .report import BatchCounts
 from .slices import Slice, as_unreadable
 
-__all__ = ["SliceInterrupted", "SliceResult", "WorkerConfig", "compact_chunk_async", "compact_slice", "compact_slice_async"]
-
 _ROWS: Final = 128
 
 

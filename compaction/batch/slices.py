@@ -21,8 +21,6 @@ from .arrow_columns import arrow_module, open_parquet
 from .input_files import InputFile
 from .json_lines import OversizedLine, bounded_lines
 
-__all__ = ["Slice", "as_unreadable", "cut_slices"]
-
 _BUFFER: Final = 1 << 20
 
 

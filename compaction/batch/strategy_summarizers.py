@@ -11,8 +11,6 @@ import attrs
 from ..strategies import Strategy
 from ..summarizers import CachedSummarizer, DigestSummarizer, FirstOf, Summarizer
 
-__all__ = ["find_summarizers", "replace_summarizers"]
-
 
 def find_summarizers(strategy: Strategy) -> list[Summarizer]:
     """Return the summarizers of a strategy and of those inside it, except digests, which ask no model.

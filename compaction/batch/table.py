@@ -21,8 +21,6 @@ from .report import BatchCounts
 from .slice_worker import compact_chunk_async
 from .strategy_summarizers import find_summarizers
 
-__all__ = ["ERROR_COLUMN", "compact_table", "table_of"]
-
 ERROR_COLUMN = "compaction_error"
 """The column that says why a conversation was left as it was."""
 

@@ -29,8 +29,6 @@ from .rate_limits import RateLimiter
 from .slice_worker import SliceResult, WorkerConfig, compact_slice, compact_slice_async
 from .slices import Slice
 
-__all__ = ["AsyncPool", "InlinePool", "ProcessPool", "WorkerPool", "WorkerPoolFactory"]
-
 
 class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
     """Workers that compact slices.

@@ -11,8 +11,6 @@ from typer.main import get_command, get_group
 from .exit_codes import CommandGroup
 from .version import version_text
 
-__all__ = ["app"]
-
 # The name of each command, its module, and the function or the group of commands in it; in the order of ``--help``.
 _COMMANDS: Final = {
     "compact": ("compact", "compact_command"),

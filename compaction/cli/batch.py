@@ -32,8 +32,6 @@ from .options import (
 )
 from .printing import printable
 
-__all__ = ["batch_command"]
-
 _ENGINES = ("local", "ray")
 
 

@@ -13,8 +13,6 @@ from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
 from ..replay import ModelPrices
 from .printing import open_console, percent, plural, print_table, printable
 
-__all__ = ["progress_bar", "show_estimate", "show_report", "write_json"]
-
 _MAX_ITEMS = 5
 
 

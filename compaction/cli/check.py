@@ -15,8 +15,6 @@ from .exit_codes import ExitCode, error_context, print_error
 from .options import STANDARD, AsJson, FormatName, Input, Output, open_output, read_input
 from .printing import plural, printable
 
-__all__ = ["FileCheck", "repair_command", "validate_command"]
-
 
 @attrs.frozen
 class FileCheck:

@@ -41,8 +41,6 @@ from .options import (
     window_tokens,
 )
 
-__all__ = ["CompactionPlan", "compact_command", "plan_compaction"]
-
 
 @attrs.frozen
 class CompactionPlan:

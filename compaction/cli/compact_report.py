@@ -18,8 +18,6 @@ from .printing import open_console, percent, plural, print_table, printable, sho
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["CompactReport", "CompactedConversation", "EditSummary", "StepReport"]
-
 _VERBS: Final = {
     "Drop": "dropped",
     "Replace": "replaced",

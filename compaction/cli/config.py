@@ -12,8 +12,6 @@ from ..errors import ConfigurationError
 from .exit_codes import ExitCode, print_error
 from .printing import printable
 
-__all__ = ["config_commands"]
-
 _FORMATS: Final = ("toml", "yaml", "python")
 
 config_commands = typer.Typer(

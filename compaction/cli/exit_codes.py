@@ -18,8 +18,6 @@ from typer.core import TyperGroup
 from ..errors import ConfigurationError, InputError, UnreadableFile, UnwritableFile
 from .printing import printable
 
-__all__ = ["CommandGroup", "ExitCode", "error_context", "print_error"]
-
 
 class ExitCode(enum.IntEnum):
     """The exit codes of the commands."""

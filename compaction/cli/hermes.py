@@ -11,8 +11,6 @@ from ..integrations.hermes import PLUGIN, hermes_status, install_plugin, uninsta
 from .exit_codes import ExitCode
 from .printing import printable
 
-__all__ = ["hermes_commands"]
-
 _Folder: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -22,8 +22,6 @@ from .printing import bar, open_console, percent, print_table, printable, short_
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["GroupReport", "InspectedConversation", "inspect_command"]
-
 _BAR_WIDTH = 20
 _CONTENT_CHARS = 80
 _STATES = ("open", "pending", "orphan")

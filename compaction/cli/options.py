@@ -19,26 +19,6 @@ from ..models import UnknownModel, input_limit
 from ..presets import PRESETS
 from ..tokens import TokenCounter, counter
 
-__all__ = [
-    "STANDARD",
-    "AsJson",
-    "CounterName",
-    "FormatName",
-    "Input",
-    "ModelTableFile",
-    "Output",
-    "PipelineFile",
-    "PresetName",
-    "Window",
-    "find_counter",
-    "open_output",
-    "parse_seconds",
-    "parse_size",
-    "read_input",
-    "signing_keys",
-    "window_tokens",
-]
-
 STANDARD: Final = "-"
 _FORMAT_NAMES: Final = ", ".join(format.name for format in FORMATS)
 

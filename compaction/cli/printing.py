@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["bar", "open_console", "percent", "plural", "print_table", "printable", "short_location"]
-
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNKNOWN_WIDTH = 120
 _FLEXIBLE = ("~", "^")

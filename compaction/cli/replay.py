@@ -32,8 +32,6 @@ from .exit_codes import ExitCode
 from .options import AsJson, CounterName, FormatName, ModelTableFile, find_counter, parse_size, window_tokens
 from .printing import open_console, plural, print_table, printable
 
-__all__ = ["replay_command"]
-
 _STRATEGIES: Final = ("adaptive", "context_window")
 _MAX_NOTES: Final = 20
 

@@ -19,8 +19,6 @@ from ..integrations.opentelemetry import OpenTelemetryEvents
 from ..strategies import Strategy
 from .options import CounterName, parse_seconds, signing_keys, window_tokens
 
-__all__ = ["serve_command"]
-
 _PRESETS: Final[dict[str, Callable[[int], Strategy]]] = {
     "adaptive": presets.adaptive,
     "context_window": presets.context_window,

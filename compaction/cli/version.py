@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["version_text"]
-
 
 def version_text() -> str:
     """Return the version of the installed distribution, or a sentence if there is none."""

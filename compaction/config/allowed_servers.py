@@ -11,9 +11,6 @@ from urllib.parse import urlsplit
 from ..errors import ConfigurationError
 from ..summarizers import OpenAISummarizer, redact
 
-__all__ = ["NO_KEY", "check_no_secrets", "server_problems"]
-
-
 NO_KEY: Final = ("none", "unused")
 """The values that ``api_key`` may have, for a server that asks for none."""
 

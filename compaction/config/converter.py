@@ -28,8 +28,6 @@ from .registry import ComponentKind, component_names, find_component, suggestion
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["USE", "converter", "missing", "read_component", "write_component"]
-
 USE: Final = "use"
 """The key that names a component."""
 

@@ -16,8 +16,6 @@ from ..selectors import Selector, as_selector
 from ..triggers import Trigger, as_trigger
 from .registry import ComponentKind, component_names, find_component, suggestion
 
-__all__ = ["read_expression", "write_expression"]
-
 _VALUES: Final = {ComponentKind.TRIGGER: Trigger, ComponentKind.SELECTOR: Selector}
 _INSIDE: Final = {  # a trigger may contain a strategy, which has triggers, selectors and styles
     ComponentKind.TRIGGER: (ComponentKind.TRIGGER, ComponentKind.STRATEGY, ComponentKind.SELECTOR, ComponentKind.TOOL_STYLE),

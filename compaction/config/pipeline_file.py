@@ -21,8 +21,6 @@ from .allowed_servers import server_problems
 from .converter import USE, missing, read_component, write_component
 from .registry import ComponentKind, suggestion
 
-__all__ = ["FileFormat", "dump", "dumps", "error_messages", "from_data", "load", "loads", "to_data"]
-
 
 def error_messages(error: BaseException) -> list[str]:
     """Return a message ``place: rule`` for each mistake that an error of the converter reports.

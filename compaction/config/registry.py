@@ -24,8 +24,6 @@ from ..selectors import Selector
 from ..strategies import CompactionStrategy, FunctionStrategy, Strategy
 from ..triggers import Trigger
 
-__all__ = ["ComponentKind", "component_names", "find_component", "suggestion"]
-
 
 class ComponentKind(enum.Enum):
     """The kinds of components; a value is the end of the entry-point group's name."""

@@ -17,8 +17,6 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-__all__ = ["JsonDocument", "JsonList", "Span", "replace_list", "scan", "skip_space"]
-
 Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
 

@@ -21,8 +21,6 @@ import attrs
 from ..errors import UnreadableFile
 from .json_text import JsonDocument, JsonList, scan, skip_space
 
-__all__ = ["FileConversation", "read_conversations", "unreadable_errors"]
-
 _GZIP: Final = b"\x1f"
 _SHAPES: Final = "a list of messages, an object with 'messages', or one of these a line"
 

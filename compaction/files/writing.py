@@ -16,8 +16,6 @@ from typing import IO, Final, cast
 
 from ..errors import UnwritableFile
 
-__all__ = ["open_replacement", "write_text"]
-
 _MAX_MEMORY: Final = 16_000_000
 
 

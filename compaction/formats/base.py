@@ -15,8 +15,6 @@ import attrs
 
 from ..messages import Message, Outline, Part, TextPart
 
-__all__ = ["MessageFormat", "Problem", "Repair", "RuleKind", "Side"]
-
 RuleKind: TypeAlias = Literal["message", "join", "reach"]
 """How far a rule looks: at one message, at two neighbours, or further (pairs of calls and results, ids, counts)."""
 

@@ -16,8 +16,6 @@ from .openai_chat import openai_chat
 from .registry import FORMATS, format_named
 from .wire import fields_of, items_of, type_name
 
-__all__ = ["candidates", "detect", "fits", "read_as", "resolve"]
-
 _Formats: TypeAlias = tuple[MessageFormat, ...]
 
 

@@ -11,21 +11,6 @@ from .pairing import Fields, Path, Slot
 from .repairing import Draft, Fix
 from .wire import items_of, json_object
 
-__all__ = [
-    "answer_call",
-    "drop",
-    "drop_result",
-    "first_of",
-    "give_id",
-    "keep_last",
-    "list_content",
-    "move_result",
-    "name_result",
-    "object_at",
-    "order",
-    "part_at",
-]
-
 
 def drop(done: str, *, up: int = 0, field: str = "") -> Fix:
     """Remove what stands at the place, what is so many levels above it, or a field of it."""

@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias
 from ..errors import UnknownFormat
 from .wire import fields_of, items_of, string
 
-__all__ = ["refuse_foreign"]
-
 _Fields: TypeAlias = Mapping[str, Any]
 
 _LANGCHAIN: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "HumanMessageChunk", "AIMessageChunk"})

@@ -13,8 +13,6 @@ import attrs
 
 from .wire import fields_of
 
-__all__ = ["NOT_RECORDED", "Fields", "Finding", "Pairing", "Path", "Slot", "message_fields", "shown_path"]
-
 Fields: TypeAlias = Mapping[str, Any]
 """The fields of a message; empty if it has none."""
 Path: TypeAlias = tuple[str | int, ...]

@@ -12,8 +12,6 @@ from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
 
-__all__ = ["FORMATS", "format_named"]
-
 FORMATS: Final[tuple[MessageFormat, ...]] = (
     openai_chat,
     openai_responses,

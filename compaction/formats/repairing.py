@@ -17,8 +17,6 @@ from .base import Problem, Repair
 from .pairing import Fields, Pairing, Path, Slot, message_fields, shown_path
 from .wire import fields_of, items_of
 
-__all__ = ["Draft", "Fix", "repair_by_rules"]
-
 _ROUNDS: Final = 100
 """A repair ends after so many rounds, whatever is left; ten are many."""
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")

@@ -13,8 +13,6 @@ from .pairing import Fields, Finding, Pairing, message_fields
 from .repairing import Fix, repair_by_rules
 from .wire import fields_of, key_of, plain, type_name
 
-__all__ = ["Rule", "RuleBook", "WireFormat"]
-
 _Place: TypeAlias = "str | Callable[[Fields], str]"
 
 

@@ -9,8 +9,6 @@ from ..errors import InputError
 from .base import MessageFormat, Problem, Repair
 from .detect import resolve
 
-__all__ = ["as_list", "repair", "validate"]
-
 
 def as_list(messages: Iterable[Any]) -> list[Any]:
     """Return the messages as a list.

@@ -10,27 +10,6 @@ from typing import Any, Final, cast
 from ..errors import ConfigurationError, InvalidMessage
 from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
-__all__ = [
-    "arguments_object",
-    "arguments_text",
-    "fields_of",
-    "items_of",
-    "json_object",
-    "json_text",
-    "kept_media",
-    "key_of",
-    "kind_of",
-    "plain",
-    "result_elements",
-    "result_part",
-    "same",
-    "says_something",
-    "string",
-    "thoughts_changed",
-    "type_name",
-    "without_role",
-]
-
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of a message, call or part: a mapping itself, or a pydantic object such as the ``openai`` package's.

@@ -10,8 +10,6 @@ from .headers import RawHeaders
 if TYPE_CHECKING:
     from starlette.types import Send
 
-__all__ = ["send_error", "send_whole"]
-
 
 async def send_error(send: Send, status: int, why: str) -> None:
     """Send an error of the gateway, in the shape in which the providers' clients read one."""

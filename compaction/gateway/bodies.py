@@ -14,8 +14,6 @@ import attrs
 from ..files import replace_list
 from ..formats import fields_of, items_of
 
-__all__ = ["READABLE", "ModelRequest", "TooLarge", "Unreadable", "decoded", "decoder_of", "read_request"]
-
 
 class Unreadable(Exception):
     """A body is not a request that the gateway understands; its first argument says why in a few words."""

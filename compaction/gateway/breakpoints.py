@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from ..formats import MessageFormat, anthropic, fields_of, items_of, openai_chat
 
-__all__ = ["keep_breakpoints", "without_breakpoints"]
-
 _KEY: Final = "cache_control"
 _NEVER_MARKED: Final = ("thinking", "redacted_thinking")
 

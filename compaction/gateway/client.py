@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import httpx
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["AnswerStopped", "ClientConnection", "ClientGone", "is_worth_a_log"]
-
 
 class ClientGone(Exception):
     """The client closed its connection."""

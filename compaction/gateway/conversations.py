@@ -32,8 +32,6 @@ from .economy import never_dearer
 from .routes import ModelRoute
 from .settings import GatewaySettings
 
-__all__ = ["ConversationRequest", "ConversationTurn", "GatewayConversations", "UnknownWindow"]
-
 _AHEAD: Final = 0.8  # of the window: where a model begins to write its summary
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8

@@ -20,8 +20,6 @@ from ..strategies import Pipeline, StepBegan, StepEnded, Strategy, StrategyLike,
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger, tokens_exceed
 
-__all__ = ["never_dearer"]
-
 _FULL: Final = 0.97  # of the window: what was counted may be a little less than what the provider counts
 _CACHE_SECONDS: Final = 300.0
 _TRIALS: Final = 20  # in a window; trying a strategy out takes time

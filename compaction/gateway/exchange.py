@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import httpx
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["GatewayServices", "ProxyEndpoint"]
-
 _REFUSALS: Final = (400, 413, 422)
 _OTHER: Final = "other"
 

@@ -14,8 +14,6 @@ from .bodies import Unreadable, decoded
 from .headers import as_mapping
 from .upstream import MOST_ERROR_BYTES, WholeAnswer
 
-__all__ = ["UpstreamRefusal", "length_error", "masked", "write_case"]
-
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
 _WORD: Final = re.compile(r"\w+")

@@ -10,8 +10,6 @@ from .conversations import ConversationTurn, GatewayConversations
 from .settings import GatewaySettings
 from .status import GatewayStatus
 
-__all__ = ["UnusedConversations"]
-
 _CHECKS: Final = 20  # in the time after which a conversation is forgotten
 _LONGEST_SECONDS: Final = 3_600.0
 

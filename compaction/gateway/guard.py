@@ -13,8 +13,6 @@ from .settings import LOOPBACK_NAMES, GatewaySettings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["Guard", "host_name"]
-
 _WEB: Final = ("http", "https")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-__all__ = ["TOKEN_HEADER", "RawHeaders", "answer_headers", "as_mapping", "request_headers", "session_of"]
-
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """Headers as they were sent, names in lower case."""
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from .status import GatewaySnapshot
 
-__all__ = ["METRICS_TYPE", "prometheus_text"]
-
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of the text."""
 

@@ -15,8 +15,6 @@ from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
 
-__all__ = ["Planner", "RequestPlan"]
-
 _T = TypeVar("_T")
 
 

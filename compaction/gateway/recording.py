@@ -19,8 +19,6 @@ from typing import Any, Final
 from ..formats import MessageFormat
 from .breakpoints import without_breakpoints
 
-__all__ = ["SessionRecorder"]
-
 _MOST: Final = 1_000
 
 

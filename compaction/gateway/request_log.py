@@ -6,8 +6,6 @@ import json
 import logging
 from typing import Any, Final
 
-__all__ = ["log_request"]
-
 _logger: Final = logging.getLogger("compaction.gateway")
 
 

@@ -10,8 +10,6 @@ import attrs
 
 from ..formats import MessageFormat, anthropic, fields_of, gemini, items_of, openai_chat, openai_responses
 
-__all__ = ["ModelRoute", "Provider", "provider_of", "route_of", "without_version"]
-
 Provider: TypeAlias = Literal["openai", "anthropic", "google"]
 """Whose API a request speaks."""
 

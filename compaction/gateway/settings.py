@@ -14,8 +14,6 @@ from ..errors import ConfigurationError
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 
-__all__ = ["LOOPBACK_NAMES", "GatewaySettings"]
-
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """The names of this machine that no other machine can use."""
 

@@ -19,8 +19,6 @@ from ..formats import fields_of
 from ..session import CacheBroken, Compacted, Event, Evicted, LittleSaved, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
 
-__all__ = ["ConversationStatus", "Cut", "GatewaySnapshot", "GatewayStatus", "RequestReport"]
-
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
 _SUMMED: Final = ("tokens_saved", "tokens_lost", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total")

@@ -16,8 +16,6 @@ from .settings import GatewaySettings
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["MOST_ERROR_BYTES", "NoAnswer", "Upstreams", "WholeAnswer", "read_whole"]
-
 MOST_ERROR_BYTES: Final = 1_048_576
 """Bytes of an error that is read as a whole before it is passed on; a longer one is passed on at once."""
 

@@ -10,8 +10,6 @@ from ..integrations import StreamedUsage
 from ..tokens import Usage
 from .bodies import decoder_of
 
-__all__ = ["UsageReader"]
-
 _LONGEST_LINE: Final = 4_194_304
 _LONGEST_BODY: Final = 16_777_216
 _SIGNS: Final = (b'"usage"', b'"usageMetadata"', b'"usage_metadata"')

@@ -20,8 +20,6 @@ from ..errors import InputError
 from ..formats import MessageFormat, fields_of
 from .fingerprints import fingerprint
 
-__all__ = ["NEVER", "Known", "Match", "align", "digest_of"]
-
 NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 

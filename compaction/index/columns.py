@@ -10,8 +10,6 @@ import attrs
 
 from ..messages import Message, Outline
 
-__all__ = ["Fresh", "Inserted", "Metrics", "Tally"]
-
 
 @attrs.frozen
 class Metrics:

@@ -13,8 +13,6 @@ from ..checks import count, whole
 from ..errors import ConfigurationError, StateError
 from ..json_data import finite_number, natural_number
 
-__all__ = ["PAUSE_SECONDS", "FailurePauses", "PreparedSummaries", "PreparedSummary", "RunContext"]
-
 
 @attrs.frozen(kw_only=True)
 class PreparedSummary:

@@ -17,8 +17,6 @@ from .projection import Projection
 from .rules import Refusals, refusal, removal
 from .steps import steps
 
-__all__ = ["Editor"]
-
 _CONNECTED = 64
 """How many held drops are tried together with a new one; those that are left are tried when the step ends."""
 

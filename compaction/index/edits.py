@@ -17,25 +17,6 @@ from ..errors import StrategyError
 from ..messages import Message
 from .groups import MessageGroup
 
-__all__ = [
-    "PASS_ON",
-    "Drop",
-    "Edit",
-    "Refusal",
-    "Replace",
-    "Request",
-    "Restore",
-    "Rewrite",
-    "Together",
-    "brief",
-    "named",
-    "relay",
-    "renamed",
-    "signature",
-    "written",
-]
-
-
 _T = TypeVar("_T")
 
 

@@ -19,8 +19,6 @@ from ..errors import InvalidMessage
 from ..formats import MessageFormat
 from ..json_data import too_deep
 
-__all__ = ["Fingerprints", "fingerprint"]
-
 _DEEPEST: Final = 32
 
 

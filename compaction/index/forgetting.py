@@ -25,8 +25,6 @@ from .projection import Projection
 from .state import Saved
 from .sync import HostChanges, Plan, known_messages, read_before
 
-__all__ = ["Forgotten", "forgotten", "occurrences", "saved_without"]
-
 _WORD: Final = re.compile(r"\w+")
 _LEAST_CHARS: Final = 4  # of a word that betrays a message, where nobody knows which words the others have
 

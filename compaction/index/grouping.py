@@ -13,8 +13,6 @@ from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning
 from .marks import Mark, MarkCeiling, Marks, read_mark, text_digest
 
-__all__ = ["Grouping"]
-
 _KINDS = {
     "user": GroupKind.USER,
     "assistant": GroupKind.ASSISTANT,

@@ -14,8 +14,6 @@ import attrs
 from ..messages import Message, ReasoningPart, TextPart
 from .marks import COLLAPSED_BY, tools_of
 
-__all__ = ["GroupKind", "MessageGroup", "only_reasoning"]
-
 
 class GroupKind(enum.Enum):
     """What a group is, which decides what may happen to it."""

@@ -23,8 +23,6 @@ from .marks import MARK_START, Marks
 from .projection import Projection
 from .sync import HostChanges, PassedList, Plan, accounts_for, edits_after, follow, read_before
 
-__all__ = ["Intake"]
-
 
 class Intake:
     """The messages of an index and what happened to them. Holds state; `MessageIndex` is what programs use.

@@ -16,8 +16,6 @@ from ..messages import Message
 from .projection import Projection
 from .visibility import Node
 
-__all__ = ["BadJoin", "bad_joins", "blames", "message_before", "opening", "was_bad"]
-
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
 

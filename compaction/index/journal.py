@@ -14,8 +14,6 @@ from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .marks import read_mark
 from .projection import Projection, Shown
 
-__all__ = ["Applied", "Measure", "flat", "inserted", "perform", "touched", "undo", "visible_ordinals"]
-
 Measure = Callable[[Message], tuple[int, int]]
 """Tokens and bytes of one message."""
 

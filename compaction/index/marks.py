@@ -23,22 +23,6 @@ from ..errors import ConfigurationError
 from ..messages import Message, TextPart
 from .context import RunContext
 
-__all__ = [
-    "COLLAPSED_BY",
-    "DEFAULT_CEILING",
-    "LAST_ROUND",
-    "MARK_START",
-    "NO_CALL",
-    "Mark",
-    "MarkCeiling",
-    "Marks",
-    "collapsed_text",
-    "marked",
-    "read_mark",
-    "text_digest",
-    "tools_of",
-]
-
 COLLAPSED_BY: Final = "ToolResult"
 """The strategy whose messages stand for a collapsed tool call and are not summaries of the conversation."""
 

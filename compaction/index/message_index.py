@@ -33,8 +33,6 @@ from .state import Saved
 from .steps import steps, units_of
 from .sync import HostChanges
 
-__all__ = ["MessageIndex"]
-
 
 class MessageIndex:
     """A conversation as groups. Holds state: the groups, the metrics and the journal.

@@ -19,8 +19,6 @@ from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
 from .visibility import Node, Visibility
 
-__all__ = ["Projection", "Shown"]
-
 Shown: TypeAlias = tuple[Message | None, int, int]
 """What the view shows at an ordinal: the message (``None``: nothing), its tokens and its bytes."""
 

@@ -10,8 +10,6 @@ from ..formats import MessageFormat
 from ..messages import Message
 from .projection import Projection
 
-__all__ = ["interleaved", "neighbours", "replaceable"]
-
 _Piece: TypeAlias = tuple[int, Message, Message]
 """Messages of one group that stand together: its id, the first of them, the last."""
 

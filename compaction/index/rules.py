@@ -18,8 +18,6 @@ from .journal import visible_ordinals
 from .projection import Projection
 from .visibility import Node
 
-__all__ = ["Refusals", "protection", "refusal", "removable", "removal", "rewritable"]
-
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
     """Return the rule an edit of this strategy would break, or ``None`` if it may happen. O(the groups it names).

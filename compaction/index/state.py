@@ -21,8 +21,6 @@ from .fingerprints import fingerprint
 from .journal import Applied, inserted
 from .projection import Projection
 
-__all__ = ["VERSION", "Saved", "SavedPlaces", "applied_to_dict", "in_format"]
-
 VERSION: Final = 1
 
 

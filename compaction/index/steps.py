@@ -15,8 +15,6 @@ from ..messages import Message
 from .groups import GroupKind
 from .projection import Projection
 
-__all__ = ["steps", "units_of"]
-
 _WALKS: Final = 2
 """How often the view is walked for runs from the oldest group on: what left may have stood between the messages of a group."""
 

@@ -20,8 +20,6 @@ from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
 
-__all__ = ["HostChanges", "PassedList", "Plan", "accounts_for", "edits_after", "follow", "known_messages", "read_before"]
-
 
 @attrs.frozen(kw_only=True)
 class HostChanges:

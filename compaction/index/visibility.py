@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from .columns import Inserted
 
-__all__ = ["Node", "Visibility"]
-
 Node: TypeAlias = int
 """What stands at one place of the view: a message, by its ordinal, or an inserted group, by its id, which is negative."""
 

@@ -34,8 +34,6 @@ from ..strategies import Failed
 from ..tokens import LengthError
 from .options import IntegrationOptions
 
-__all__ = ["FrameworkConversations", "FrameworkTurn"]
-
 _NOTHING: Final = Metrics(tokens=0, bytes=0, messages=0, groups=0, turns=0, tool_calls=0)
 
 

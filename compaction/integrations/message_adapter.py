@@ -17,8 +17,6 @@ import attrs
 from ..formats import MessageFormat, Problem, Repair, Side, openai_chat
 from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["MessageAdapter"]
-
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
 
 

@@ -20,8 +20,6 @@ from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from ..triggers import TriggerLike
 
-__all__ = ["IntegrationOptions", "OnStrategyFailure"]
-
 OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
 """What happens to the agent's run when a strategy raises: it continues with the last good view, or it fails."""
 

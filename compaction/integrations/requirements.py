@@ -10,23 +10,6 @@ import attrs
 
 from ..errors import ConfigurationError
 
-__all__ = [
-    "AGENT_FRAMEWORK",
-    "ANTHROPIC",
-    "GOOGLE_ADK",
-    "LANGCHAIN",
-    "LANGCHAIN_CORE",
-    "LANGGRAPH",
-    "LITELLM",
-    "OPENAI_AGENTS",
-    "OPENTELEMETRY",
-    "PYDANTIC_AI",
-    "STRANDS",
-    "Requirement",
-    "framework_class",
-    "import_framework",
-]
-
 
 @attrs.frozen
 class Requirement:

@@ -10,8 +10,6 @@ from ..errors import InputError
 from ..formats import fields_of
 from ..tokens import Usage
 
-__all__ = ["StreamedUsage"]
-
 _HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
 _NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
 

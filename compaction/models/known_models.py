@@ -13,8 +13,6 @@ from .prices import ModelPrices
 from .snapshot import is_installed, snapshot_entries, snapshot_names
 from .tables import ModelEntry, packaged_models, read_models_file
 
-__all__ = ["RESERVED_TOKENS", "ModelTable", "UnknownModel", "input_limit", "prices_of"]
-
 RESERVED_TOKENS: Final = 16_000
 """Tokens of a context window that are kept for the answer by default, where that is at most an eighth of it; else an eighth."""
 

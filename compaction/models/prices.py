@@ -9,8 +9,6 @@ import attrs
 from ..checks import count
 from ..errors import ConfigurationError
 
-__all__ = ["ModelPrices", "unpriced"]
-
 _MILLION: Final = 1_000_000
 
 

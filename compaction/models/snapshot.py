@@ -14,8 +14,6 @@ from .tables import ModelEntry, cache_rules
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
 
-__all__ = ["PRICES_OF", "is_installed", "snapshot_entries", "snapshot_names"]
-
 PRICES_OF: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 """The time whose prices are taken: a snapshot holds earlier and later ones. It is the date of the package's own table."""
 

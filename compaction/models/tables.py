@@ -17,8 +17,6 @@ from ..checks import count
 from ..errors import ConfigurationError
 from .prices import ModelPrices
 
-__all__ = ["ModelEntry", "cache_rules", "packaged_models", "read_models", "read_models_file"]
-
 _TABLE: Final = Path(__file__).with_name("models.toml")
 _LIMITS: Final = ("context_window", "input_limit")
 _CACHE_RULES: Final = ("minimum_tokens", "block_tokens", "ttl_seconds")

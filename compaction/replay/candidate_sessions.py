@@ -14,8 +14,6 @@ from ..session import CompactionSession
 from ..strategies import FunctionStrategy, StrategyLike, as_strategy
 from .settings import CandidateSetting
 
-__all__ = ["CandidateAction", "CandidateSession", "FunctionSession", "StrategySession"]
-
 
 @attrs.frozen
 class CandidateAction:

@@ -23,8 +23,6 @@ from ..tokens import MessageMeter
 from .candidate_sessions import CandidateAction, CandidateSession, FunctionSession, StrategySession
 from .settings import CandidateSetting
 
-__all__ = ["BASELINES", "Candidate", "KeepNewest", "candidate_of", "candidates_of", "strategy_names"]
-
 
 @attrs.frozen
 class Candidate:

@@ -16,16 +16,6 @@ import attrs
 
 from ..messages import MediaPart, Message, TextPart, ToolCallPart
 
-__all__ = [
-    "NeededFactKind",
-    "UserConstraint",
-    "answer_facts",
-    "flat_text",
-    "long_words_in",
-    "strings_in",
-    "user_constraints_in",
-]
-
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
 _EMAIL: Final = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,255}(?:\.[\w-]+)+\b")
 _PATH: Final = re.compile(

@@ -26,8 +26,6 @@ from .result import ReplayResult
 from .settings import ReplaySetting
 from .transcript import RECENT_MESSAGES, answers_in
 
-__all__ = ["RecordingLike", "ReplayProgress", "replay"]
-
 RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
 """A recording, a list of messages, or a mapping with ``messages`` and optionally an ``id``."""
 

@@ -21,8 +21,6 @@ from .requests import RequestChain, RequestDiff
 from .settings import CandidateSetting, ReplaySetting
 from .transcript import Needs, Transcript
 
-__all__ = ["replay_conversation"]
-
 _MOST_COMPACTIONS = 4
 
 

@@ -9,8 +9,6 @@ import attrs
 
 from ..models import ModelPrices
 
-__all__ = ["CacheUse", "PromptCache"]
-
 
 @attrs.frozen
 class CacheUse:

@@ -7,8 +7,6 @@ import attrs
 from .result import CandidateSummary, ReplayResult
 from .scores import Score
 
-__all__ = ["Recommendation", "recommend"]
-
 
 @attrs.frozen
 class Recommendation:

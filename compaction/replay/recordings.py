@@ -11,8 +11,6 @@ import attrs
 from ..errors import InvalidMessage
 from ..formats import MessageFormat, resolve
 
-__all__ = ["Recording", "seconds_of", "without_unreadable"]
-
 _TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
 _MILLISECONDS: Final = 1e11
 

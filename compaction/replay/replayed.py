@@ -8,8 +8,6 @@ from .candidate_sessions import CandidateAction
 from .recordings import Recording
 from .transcript import Needs
 
-__all__ = ["CandidateRun", "ConstraintSurvival", "PrefixBreak", "ReplayedCall", "ReplayedConversation"]
-
 
 @attrs.frozen
 class PrefixBreak:

@@ -16,8 +16,6 @@ from .facts import flat_text
 from .text_search import occurs_in, search_keys
 from .transcript import Places, Transcript
 
-__all__ = ["InsertedMessage", "RequestChain", "RequestDiff"]
-
 _LOCAL_RULES: Final = "openai-chat"
 """The format whose rules never look back past a message that is not a result, so that earlier messages are checked once."""
 

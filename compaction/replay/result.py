@@ -16,8 +16,6 @@ from .replayed import ReplayedCall, ReplayedConversation
 from .scores import BootstrapDraws, IntervalEstimate, Score, Share, macro_average, micro_average, score_of
 from .settings import ReplaySetting
 
-__all__ = ["MEASURES", "CandidateSummary", "ReplayResult"]
-
 _SEND_ALL: Final = "none"
 
 MEASURES: Final[Mapping[str, Callable[[Score, Score], Share]]] = {

@@ -20,18 +20,6 @@ from .facts import NeededFactKind
 from .replayed import CandidateRun, ReplayedCall, ReplayedConversation
 from .transcript import NeededFact, Needs
 
-__all__ = [
-    "AGES",
-    "BootstrapDraws",
-    "IntervalEstimate",
-    "Score",
-    "Share",
-    "age_of",
-    "macro_average",
-    "micro_average",
-    "score_of",
-]
-
 AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))
 """Classes of age, in messages between a fact and its use; older ones are ``"over 200"``."""
 

@@ -12,8 +12,6 @@ from ..models import ModelPrices
 from ..tokens import TokenCounter
 from .transcript import RECENT_MESSAGES
 
-__all__ = ["CandidateSetting", "ReplaySetting"]
-
 
 @attrs.frozen(kw_only=True)
 class ReplaySetting:

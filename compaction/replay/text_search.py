@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-__all__ = ["SPAN_CHARACTERS", "SpanIndex", "TextSearch", "occurs_in", "search_keys", "spans_in"]
-
 SPAN_CHARACTERS: Final = 12
 """Length of a verbatim span."""
 

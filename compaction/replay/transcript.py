@@ -20,8 +20,6 @@ from .facts import NeededFactKind, UserConstraint, answer_facts, flat_text, long
 from .recordings import Recording
 from .text_search import SpanIndex, TextSearch, spans_in
 
-__all__ = ["RARE_IN_MESSAGES", "RECENT_MESSAGES", "NeededFact", "Needs", "Places", "Transcript", "answers_in"]
-
 RECENT_MESSAGES: Final = 4
 """Number of messages before an answer that every policy is assumed to keep: what they contain is not counted as needed."""
 

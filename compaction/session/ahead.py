@@ -29,8 +29,6 @@ from ..triggers import Trigger, TriggerLike, as_trigger
 from .rehearsal import rehearsed
 from .turns import loop_scheduler
 
-__all__ = ["BackgroundTask", "BackgroundTasks", "SummariesAhead"]
-
 
 class BackgroundTask:
     """Work that an owner runs. Holds state: where it runs, once it does, and whether it was cancelled.

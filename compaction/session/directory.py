@@ -17,8 +17,6 @@ from ..errors import ConfigurationError, InputError
 from .list_keys import ListKeys
 from .pooled import PooledSession, end_key, fork_key, id_key, whole_key
 
-__all__ = ["ListRequest", "SessionDirectory"]
-
 _MOST_COMPARED: Final = 8  # sessions that one key leads to, compared one by one
 _MOST_PARENTS: Final = 4  # sessions that are remembered for a place where lists fork
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which is O(contents)

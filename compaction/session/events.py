@@ -22,22 +22,6 @@ from ..index import Edit, HostChanges, Metrics
 from ..result import CompactionResult
 from ..strategies import Failed
 
-__all__ = [
-    "CacheBroken",
-    "Compacted",
-    "Compacting",
-    "Event",
-    "Evicted",
-    "HostChanged",
-    "LittleSaved",
-    "NearLimit",
-    "OnEvent",
-    "Overflowed",
-    "SaveFailed",
-    "StepFailed",
-    "Veto",
-]
-
 
 class Veto(Exception):
     """Raised by an ``on_event`` function for a `Compacting` event: the edits are undone, the turn sends the view as it was."""

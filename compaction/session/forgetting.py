@@ -20,8 +20,6 @@ from ..strategies import Strategy
 from .grants import storing
 from .steps import SessionSteps
 
-__all__ = ["SessionForgetting", "settled"]
-
 
 class SessionForgetting(SessionSteps):
     """The part of a session that forgets messages. Holds state; the arguments are those of `CompactionSession`."""

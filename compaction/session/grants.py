@@ -15,8 +15,6 @@ from ..index import Saved, written
 from ..stores import NotStored, Store, StoredRecord
 from ..strategies import Lossless, Offload, Strategy
 
-__all__ = ["copies", "refuse_named_stores", "storing"]
-
 
 def refuse_named_stores(strategy: Strategy) -> None:
     """Raise a `ConfigurationError` if the strategy stores all conversations under one name."""

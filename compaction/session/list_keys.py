@@ -16,8 +16,6 @@ from ..errors import InputError
 from ..formats import MessageFormat
 from ..index import digest_of
 
-__all__ = ["KnownLine", "ListKeys", "lookup_key"]
-
 _WINDOW: Final = 3  # messages of which the key of a list's end is made
 _DIGEST_BYTES: Final = 12
 

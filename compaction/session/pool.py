@@ -33,8 +33,6 @@ from .turns import Unawaited
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = ["SessionPool"]
-
 _logger = logging.getLogger("compaction")
 _MOST_TRIES: Final = 8
 

@@ -17,8 +17,6 @@ from .session import CompactionSession
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = ["PoolForgetting"]
-
 
 @attrs.frozen(eq=False, kw_only=True)
 class PoolForgetting:

@@ -17,17 +17,6 @@ from .session import CompactionSession
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = [
-    "Inheritance",
-    "KnownConversation",
-    "PooledSession",
-    "end_key",
-    "fork_key",
-    "id_key",
-    "keys_of_saved",
-    "whole_key",
-]
-
 _MOST_VIEWS: Final = 4
 _MOST_ENDS: Final = 512
 

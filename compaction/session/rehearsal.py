@@ -16,8 +16,6 @@ from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, re
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger
 
-__all__ = ["rehearsed"]
-
 
 def rehearsed(
     index: MessageIndex, strategy: Strategy, *, is_due: bool = False

@@ -23,8 +23,6 @@ from .events import (
     Veto,
 )
 
-__all__ = ["EventReporter"]
-
 _NEAR: Final = 0.9  # of the window
 
 

@@ -18,8 +18,6 @@ from .session import CompactionSession
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = ["SavedSessions"]
-
 
 @attrs.frozen(eq=False, kw_only=True)
 class SavedSessions:

@@ -15,9 +15,6 @@ from ..result import CompactionResult
 from ..strategies import Failed
 from ..tokens import LengthError, Usage, UsageAnchor
 
-__all__ = ["LearnedWindow", "ProviderReports", "SavedSession", "SessionSaver", "reports_to_dict"]
-
-
 _MOST_RATIO: Final = 3  # of a provider's count to ours, for what is not overhead; chosen, not measured
 _WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window; chosen, not measured
 

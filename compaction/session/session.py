@@ -26,8 +26,6 @@ from .events import Overflowed
 from .forgetting import SessionForgetting
 from .saving import LearnedWindow
 
-__all__ = ["CompactionSession", "SessionStatus"]
-
 
 @attrs.frozen(kw_only=True)
 class SessionStatus:

@@ -28,9 +28,6 @@ from .turns import TurnLock
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-__all__ = ["LoopGuard", "SessionSteps", "within"]
-
-
 _LITTLE: Final = 0.05  # of the request: a run that saves less is not worth the prompt cache it breaks
 _RUNS: Final = 2
 _NEW: Final = 0.10  # of the request that must be new before the strategy runs again; `Summarization.least_share` is the same

@@ -15,8 +15,6 @@ import attrs
 from ..errors import SyncDriverError
 from ..run import unawaited
 
-__all__ = ["Blocking", "TurnLock", "Unawaited", "loop_scheduler"]
-
 _T = TypeVar("_T")
 
 

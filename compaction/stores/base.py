@@ -20,20 +20,6 @@ from ..errors import StateError
 from ..index import Request
 from ..json_data import json_of
 
-__all__ = [
-    "RANKED",
-    "ForgettingStore",
-    "NotStored",
-    "SearchHit",
-    "SearchResult",
-    "Store",
-    "StoreCounts",
-    "StoreDescription",
-    "StoreRequest",
-    "StoredKind",
-    "StoredRecord",
-]
-
 RANKED: Final = 20_000
 """The number of newest matches that a search ranks; older ones are left out, and the result says so."""
 

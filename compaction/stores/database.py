@@ -15,8 +15,6 @@ import attrs
 
 from ..errors import StateError
 
-__all__ = ["DatabaseFile"]
-
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:

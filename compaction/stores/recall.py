@@ -22,15 +22,6 @@ import attrs
 from ..errors import InputError
 from .base import RANKED, NotStored, Store, StoredRecord
 
-__all__ = [
-    "TOOLS",
-    "compaction_describe",
-    "compaction_expand",
-    "compaction_grep",
-    "handle_tool_call",
-    "tool_schemas",
-]
-
 _LINE_CHARS: Final = 240
 _LINES_EACH: Final = 3
 _EXCERPT_CHARS: Final = 16_000

@@ -14,8 +14,6 @@ from typing import Any, Final
 from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
-__all__ = ["SessionStore"]
-
 _SCHEMA: Final = 3  # version of the tables
 _OLDEST: Final = 1  # had the first table alone
 _TABLES: Final = (

@@ -21,8 +21,6 @@ from ..json_data import data_of, json_of
 from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord
 from .database import DatabaseFile
 
-__all__ = ["SQLiteStore"]
-
 _SCHEMA: Final = 2  # version of the tables
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",

@@ -28,21 +28,6 @@ from ..messages import Part
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, never
 
-__all__ = [
-    "CompactionStrategy",
-    "Failed",
-    "FunctionStrategy",
-    "Pipeline",
-    "Report",
-    "StepBegan",
-    "StepEnded",
-    "Steps",
-    "Strategy",
-    "StrategyLike",
-    "as_strategy",
-    "rewritten_parts",
-]
-
 _logger = logging.getLogger("compaction")
 
 

@@ -14,8 +14,6 @@ from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
 from .tool_styles import cut_middle
 
-__all__ = ["Clip"]
-
 _MIN_CHARS: Final = 120
 
 

@@ -21,8 +21,6 @@ from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
-__all__ = ["GrowingSummary"]
-
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5

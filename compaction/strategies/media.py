@@ -9,8 +9,6 @@ from ..messages import MediaPart, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps, rewritten_parts
 
-__all__ = ["ClearMedia"]
-
 
 @attrs.frozen
 class ClearMedia(CompactionStrategy):

@@ -43,8 +43,6 @@ from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
 from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, is_writable, placeholder_of, records_of
 
-__all__ = ["Lossless", "Offload", "OnStoreFailure"]
-
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
 

@@ -22,17 +22,6 @@ from ..stores import TOOLS, StoredRecord
 from .summary_text import next_round
 from .tool_styles import brief_call
 
-__all__ = [
-    "OFFLOADED_BY",
-    "Leaving",
-    "OffloadStyle",
-    "StubGroups",
-    "StubResults",
-    "is_writable",
-    "placeholder_of",
-    "records_of",
-]
-
 OFFLOADED_BY: Final = "Offload"
 """The strategy whose messages are stubs."""
 

@@ -13,8 +13,6 @@ from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, fing
 from ..summarizers import SummaryRequest
 from .base import Strategy
 
-__all__ = ["may_stand", "prepared_answer", "standing_for"]
-
 _NUMBERS: Final = itertools.count()
 
 

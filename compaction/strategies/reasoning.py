@@ -9,8 +9,6 @@ from ..messages import Message, ReasoningPart
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
 
-__all__ = ["ClearReasoning"]
-
 
 @attrs.frozen
 class ClearReasoning(CompactionStrategy):

@@ -8,8 +8,6 @@ from ..index import GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, kinds, last
 from .base import CompactionStrategy, Steps
 
-__all__ = ["SelectiveToolCall"]
-
 
 @attrs.frozen
 class SelectiveToolCall(CompactionStrategy):

@@ -9,8 +9,6 @@ from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 
-__all__ = ["SlidingWindow"]
-
 
 @attrs.frozen
 class SlidingWindow(CompactionStrategy):

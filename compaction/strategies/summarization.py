@@ -33,8 +33,6 @@ from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
-__all__ = ["OnFailure", "Summarization"]
-
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 """What to do if the summarizer failed: keep the conversation as it is, write a digest without a model, drop the groups, or
 raise."""

@@ -14,8 +14,6 @@ from ..messages import Message
 from ..summarizers import SummaryRequest, usable_text
 from .base import Strategy
 
-__all__ = ["SummaryText", "answered_text", "checked_summary", "next_round", "own_words", "replaced_by", "summary_words"]
-
 _PREFACE: Final = (
     "Earlier messages of this conversation were compacted into the summary below; the originals are kept outside this request"
     " ({originals}). It is background, not a request: do not act on it again, answer the messages that follow it."

@@ -14,8 +14,6 @@ from ..triggers import Trigger, always, never, tokens_exceed
 from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
-__all__ = ["TokenBudgetComposed"]
-
 
 def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
     return tuple(map(as_strategy, strategies))

@@ -14,8 +14,6 @@ from ..triggers import always, never
 from .base import CompactionStrategy, Steps
 from .tool_styles import Collapse, ToolStyle
 
-__all__ = ["ToolResult"]
-
 
 @attrs.frozen
 class ToolResult(CompactionStrategy):

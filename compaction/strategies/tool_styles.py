@@ -17,8 +17,6 @@ from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, 
 from ..messages import TextPart, ToolCallPart, ToolResultPart
 from .base import rewritten_parts
 
-__all__ = ["Clear", "Collapse", "Dedupe", "HeadTail", "Shorten", "ToolStyle", "brief_call", "cut_middle"]
-
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """A function that returns the edit that shortens a tool-call group, if there is one."""
 

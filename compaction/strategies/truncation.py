@@ -12,8 +12,6 @@ from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 
-__all__ = ["Truncation"]
-
 _REASON: Final = "the oldest go first"
 
 

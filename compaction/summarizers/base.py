@@ -20,8 +20,6 @@ from ..messages import Message
 from ..tokens import TokenCounter
 from .templates import SummaryTemplate, default_template
 
-__all__ = ["TIMEOUT_SECONDS", "Summarizer", "SummaryBudget", "SummaryRequest", "answer_in_time", "timeout_of", "usable_text"]
-
 TIMEOUT_SECONDS: Final = 60.0
 """Seconds that an awaited summarizer may take by default."""
 

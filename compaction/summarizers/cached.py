@@ -22,8 +22,6 @@ from ..stores import DatabaseFile
 from .base import Summarizer, SummaryRequest, timeout_of
 from .model import as_summarizer
 
-__all__ = ["CachedSummarizer", "request_digest"]
-
 _APPLICATION: Final = 0x636D7073
 _SCHEMA: Final = 1
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID"

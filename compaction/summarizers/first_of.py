@@ -11,8 +11,6 @@ from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from .base import Summarizer, SummaryRequest, answer_in_time, usable_text
 from .model import SummarizerLike, as_summarizer
 
-__all__ = ["FirstOf"]
-
 _MOST_TIMES: Final = 4
 
 

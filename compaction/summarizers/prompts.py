@@ -9,20 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "EXISTING",
-    "FIRST",
-    "FOCUS",
-    "LANGUAGE",
-    "OWN_LANGUAGE",
-    "PLAIN_FIRST",
-    "PLAIN_UPDATE",
-    "SECTIONS",
-    "SYSTEM_RULES",
-    "UPDATE",
-    "part_note",
-]
-
 SYSTEM_RULES: Final = """\
 You keep the record of a conversation between a user and an assistant that works with tools. To write that record is all you do.
 

@@ -26,8 +26,6 @@ from .secret_shapes import (
 from .secret_tokens import KEY_LINES, PRIVATE_KEY, TOKEN, TOKEN_PARTS
 from .secret_values import is_strong, named_kind, secret_kind
 
-__all__ = ["redact"]
-
 _RULE: Final = re.compile(r"^[ \t]{0,8}[|+]?[ \t]{0,2}:?-{2}[-|+: \t]{0,4096}$", re.MULTILINE)
 _HEAD_CHARS: Final = 4_096
 _NAME_CHARS: Final = 64

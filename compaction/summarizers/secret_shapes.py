@@ -9,20 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = [
-    "AUTHORIZATION",
-    "COMMANDS",
-    "COOKIE",
-    "KEY_KIND",
-    "NAMED",
-    "NAME_ALONE",
-    "SECRET_DATA",
-    "SECRET_ENTRY",
-    "SENTENCES",
-    "URL_PASSWORD",
-    "URL_SIGNATURE",
-]
-
 _NAMES: Final[dict[str, str]] = {
     "password": r"passw(?:or)?d|passwort|passphrase|passcode|passe|pwd|(?P<short>pass|pw|psk)|contraseña|senha"
     "|비밀번호|암호|密码|密碼|口令|パスワード",

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["KEY_LINES", "PRIVATE_KEY", "TOKEN", "TOKEN_PARTS"]
-
 _TOKENS: Final[dict[str, str]] = {
     "anthropic_key": r"sk-ant-[A-Za-z0-9_-]{16,}",
     "openrouter_key": r"sk-or-v1-[A-Za-z0-9]{32,}",

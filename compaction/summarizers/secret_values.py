@@ -10,8 +10,6 @@ from typing import Final
 
 from .secret_shapes import KEY_KIND
 
-__all__ = ["is_strong", "named_kind", "secret_kind"]
-
 _CODE: Final = re.compile(
     r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
     r"|0x[0-9a-fA-F]+|[~.]{0,2}/.*"

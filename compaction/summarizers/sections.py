@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["HEADER", "Section", "read_sections", "write_sections"]
-
 HEADER: Final = (
     "Extract of earlier messages, made without a model: quotations and values are exact, later lines override earlier ones."
 )

@@ -16,8 +16,6 @@ import attrs
 from ..errors import ConfigurationError
 from .prompts import EXISTING, FIRST, FOCUS, LANGUAGE, OWN_LANGUAGE, PLAIN_FIRST, PLAIN_UPDATE, SECTIONS, UPDATE
 
-__all__ = ["PromptLoader", "SummaryTemplate", "as_template", "default_template"]
-
 _REQUIRED: Final = frozenset({"messages_text", "existing_summary_section", "max_summary_tokens"})
 _OPTIONAL: Final = frozenset({"sections", "focus_section", "language_section"})
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")

@@ -16,8 +16,6 @@ import attrs
 from ..index import MessageGroup, read_mark
 from ..messages import MediaPart, Message, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Entry", "entries_of", "fenced", "record_key", "rendered", "sendable", "split_entries", "tokens_of"]
-
 _ENCODED_LEAST: Final = 1_024
 _ENCODED_LETTERS: Final = 12
 _ENCODED: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_ENCODED_LEAST},}}={{0,2}}")

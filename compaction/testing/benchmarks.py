@@ -21,8 +21,6 @@ from ..strategies import StrategyLike, as_strategy
 from ..tokens import TokenCounter
 from .samples import agent_session
 
-__all__ = ["Benchmark", "BenchmarkRow", "benchmark_strategy"]
-
 
 @attrs.frozen(kw_only=True)
 class BenchmarkRow:

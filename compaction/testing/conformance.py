@@ -30,8 +30,6 @@ from ..triggers import Trigger, TriggerLike, as_trigger
 from .laws import CheckedRun, LawBroken, broken_law, described
 from .samples import sample_conversations
 
-__all__ = ["check_strategy", "check_trigger"]
-
 _SMALLER_TRIES: Final = 200
 _RUNS_TO_SETTLE: Final = 4
 """The minimum number of runs allowed to settle if an edit may have changed how the rest is grouped."""

@@ -11,8 +11,6 @@ from .written import write_chat
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["MissingHypothesis", "conversations"]
-
 
 class MissingHypothesis(CompactionError, ImportError):
     """Hypothesis is not installed. Run ``pip install hypothesis``, or use `sample_conversations`."""

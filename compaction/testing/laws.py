@@ -15,8 +15,6 @@ from ..formats import Problem
 from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, brief, named
 from ..result import CompactionResult
 
-__all__ = ["LAWS", "CheckedRun", "LawBroken", "broken_law", "described"]
-
 LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
     2: "A group is kept, dropped, replaced or rewritten whole; no call is separated from its results.",

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from ..index import marked
 
-__all__ = ["conversation", "damaged"]
-
 _Message: TypeAlias = dict[str, Any]
 
 _TEXTS: Final = (

@@ -15,8 +15,6 @@ from ..formats import MessageFormat, openai_chat, resolve
 from ..index import marked
 from .written import write_chat
 
-__all__ = ["agent_session", "sample_conversations"]
-
 _LINE: Final = "def handler(request): return respond(request.path, 200)  # line {}\n"
 _PICTURE: Final = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png", "detail": "low"}}
 _SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}

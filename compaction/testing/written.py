@@ -10,8 +10,6 @@ import attrs
 from ..formats import FORMATS, MessageFormat, json_object, openai_chat
 from ..messages import Message, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["write_chat"]
-
 
 @attrs.frozen
 class _Blocks:

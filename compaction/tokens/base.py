@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-__all__ = ["TokenCounter", "utf8_bytes"]
-
 
 @runtime_checkable
 class TokenCounter(Protocol):

@@ -16,8 +16,6 @@ import attrs
 from ..checks import count
 from ..messages import MediaPart
 
-__all__ = ["ChatCosts"]
-
 
 def _tokens(default: int) -> int:
     field: int = attrs.field(default=default, validator=count())

@@ -27,8 +27,6 @@ import attrs
 
 from .base import utf8_bytes
 
-__all__ = ["ByteClassEstimate", "BytesPerToken", "CharsPerToken", "EstimateWarning"]
-
 
 @attrs.frozen
 class CharsPerToken:

@@ -16,8 +16,6 @@ from typing import Any, Final, cast
 
 import attrs
 
-__all__ = ["LengthError", "is_too_long"]
-
 _READ_CHARS: Final = 2_000
 _MOST_CAUSES: Final = 5
 _MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})

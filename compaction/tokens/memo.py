@@ -14,8 +14,6 @@ import attrs
 from ..checks import count
 from .base import TokenCounter
 
-__all__ = ["Memoized"]
-
 _ENTRY_BYTES: Final = 100  # what a dictionary keeps for one entry besides the string: slot, hash, and the number
 _LARGEST_SHARE: Final = 8
 

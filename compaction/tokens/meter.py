@@ -15,8 +15,6 @@ from .base import TokenCounter, utf8_bytes
 from .chat import ChatCosts
 from .resolve import counter as resolve_counter
 
-__all__ = ["MessageMeter"]
-
 
 @attrs.frozen
 class MessageMeter:

@@ -16,8 +16,6 @@ from .memo import Memoized
 from .tiktoken_counter import VOCABULARIES, load_tiktoken, vocabulary_file
 from .toktok_counter import load_toktok
 
-__all__ = ["counter"]
-
 _AUTO_ENCODING: Final = "o200k_base"
 _INSTALL: Final = "pip install 'compaction-toolkit[fast]' brings toktok, which contains it"
 

@@ -18,8 +18,6 @@ import attrs
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["VOCABULARIES", "TiktokenCounter", "load_tiktoken", "vocabulary_file"]
-
 _BASE: Final = "https://openaipublic.blob.core.windows.net/encodings/"
 _O200K: Final = (f"{_BASE}o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d")
 _P50K: Final = (f"{_BASE}p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069")

@@ -17,8 +17,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["ToktokCounter", "load_toktok"]
-
 _PROBES: Final = ("", "Hello, world!\n", "<|endoftext|>", "안녕 \u00a0 def f(x): return x**2")
 
 

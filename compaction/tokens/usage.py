@@ -15,8 +15,6 @@ import attrs
 from ..checks import count
 from ..errors import InputError
 
-__all__ = ["Usage", "UsageAnchor"]
-
 
 @attrs.frozen
 class Usage:

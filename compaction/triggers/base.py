@@ -20,8 +20,6 @@ from ..algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 
-__all__ = ["Trigger", "TriggerLike", "as_trigger"]
-
 _Condition: TypeAlias = Callable[[MessageIndex], bool]
 
 

@@ -11,8 +11,6 @@ from ..algebra import Constant
 from ..index import MessageIndex
 from .base import Trigger
 
-__all__ = ["always", "has_tool_calls", "never"]
-
 
 class _Constant(Constant[Trigger, Callable[[MessageIndex], bool]], Trigger):
     __slots__ = ()

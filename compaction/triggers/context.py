@@ -9,8 +9,6 @@ from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
 
-__all__ = ["context_exceeds", "every", "idle_for"]
-
 
 @attrs.frozen(repr=False)
 class _ContextExceeds(Trigger):

@@ -9,8 +9,6 @@ from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
 
-__all__ = ["bytes_exceed", "groups_exceed", "messages_exceed", "tokens_below", "tokens_exceed", "turns_exceed"]
-
 
 def _size(index: MessageIndex, unit: str) -> int:
     """Return the size of a request in tokens, or of the view in another unit."""

@@ -15,8 +15,6 @@ from ..errors import ConfigurationError
 from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together, relay
 from .base import Trigger
 
-__all__ = ["worth_it"]
-
 
 @attrs.frozen
 class _Outlook:

@@ -7,8 +7,6 @@ from typing import Any
 from benchmarks.hosts.measure import Case, measure
 from benchmarks.hosts.script import result_text, user_text
 
-__all__ = ["asked", "check_100_turns"]
-
 
 def check_100_turns(case: Case) -> None:
     """A hundred turns of a case need no more than the plain loop's figures, and its history is cut at least once."""

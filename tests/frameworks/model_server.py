@@ -18,8 +18,6 @@ from benchmarks.hosts.wires import Body, Wire
 from compaction import MessageIndex, validate
 from tests.support.conversion import convert
 
-__all__ = ["ModelServer", "prefix_breaks", "tokens_of"]
-
 SUMMARY_SIGN = "summar"
 
 

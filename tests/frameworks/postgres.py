@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["binaries", "serving"]
-
 
 def binaries() -> Path | None:
     """The folder that holds ``initdb`` and ``pg_ctl``; Debian keeps them out of the path."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tests.frameworks.model_server import ModelServer
 
-__all__ = ["ROOT", "Example"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -58,11 +58,11 @@ PUBLIC_NAMES = 236
 OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
 
 LAZY = [path for path in MODULES if path.name == "__init__.py" and "export_lazily(" in path.read_text(encoding="utf-8")]
-PUBLIC = [path for path in MODULES if path.name == "__init__.py" or not path.name.startswith("_")]
+EXPORTING = [path for path in MODULES if path.name == "__init__.py" or (path.parent == PACKAGE and path.name != "__main__.py")]
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 lazy_package = pytest.mark.parametrize("path", LAZY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-public_module = pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+exporting_module = pytest.mark.parametrize("path", EXPORTING, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 
 
 def dotted(path: Path) -> list[str]:
@@ -296,25 +296,27 @@ def test_awaiting_is_anyios_alone(path: Path) -> None:
     assert [f"line {line}: {name}" for line, name in absolute_imports(path) if name in {"asyncio", "trio"}] == []
 
 
-@public_module
-def test_all_names_what_a_module_defines(path: Path) -> None:
-    """``__all__`` holds each public name a module defines; a folder's or the package's may show others, which must exist."""
+@exporting_module
+def test_all_names_what_a_module_exports(path: Path) -> None:
+    """``__all__`` of a folder or a module at the front holds each public name it defines; the others it holds must exist."""
     loaded = load(path)
     exported: list[str] = loaded.__all__
-    public = defined(parsed(path))
-    if path.name == "__init__.py":
-        assert public - set(exported) == set()
-        assert [name for name in exported if not hasattr(loaded, name)] == []
-    else:
-        assert set(exported) == public
+    assert defined(parsed(path)) - set(exported) == set()
+    assert [name for name in exported if not hasattr(loaded, name)] == []
     assert len(exported) == len(set(exported))
 
 
-@public_module
+def test_only_folders_and_the_front_have_all() -> None:
+    """A module inside a folder does not need ``__all__``: what others may use is in its folder's."""
+    exporting = [path for path in MODULES if hasattr(load(path), "__all__")]
+    assert exporting == EXPORTING
+
+
+@module
 def test_what_is_public_is_documented(path: Path) -> None:
     """Every public class and function has a docstring, and every public method or property has one or inherits it."""
     loaded = load(path)
-    public = {name: getattr(loaded, name) for name in loaded.__all__}
+    public = {name: getattr(loaded, name) for name in getattr(loaded, "__all__", defined(parsed(path)))}
     bare = [name for name, thing in public.items() if (isclass(thing) or isfunction(thing)) and not thing.__doc__]
     for name, thing in public.items():
         if isclass(thing):

@@ -16,8 +16,6 @@ from compaction.strategies import Strategy
 from compaction.summarizers import SummaryRequest
 from tests.support.corpora import STRATEGY
 
-__all__ = ["Asked", "Deadly"]
-
 
 @attrs.frozen
 class Deadly(Strategy):

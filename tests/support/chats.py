@@ -8,23 +8,6 @@ from typing import Any, TypeAlias
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, Together
 from compaction.strategies import Strategy
 
-__all__ = [
-    "Chat",
-    "assistant",
-    "call",
-    "developer",
-    "edits_of",
-    "indexed",
-    "result",
-    "said",
-    "shown",
-    "system",
-    "thought",
-    "tool_turns",
-    "turns",
-    "user",
-]
-
 Chat: TypeAlias = list[dict[str, Any]]
 
 

@@ -12,8 +12,6 @@ from compaction import compact_sync, presets
 from compaction.batch import BatchReport, compact_files
 from tests.support.chats import tool_turns, turns
 
-__all__ = ["BAD", "BUDGET", "CHATS", "KINDS", "STRATEGY", "errors_of", "expected", "lines", "read_rows", "run", "store"]
-
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
 SMALL = 3_000  # bytes of a slice: several slices in every file of these tests
 BAD = [b"{broken\n", b'{"messages": 3}\n', b"[{}]\n", b'"text"\n', b"\xff\xfe\n"]

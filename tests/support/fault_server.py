@@ -16,21 +16,6 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeAlias
 
-__all__ = [
-    "Answer",
-    "FaultServer",
-    "body",
-    "closes_early",
-    "echo",
-    "error_body",
-    "raw",
-    "reply",
-    "slow",
-    "status",
-    "takes_at_most",
-    "text_of",
-]
-
 Answer: TypeAlias = "Callable[[_Handler, dict[str, Any]], None]"
 """Answers one request, given its handler and its body."""
 

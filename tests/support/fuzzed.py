@@ -29,18 +29,6 @@ from tests.support.wires import (
     responses_conversations,
 )
 
-__all__ = [
-    "EVERY_STRATEGY",
-    "FORMATS",
-    "SOURCES",
-    "altered",
-    "check_compacting",
-    "check_input",
-    "check_session",
-    "check_whole",
-    "spoiled",
-]
-
 FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
 SOURCES: Final[dict[str, st.SearchStrategy[list[Any]]]] = {

@@ -19,23 +19,6 @@ import uvicorn
 from compaction import presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
 
-__all__ = [
-    "Answer",
-    "Got",
-    "Handler",
-    "ScriptedUpstream",
-    "answer",
-    "chat_reply",
-    "client_of",
-    "events",
-    "in_process",
-    "lifespan",
-    "serving",
-    "serving_url",
-    "settings_of",
-    "tool_chat",
-]
-
 
 @attrs.frozen
 class Got:

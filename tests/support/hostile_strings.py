@@ -19,8 +19,6 @@ import attrs
 
 import compaction
 
-__all__ = ["UsedPattern", "hostile_units", "used_patterns"]
-
 _REPEATS: Final = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 _OF_CATEGORY: Final = {
     op.CATEGORY_DIGIT: "1", op.CATEGORY_SPACE: " ", op.CATEGORY_WORD: "a",

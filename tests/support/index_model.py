@@ -16,8 +16,6 @@ from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter
 
-__all__ = ["Group", "Model", "flat", "named", "thoughts_alone"]
-
 MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
 
 

@@ -18,8 +18,6 @@ from compaction.index.edits import Restore
 from compaction.index.journal import Applied
 from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["LETTERS", "Fault", "Letters", "View", "disallowed", "faults"]
-
 Raw: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[int, Message]
 """A message with the place it stands at: its ordinal, or the id of the inserted group."""

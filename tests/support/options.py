@@ -36,8 +36,6 @@ from compaction.triggers import (
     turns_exceed,
 )
 
-__all__ = ["SETTLES_IN", "compositions", "settling", "single_strategies"]
-
 SETTLES_IN: Final = 4
 """Runs a composition is granted in which its parts may give each other more to do."""
 

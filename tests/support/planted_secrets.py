@@ -14,8 +14,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["HARMLESS", "PLANTED", "Planted"]
-
 
 @attrs.frozen
 class Planted:

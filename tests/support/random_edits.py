@@ -28,16 +28,6 @@ from tests.support.wires import (
     responses_conversations,
 )
 
-__all__ = [
-    "FORMATS",
-    "RUNS_PER_CONVERSATION",
-    "RandomEdits",
-    "any_conversation",
-    "check_run",
-    "random_edits",
-    "valid_conversation",
-]
-
 FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 RUNS_PER_CONVERSATION: Final = 10
 """How many runs each generated conversation is used for: making it costs more than a run."""

@@ -10,17 +10,6 @@ from typing import Any, TypeAlias
 from benchmarks.rule_pages import examples_of
 from compaction.formats import MessageFormat
 
-__all__ = [
-    "Example",
-    "examples",
-    "expect_problems_in_order",
-    "expect_repaired_once",
-    "expect_unrepaired",
-    "places",
-    "repairs",
-    "rules",
-]
-
 Example: TypeAlias = tuple[str, list[Any], list[Any]]
 
 

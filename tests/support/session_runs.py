@@ -30,8 +30,6 @@ from compaction.strategies import Strategy, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
 
-__all__ = ["STRATEGIES", "FailingStore", "failing_run", "killed_run", "shared_run", "source", "undisturbed"]
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 Views = dict[int, str]
 """A digest of the view at each turn, by the number of messages in the list."""

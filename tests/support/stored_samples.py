@@ -13,8 +13,6 @@ from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai
 from compaction.testing import sample_conversations
 from tests.support.conversion import convert
 
-__all__ = ["STORED", "sample_file", "sample_text"]
-
 STORED = (openai_responses, anthropic, gemini, bedrock)
 
 

@@ -39,22 +39,6 @@ from compaction.strategies import (
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import always, tokens_below, tokens_exceed
 
-__all__ = [
-    "PINS",
-    "STRATEGIES",
-    "Brief",
-    "Pin",
-    "Shelf",
-    "anthropic_conversations",
-    "bedrock_conversations",
-    "damaged",
-    "gemini_conversations",
-    "indexed",
-    "junk",
-    "responses_conversations",
-    "wrecked",
-]
-
 Raw: TypeAlias = dict[str, Any]
 
 

@@ -16,8 +16,6 @@ from compaction.integrations.agent_framework import CompactionProvider, as_frame
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["CASES", "AgentFramework"]
-
 
 class Answer(BaseModel):
     """An answer with a price."""

@@ -13,8 +13,6 @@ from compaction.integrations.anthropic import RequestCompaction
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
-__all__ = ["CASES", "AnthropicSDK"]
-
 
 class AnthropicSDK(Host):
     """A tool runner for each turn; what was said so far is kept as the SDK's own messages.

@@ -20,8 +20,6 @@ from compaction.integrations.google_adk import CompactionPlugin
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
-__all__ = ["CASES", "GoogleADK"]
-
 CONFIRMATION: Final = "adk_request_confirmation"
 ADDED: Final = 72
 """Characters that the framework adds to each request: a sentence with the agent's name, and titles in the tool's schema."""

@@ -22,8 +22,6 @@ from compaction.integrations.langchain import CompactionMiddleware, RewritingMid
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["CASES", "LangChain", "chat_model"]
-
 
 def chat_model(trial: Trial, **options: Any) -> ChatOpenAI:
     """Return a model of the trial's server, with an HTTP client of its own: by default models of one address share one.

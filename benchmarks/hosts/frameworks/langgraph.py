@@ -17,8 +17,6 @@ from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 from .langchain import chat_model
 
-__all__ = ["CASES", "LangGraph"]
-
 
 class State(MessagesState, total=False):
     """The state of the graph."""

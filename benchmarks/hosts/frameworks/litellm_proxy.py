@@ -22,8 +22,6 @@ from ..plain import PlainChat, PlainLoop, PlainResponses
 from ..plain_others import PlainAnthropic
 from ..trial import INSTRUCTIONS, Host, Trial
 
-__all__ = ["CASES", "LiteLLMProxy", "Proxy"]
-
 KEY: Final = "sk-proxy"
 CLAUDE: Final = "anthropic/claude-sonnet-4-5"
 CALLBACK: Final = f"""\

@@ -26,8 +26,6 @@ from compaction.stores import SessionStore
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["CASES", "OpenAIAgents"]
-
 
 class Answer(BaseModel):
     """An answer with a price."""

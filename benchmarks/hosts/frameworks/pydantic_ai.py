@@ -17,8 +17,6 @@ from compaction.stores import SessionStore
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
-__all__ = ["CASES", "PydanticAI"]
-
 
 class Answer(BaseModel):
     """An answer with a price."""

@@ -17,8 +17,6 @@ from compaction.integrations.strands import CompactionConversationManager
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
-__all__ = ["CASES", "Strands"]
-
 
 class Answer(BaseModel):
     """An answer with a price."""

@@ -8,8 +8,6 @@ from typing import Any, Protocol, TypeAlias
 
 from ..script import Asked, Reply
 
-__all__ = ["Body", "Wire", "characters", "item_of", "pieces", "server_events"]
-
 Body: TypeAlias = dict[str, Any]
 
 

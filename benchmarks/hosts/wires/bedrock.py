@@ -12,8 +12,6 @@ from zlib import crc32
 from ..script import Asked, Reply, Step
 from .base import Body, characters, item_of, pieces
 
-__all__ = ["Bedrock"]
-
 
 class Bedrock:
     """The Converse API."""

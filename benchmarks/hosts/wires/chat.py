@@ -9,8 +9,6 @@ from typing import Any
 from ..script import Asked, Reply, Step
 from .base import Body, characters, item_of, pieces, server_events
 
-__all__ = ["Chat", "openai_error", "openai_too_long"]
-
 
 def openai_error(message: str, *, code: str | None = None, param: str | None = None) -> Body:
     """An error as OpenAI writes it."""

@@ -7,8 +7,6 @@ from typing import Any
 from ..script import Asked, Reply, Step
 from .base import Body, characters, item_of, pieces, server_events
 
-__all__ = ["Gemini"]
-
 
 class Gemini:
     """The generateContent API."""

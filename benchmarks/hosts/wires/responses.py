@@ -10,8 +10,6 @@ from ..script import Asked, Reply, Step
 from .base import Body, characters, item_of, pieces, server_events
 from .chat import openai_error, openai_too_long
 
-__all__ = ["Responses"]
-
 
 class Responses:
     """The Responses API without stored conversations."""

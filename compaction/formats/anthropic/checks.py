@@ -10,8 +10,6 @@ from ..pairing import Fields, Finding
 from ..wire import fields_of, items_of, kind_of, string, type_name
 from .fields import MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_id, is_server_call, is_server_result, result_id
 
-__all__ = ["join_problem", "message_problems"]
-
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 _OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
 _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {

@@ -8,18 +8,6 @@ from typing import Any, Final
 
 from ..wire import fields_of, items_of, kind_of, string
 
-__all__ = [
-    "MEDIA_BLOCKS",
-    "THINKING",
-    "blocks_of",
-    "call_id",
-    "has_thinking",
-    "is_id",
-    "is_server_call",
-    "is_server_result",
-    "result_id",
-]
-
 MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
 """Types of blocks that hold media, and the kind of media."""
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")

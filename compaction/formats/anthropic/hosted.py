@@ -14,8 +14,6 @@ import attrs
 from ..wire import fields_of, kind_of, string
 from .fields import THINKING, blocks_of, is_server_call, is_server_result, result_id
 
-__all__ = ["Unpaired", "block_links", "caller_id", "unpaired"]
-
 
 @attrs.frozen
 class Unpaired:

@@ -38,8 +38,6 @@ from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
 from .rules import BOOK
 
-__all__ = ["Anthropic", "anthropic"]
-
 _BLOCKS = frozenset(
     {
         "text",

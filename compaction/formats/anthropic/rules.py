@@ -32,8 +32,6 @@ from .checks import join_problem, message_problems
 from .fields import THINKING, blocks_of, call_id, is_id, result_id
 from .hosted import unpaired
 
-__all__ = ["BOOK", "BREAKPOINTS", "RULES"]
-
 BREAKPOINTS: Final = 4
 """How many blocks of a request may carry ``cache_control``."""
 

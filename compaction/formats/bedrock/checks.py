@@ -22,8 +22,6 @@ from .fields import (
     unplaced_cache_points,
 )
 
-__all__ = ["ROLES", "join_problem", "message_problems"]
-
 ROLES: Final = frozenset({"user", "assistant", "system"})
 
 _OF_SYSTEM: Final = frozenset({"text", "cachePoint", "toolAddition", "toolRemoval"})

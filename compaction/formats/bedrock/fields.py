@@ -11,23 +11,6 @@ from typing import Any, Final
 
 from ..wire import fields_of, items_of, string
 
-__all__ = [
-    "IN_RESULTS",
-    "KINDS",
-    "MEDIA_KINDS",
-    "WORDS",
-    "block_body",
-    "block_kind",
-    "is_cache_point",
-    "is_hosted",
-    "is_tool_use_id",
-    "message_blocks",
-    "said_in",
-    "tool_result_id",
-    "tool_use_id",
-    "unplaced_cache_points",
-]
-
 MEDIA_KINDS: Final[Mapping[str, str]] = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 """Kinds of blocks that hold media, and the kind of media."""
 

@@ -43,8 +43,6 @@ from .fields import (
 )
 from .rules import BOOK
 
-__all__ = ["Bedrock", "bedrock"]
-
 _GO_ON: Final = "Go on from there."
 _NOTED: Final = "Noted."
 _SIGNED: Final = "thoughts of the current turn stay as the provider signed them"

@@ -31,8 +31,6 @@ from ..wire import items_of, json_text, string
 from .checks import ROLES, join_problem, message_problems
 from .fields import block_kind, is_cache_point, message_blocks, tool_result_id, tool_use_id
 
-__all__ = ["BOOK", "CACHE_POINTS", "RULES"]
-
 CACHE_POINTS: Final = 4
 """How many cache points a request may have."""
 

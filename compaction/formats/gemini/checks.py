@@ -10,8 +10,6 @@ from ..pairing import Fields, Finding
 from ..wire import fields_of, items_of, type_name
 from .fields import DATA, call_body, content_role, field, is_signed, name_of, parts_of, result_body
 
-__all__ = ["join_problem", "message_problems"]
-
 _BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse": "response"}
 _ROLES: Final = frozenset({"user", "model", "function"})
 

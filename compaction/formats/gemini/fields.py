@@ -11,22 +11,6 @@ from typing import Any, Final
 
 from ..wire import fields_of, items_of, string
 
-__all__ = [
-    "DATA",
-    "call_body",
-    "content_role",
-    "field",
-    "hosted_call",
-    "hosted_links",
-    "hosted_result",
-    "is_signed",
-    "name_of",
-    "pairing_key",
-    "parts_of",
-    "result_body",
-    "spelled",
-]
-
 DATA: Final = (
     "text",
     "functionCall",

@@ -43,8 +43,6 @@ from .fields import (
 )
 from .rules import BOOK
 
-__all__ = ["Gemini", "gemini"]
-
 _SAID: Final = ("result", "output", "content", "error")
 """Fields of a response in which tools put their text, as the ``google-genai`` package documents and others follow."""
 _SIGNED: Final = "signed thoughts of the current turn stay as they are"

@@ -17,9 +17,6 @@ from ..wire import fields_of
 from .checks import join_problem, message_problems
 from .fields import call_body, content_role, hosted_call, hosted_result, is_signed, name_of, pairing_key, parts_of, result_body
 
-__all__ = ["BOOK", "RULES"]
-
-
 # ------------------------------------------------------------------------ calls and results
 
 

@@ -9,8 +9,6 @@ from ..pairing import Fields, Finding
 from ..wire import fields_of, items_of, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, Key, call_fields, call_keys, has_calls, is_empty, result_key, role_of
 
-__all__ = ["message_problems", "part_problems"]
-
 _TEXT: Final = frozenset({"text"})
 _SAID: Final = frozenset({"text", "refusal", "reasoning", "thinking", "redacted_thinking"})
 _SHOWN: Final = _TEXT | MEDIA_KINDS.keys()

@@ -7,19 +7,6 @@ from typing import Any, Final, TypeAlias
 
 from ..wire import fields_of, items_of
 
-__all__ = [
-    "MEDIA_KINDS",
-    "REASONING_FIELDS",
-    "ROLES",
-    "Key",
-    "call_fields",
-    "call_keys",
-    "has_calls",
-    "is_empty",
-    "result_key",
-    "role_of",
-]
-
 ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
 MEDIA_KINDS: Final[Mapping[str, str]] = {

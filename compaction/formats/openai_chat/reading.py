@@ -41,8 +41,6 @@ from ..wire import (
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
 
-__all__ = ["OpenAIChat", "openai_chat"]
-
 _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()

@@ -19,9 +19,6 @@ from ..wire import fields_of, items_of
 from .checks import message_problems, part_problems
 from .fields import call_fields, call_keys, is_empty, result_key, role_of
 
-__all__ = ["BOOK", "RULES"]
-
-
 # ------------------------------------------------------------------------ calls and results
 
 

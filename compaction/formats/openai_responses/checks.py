@@ -9,8 +9,6 @@ from ..pairing import Fields, Finding
 from ..wire import fields_of, items_of, kind_of, type_name
 from .fields import CALLS, ROLES, call_id_field, call_of, item_type, result_of
 
-__all__ = ["message_problems"]
-
 _OF_OTHERS: Final = frozenset({"text", "image_url", "file", "tool_use", "tool_result", "thinking", "redacted_thinking"})
 """Types of parts in chat completions and Anthropic Messages, which this API does not know."""
 

@@ -9,21 +9,6 @@ import attrs
 
 from ..wire import fields_of, string
 
-__all__ = [
-    "CALLS",
-    "RESULTS",
-    "ROLES",
-    "Call",
-    "Result",
-    "call_id_field",
-    "call_of",
-    "caller_of",
-    "is_answer",
-    "item_links",
-    "item_type",
-    "result_of",
-]
-
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 
 

@@ -33,8 +33,6 @@ from ..wire import (
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
 
-__all__ = ["OpenAIResponses", "openai_responses"]
-
 _MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
 _TEXTS: Final[Mapping[str, str]] = {
     "input_text": "text",

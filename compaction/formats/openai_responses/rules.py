@@ -17,8 +17,6 @@ from ..wire import fields_of, json_text, kind_of, string
 from .checks import message_problems
 from .fields import CALLS, RESULTS, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
-__all__ = ["BOOK", "RULES"]
-
 _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
     "function_call": {"type": "function_call_output", "output": NOT_RECORDED},
     "custom_tool_call": {"type": "custom_tool_call_output", "output": NOT_RECORDED},

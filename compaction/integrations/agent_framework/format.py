@@ -19,8 +19,6 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
-__all__ = ["AgentFramework", "agent_framework", "without_annotations"]
-
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
 _CALLS: Final = frozenset({"function_call", *(f"{tool}_call" for tool in _TOOLS)})
 _RESULTS: Final = frozenset({"function_result", *(f"{tool}_result" for tool in _TOOLS)})

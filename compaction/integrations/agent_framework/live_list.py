@@ -18,8 +18,6 @@ import attrs
 from ...index import MessageIndex, digest_of, named
 from .format import agent_framework, without_annotations
 
-__all__ = ["LiveLists", "is_excluded"]
-
 _GROUP: Final = "_group"
 _EXCLUDED: Final = "_excluded"
 _REASON: Final = "_exclude_reason"

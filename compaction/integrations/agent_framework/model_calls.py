@@ -12,8 +12,6 @@ from ..conversation import FrameworkTurn
 from ..requirements import import_framework
 from .format import agent_framework
 
-__all__ = ["ChatCall", "RunView", "source_of", "tokens_of_others", "with_author"]
-
 
 def source_of(message: Any) -> str | None:
     """Return the ``source_id`` of the provider that added a message to this run; ``None`` for what the run itself added."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 else:
     _ContextProvider = framework_class("agent_framework", "ContextProvider")
 
-__all__ = ["CompactionProvider"]
-
 _SAVED: Final = "conversation"
 _NOTHING_SAVED: Final = {"revision": None}  # so that the first call saves all, and later ones only what the provider reports
 _FOCUS: Final = "focus"

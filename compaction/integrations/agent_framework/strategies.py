@@ -21,8 +21,6 @@ from .format import agent_framework, without_annotations
 from .live_list import LiveLists, is_excluded
 from .model_calls import tokens_of_others, with_author
 
-__all__ = ["FrameworkStrategy", "as_framework_strategy", "from_framework_strategy"]
-
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
 _NOT_IN_A_NAME: Final = re.compile(r"\W")

@@ -11,8 +11,6 @@ from ...summarizers import SummaryRequest
 from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
 from ..requirements import AGENT_FRAMEWORK, import_framework
 
-__all__ = ["ChatClientSummarizer"]
-
 
 @attrs.frozen
 class ChatClientSummarizer:

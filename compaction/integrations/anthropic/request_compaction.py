@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 else:
     _Middleware = framework_class("anthropic", "Middleware")
 
-__all__ = ["RequestCompaction"]
-
 _PATH: Final = "/v1/messages"
 _NO_THREADS: Final = (
     "RequestCompaction shortens the whole conversation, which a message thread leaves at the server: pass thread=False, or"

@@ -24,8 +24,6 @@ from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import GOOGLE_ADK, framework_class, import_framework
 
-__all__ = ["AdkContents", "CompactionPlugin", "adk_contents"]
-
 
 class AdkContents(Gemini):
     """The format of ``LlmRequest.contents``; use the shared instance ``adk_contents``.

@@ -25,8 +25,6 @@ from .pressure import ContextPressure, PressureNotice
 from .progress import Progress
 from .settings import EngineSettings, MainModel
 
-__all__ = ["CompactionEngine"]
-
 
 class CompactionEngine:
     """A context engine that runs a pipeline, by default `compaction.presets.hermes`. Holds state: one session.

@@ -14,8 +14,6 @@ from ...errors import ConfigurationError, UnwritableFile
 from ...files import write_text
 from .plugin import PLUGIN
 
-__all__ = ["KNOWN_VERSIONS", "HermesStatus", "hermes_home", "hermes_status", "install_plugin", "uninstall_plugin"]
-
 KNOWN_VERSIONS: Final = "0.19"
 """The versions of Hermes Agent that the plugin is tested with."""
 

@@ -12,8 +12,6 @@ from ...stores import Store
 from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, ToolResult
 from ...triggers import tokens_exceed
 
-__all__ = ["last_resort", "lossless_compressor", "stores_in", "with_session_name"]
-
 _RESULT_CHARS: Final = 200
 
 

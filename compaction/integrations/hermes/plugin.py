@@ -21,8 +21,6 @@ from ...errors import ConfigurationError
 from .engine import CompactionEngine
 from .settings import EngineSettings
 
-__all__ = ["PLUGIN", "engine_class", "register"]
-
 PLUGIN: Final = "compaction"
 """The name of the plugin and of its engine in ``config.yaml``."""
 

@@ -17,8 +17,6 @@ from ...formats import MessageFormat
 from ...index import MessageIndex
 from .settings import EngineSettings
 
-__all__ = ["ContextPressure", "Hygiene", "PressureNotice", "SessionHygiene"]
-
 
 @attrs.frozen(kw_only=True)
 class Hygiene:

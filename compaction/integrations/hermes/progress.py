@@ -6,8 +6,6 @@ from typing import Final
 
 import attrs
 
-__all__ = ["Progress"]
-
 _STRIKES: Final = 2
 _NEW_SHARE: Final = 10  # a tenth of the threshold has to be new
 

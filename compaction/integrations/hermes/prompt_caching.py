@@ -14,8 +14,6 @@ from ...errors import ConfigurationError, InvalidMessage
 from ...formats import MessageFormat, anthropic, openai_chat, resolve
 from ...formats.anthropic import THINKING
 
-__all__ = ["MAX_BREAKPOINTS", "CacheTTL", "apply_cache_control", "cached_prefix", "should_cache"]
-
 MAX_BREAKPOINTS: Final = 4
 """The number of breakpoints that Anthropic accepts in one request."""
 

@@ -17,8 +17,6 @@ from ...strategies import Pipeline, Strategy
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
 from .prompt_caching import CacheTTL
 
-__all__ = ["EngineSettings", "MainModel", "SummaryProvider"]
-
 _T = TypeVar("_T")
 
 SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]

@@ -18,8 +18,6 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
-__all__ = ["LangChain", "langchain"]
-
 _ROLES: Final[Mapping[str, str]] = {
     "human": "user",
     "ai": "assistant",

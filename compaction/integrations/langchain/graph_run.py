@@ -7,8 +7,6 @@ from typing import Any, Final, cast
 
 from ..requirements import import_framework
 
-__all__ = ["conversation_id", "conversation_tool", "focus_of_call", "model_name", "rewritten"]
-
 _SEPARATOR: Final = "|"  # of LangGraph's checkpoint_ns: the graphs around a node, outermost first, and the node
 _TASK: Final = ":"  # before the id of one run of a node
 

@@ -34,8 +34,6 @@ else:
     except ImportError:
         _AgentMiddleware = _State = object  # the module can be imported without the framework; creating a middleware raises
 
-__all__ = ["CompactionMiddleware", "RewritingMiddleware"]
-
 _KEY: Final = "compaction"
 
 

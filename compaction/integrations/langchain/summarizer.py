@@ -12,8 +12,6 @@ from ...summarizers import SummaryRequest
 from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
 from ..requirements import LANGCHAIN_CORE
 
-__all__ = ["ChatModelSummarizer"]
-
 
 @attrs.frozen
 class ChatModelSummarizer:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 else:
     _Runnable = framework_class("langchain_core.runnables", "Runnable")
 
-__all__ = ["StateKeys", "SummarizationNode"]
-
 _Node = TypeVar("_Node", bound=Callable[..., Any])
 
 _logger: Final = logging.getLogger("compaction.langgraph")

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 else:
     _CustomLogger = framework_class("litellm.integrations.custom_logger", "CustomLogger")
 
-__all__ = ["ProxyCompaction"]
-
 
 @attrs.frozen
 class _Endpoint:

@@ -23,8 +23,6 @@ else:
     _Model = framework_class("agents", "Model")
     _ModelProvider = framework_class("agents", "ModelProvider")
 
-__all__ = ["CompactingModel", "CompactingModels", "compacting_model", "current_turn"]
-
 current_turn: Final[ContextVar[FrameworkTurn | None]] = ContextVar("compaction_turn", default=None)
 """The turn whose view a filter returned last in this context."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 else:
     _SessionABC = framework_class("agents.memory", "SessionABC")
 
-__all__ = ["CompactingSession", "CompactionFilter", "compaction_filter"]
-
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 
 

@@ -24,8 +24,6 @@ from ...session import (
 )
 from ..requirements import OPENTELEMETRY, import_framework
 
-__all__ = ["OpenTelemetryEvents"]
-
 _SCOPE: Final = "compaction"
 
 

@@ -22,8 +22,6 @@ from ...tokens import Usage
 from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
-__all__ = ["PydanticAI", "pydantic_ai"]
-
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # the timestamp of new messages, because no clock is read
 _NOT_SENT: Final = frozenset({"timestamp", "metadata"})

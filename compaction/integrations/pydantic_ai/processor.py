@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 else:
     _Capability = framework_class("pydantic_ai.capabilities", "AbstractCapability")
 
-__all__ = ["CompactionProcessor"]
-
 
 class CompactionProcessor(_Capability):
     """A capability that compacts each model request: ``Agent(..., capabilities=[CompactionProcessor(strategy)])``.

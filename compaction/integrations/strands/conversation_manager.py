@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 else:
     _ConversationManager = framework_class("strands.agent.conversation_manager", "ConversationManager")
 
-__all__ = ["CompactionConversationManager"]
-
 _NO_ID: Final = "default"
 """The id of every agent that was given none."""
 

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from ..recordings import Recording, seconds_of
 
-__all__ = ["ChatBuilder", "list_items", "object_fields", "text_of"]
-
 
 def object_fields(value: Any) -> Mapping[str, Any]:
     """Return a JSON object's fields; an empty mapping for any other value."""

@@ -19,8 +19,6 @@ from typing import Any
 from ..recordings import Recording
 from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
-__all__ = ["is_atif", "is_swe_agent", "is_tau_bench", "read_atif", "read_swe_agent", "read_tau_bench"]
-
 
 def is_atif(document: Any) -> bool:
     """Return whether a JSON document is an ATIF trajectory."""

@@ -10,8 +10,6 @@ import attrs
 from ...formats import fields_of, items_of, resolve
 from ..recordings import Recording
 
-__all__ = ["is_gateway_log", "read_gateway_log"]
-
 
 @attrs.define
 class _Recorded:

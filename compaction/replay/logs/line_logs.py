@@ -18,8 +18,6 @@ from typing import Any, Final
 from ..recordings import Recording
 from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
-__all__ = ["is_claude_code", "is_codex", "read_claude_code", "read_codex"]
-
 
 def is_claude_code(records: Sequence[Any]) -> bool:
     """Return whether the first records of a file are Claude Code's."""

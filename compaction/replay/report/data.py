@@ -13,8 +13,6 @@ from ..replayed import CandidateRun, ReplayedCall, ReplayedConversation
 from ..result import CandidateSummary, ReplayResult
 from ..scores import AGES, IntervalEstimate, Score, Share
 
-__all__ = ["conversation_data", "overview_data"]
-
 
 def overview_data(result: ReplayResult) -> dict[str, Any]:
     """Return the figures over all conversations, and one entry per conversation; JSON-ready."""

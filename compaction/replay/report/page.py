@@ -14,8 +14,6 @@ from ...files import write_text
 from ..result import ReplayResult
 from .data import conversation_data, overview_data
 
-__all__ = ["report_html", "write_report"]
-
 _SCRIPTS: Final = ("draw.js", "charts.js", "fates.js", "transcript.js", "main.js")
 
 

@@ -17,8 +17,6 @@ import attrs
 from ...messages import Message, ToolCallPart, ToolResultPart
 from .sentences import one_line
 
-__all__ = ["Action", "Effect", "actions_of", "argument_values", "error_in"]
-
 _CALL_CHARS: Final = 100
 _OUTCOME_CHARS: Final = 60
 _ERROR_CHARS: Final = 160

@@ -13,8 +13,6 @@ from typing import Final
 
 from .sentences import CUT, clipped, sentences
 
-__all__ = ["forbids", "is_strict", "latest_constraints", "stated_constraints"]
-
 _LONGEST: Final = 400
 _PASTED: Final = 4_000
 _COMPARED: Final = 500

@@ -33,8 +33,6 @@ from .ranking import (
 )
 from .sentences import both_ends
 
-__all__ = ["DigestSummarizer"]
-
 _LEAST: Final = 160
 
 

@@ -13,8 +13,6 @@ from .facts import FactKind, fact_kind, facts_in
 from .notes import listed
 from .sentences import clipped
 
-__all__ = ["DigestBuilder"]
-
 _HEADING_TOKENS: Final = 6
 _LABEL_TOKENS: Final = 5
 _LONG: Final = 6

@@ -25,8 +25,6 @@ from .facts import FactKind, FactSource, FactTable, fact_kind, facts_in
 from .notes import listed, source_and_text
 from .sentences import both_ends, clipped, one_line
 
-__all__ = ["FactSummarizer"]
-
 _VALUE_CHARS: Final = 80
 _CALL_CHARS: Final = 160
 _FIRST_CHARS: Final = 240

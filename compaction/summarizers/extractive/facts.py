@@ -16,8 +16,6 @@ from typing import Final
 
 from .sentences import CUT
 
-__all__ = ["FactKind", "FactSource", "FactTable", "fact_kind", "facts_in"]
-
 _LONGEST: Final = 200
 _QUOTES: Final = "\"'`“”‘’«»「」『』《》"
 _TOKEN: Final = re.compile(rf"[^\s{_QUOTES}()\[\]{{}}<>;|（）【】，；]+")

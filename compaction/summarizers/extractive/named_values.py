@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["NamedValues", "named_values_in"]
-
 _VALUE: Final = r"(\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|`[^`\n]{1,60}`|[^\s,;，。；\"'`(){}\[\]<>]{1,60})"
 _ASSIGNED: Final = re.compile(
     rf"(?:(?<![\w.=-])(-{{0,2}}[A-Za-z_][\w.-]{{1,40}})\s?=\s?|^[ \t]*([a-z][\w.-]{{1,40}}):[ \t]){_VALUE}", re.MULTILINE

@@ -21,8 +21,6 @@ from .named_values import NamedValues
 from .sentences import CUT, READ_CHARS, both_ends, clipped, prose, sentences
 from .statements import decisions_in, finishes, last_sentence, next_steps_in
 
-__all__ = ["ConversationNotes", "begins", "listed", "source_and_text", "texts_of"]
-
 _REQUEST_CHARS: Final = 2_000
 _REQUEST_START: Final = 60
 _LINE_CHARS: Final = 400

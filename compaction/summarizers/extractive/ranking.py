@@ -17,19 +17,6 @@ from .digest_builder import DigestBuilder
 from .notes import ConversationNotes, begins
 from .sentences import READ_CHARS, one_line
 
-__all__ = [
-    "add_constraints",
-    "add_earlier_facts",
-    "add_earlier_lines",
-    "add_facts",
-    "add_first_and_latest",
-    "add_lines",
-    "add_progress",
-    "add_requests",
-    "add_values",
-    "reserve_room_for_facts",
-]
-
 _FIRST: Final = 0.08
 _LATEST: Final = 0.05
 _REQUESTS: Final = 0.04

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["CUT", "READ_CHARS", "both_ends", "clipped", "one_line", "prose", "sentences"]
-
 CUT: Final = "…"
 """The end of a word that was cut; a whole word before a cut is followed by a blank and three dots."""
 

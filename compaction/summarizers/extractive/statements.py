@@ -13,8 +13,6 @@ from typing import Final
 from .facts import facts_in
 from .sentences import sentences
 
-__all__ = ["decisions_in", "finishes", "last_sentence", "next_steps_in"]
-
 _LONGEST: Final = 240
 _SHORTEST: Final = 12
 _DECISION: Final = re.compile(

@@ -15,8 +15,6 @@ from ..templates import SummaryTemplate
 from ..transcript import sendable
 from .model_calls import ModelFault, ModelReply
 
-__all__ = ["check_answer", "cleaned"]
-
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _CODE_FENCE: Final = re.compile(r"\A```(?:markdown|md|text)?[ \t]*\n(.*)\n```\Z", re.DOTALL)

@@ -18,8 +18,6 @@ from ..templates import SummaryTemplate
 from .answers import check_answer
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps
 
-__all__ = ["RequestTooLong", "SummaryAttempts", "SummaryPrompt"]
-
 _LEAST_READ_TOKENS: Final = 2_048
 _SAME_SHARE: Final = 0.25
 

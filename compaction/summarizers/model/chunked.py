@@ -18,8 +18,6 @@ from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendab
 from .attempts import RequestTooLong, SummaryAttempts, SummaryPrompt
 from .model_calls import SummarySteps
 
-__all__ = ["ChunkedSummarization"]
-
 _LEAST_PART_TOKENS: Final = 256
 _MESSAGE_TOKENS: Final = 16
 _NOTE_TOKENS: Final = 64

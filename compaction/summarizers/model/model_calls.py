@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 import attrs
 
-__all__ = ["ModelCall", "ModelFault", "ModelReply", "SummarySteps", "drive", "drive_sync"]
-
 
 @attrs.frozen(kw_only=True)
 class ModelCall:

@@ -26,8 +26,6 @@ from .chunked import ChunkedSummarization
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
-__all__ = ["OpenAISummarizer"]
-
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 

@@ -14,8 +14,6 @@ from ...tokens import Usage, is_too_long
 from ..redaction import redact
 from .model_calls import ModelFault, ModelReply
 
-__all__ = ["read_error", "read_reply", "read_usage"]
-
 _SHOWN_CHARS: Final = 300
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500

@@ -23,8 +23,6 @@ from .attempts import SummaryAttempts
 from .chunked import ChunkedSummarization
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 
-__all__ = ["GeneratedSummary", "SendCall", "SendCallSync", "SummarizerLike", "SummaryOptions", "TextGenerator", "as_summarizer"]
-
 
 def _secrets_redaction() -> Callable[[str], str]:
     from ..redaction import redact  # its patterns take longer to compile than the rest of this folder

@@ -19,8 +19,6 @@ from compaction.formats.detect import candidates, resolve
 from .steps import steps_of
 from .write import write_steps
 
-__all__ = ["Conversion", "convert"]
-
 
 @attrs.frozen
 class Conversion:

@@ -14,8 +14,6 @@ from compaction.formats.base import MessageFormat
 from compaction.formats.gemini.fields import field
 from compaction.formats.wire import fields_of, string
 
-__all__ = ["MediaSource", "read_media", "write_media"]
-
 _SOUNDS: Final[Mapping[str, str]] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _FORMATS: Final = {mime: name for name, mime in _SOUNDS.items()}
 _BEDROCK: Final[Mapping[str, Mapping[str, str]]] = {

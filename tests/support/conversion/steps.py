@@ -14,8 +14,6 @@ import attrs
 from compaction.formats.wire import kind_of
 from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ConversionStep", "Piece", "Who", "gathered", "steps_of"]
-
 Who: TypeAlias = Literal["system", "user", "assistant", "results"]
 
 

@@ -16,8 +16,6 @@ from .steps import ConversionStep, Piece, gathered
 from .write_bedrock import BedrockWriter
 from .writer import StepWriter, calls_in, results_in
 
-__all__ = ["write_steps"]
-
 
 def write_steps(steps: Sequence[ConversionStep], target: MessageFormat) -> tuple[list[Any], list[Problem]]:
     """Return the messages of a conversation in the target's format, and what is lost; O(parts).

@@ -9,8 +9,6 @@ from compaction.formats.wire import string
 from .steps import ConversionStep
 from .writer import StepWriter, calls_in, results_in
 
-__all__ = ["BedrockWriter"]
-
 
 class BedrockWriter(StepWriter):
     """Writes Converse messages; what one side says several times in a row becomes one message."""

@@ -13,8 +13,6 @@ from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, T
 from .media import read_media, write_media
 from .steps import ConversionStep, Piece
 
-__all__ = ["StepWriter", "calls_in", "results_in"]
-
 _REMEDIES: Final[Mapping[str, str]] = {
     "reasoning": "nothing can be done: thoughts are signed for the provider that wrote them",
     "media": "send it by other means, or describe it in the text",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["violations"]
-
 THOUGHTS = ("thinking", "redacted_thinking")
 OF_ANSWERS = (*THOUGHTS, "tool_use", "server_tool_use", "mcp_tool_use")
 OF_USERS = ("tool_result", "image", "document", "search_result", "container_upload")

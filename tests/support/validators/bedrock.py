@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["violations"]
-
 OF_ANSWERS = ("toolUse", "reasoningContent", "citationsContent")
 OF_USERS = ("image", "document", "video", "audio", "guardContent", "searchResult")
 OF_SYSTEM = ("text", "toolAddition", "toolRemoval", "guardContent", "cachePoint")

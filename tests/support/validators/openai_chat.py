@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["violations"]
-
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 SPOKEN = ("text", "refusal", "reasoning", "thinking", "redacted_thinking")
 SHOWN = ("text", "image_url", "input_audio", "file", "video_url", "document_url", "audio_url", "image", "audio", "video")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["violations"]
-
 STRINGS = {"function_call": ("name", "arguments"), "custom_tool_call": ("name", "input"), "compaction": ("encrypted_content",)}
 ANSWERED = {
     "function_call": "function_call_output",
