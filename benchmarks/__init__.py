@@ -1,1 +1,1 @@
-"""How fast it is: `bench_*.py` for ``make bench``, `report` for the figures of docs/performance.md."""
+"""Benchmarks: `bench_*.py` for ``make bench``, `report` for the figures of docs/performance.md, and others."""

@@ -1,4 +1,4 @@
-"""Ours against Agent Framework's on the same conversation: whole calls, reading included, and the compaction in them alone."""
+"""Comparison with Agent Framework on the same conversation: whole calls including reading, and the compaction alone."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .tables import Claim, Section, spoken, table
 
 @attrs.frozen(kw_only=True)
 class Compared:
-    """One strategy on one conversation, both sides.
+    """The measurements of one strategy on one conversation, for both sides.
 
     Args:
         pair: The strategies.
-        messages: Messages of the conversation.
+        messages: Number of messages of the conversation.
         on: Whether the garbage collector was on.
-        ours: CPU seconds of a whole call of ours, from a list of dictionaries to the result.
-        theirs: Of theirs, from a list of its messages to the view.
-        ours_alone: Of our strategy and its edits, on an index that stands.
-        theirs_alone: Of their strategy, on messages already grouped and counted.
-        we_left: What we left.
-        they_left: What they left.
+        ours: CPU seconds of a whole call of this package, from a list of dictionaries to the result.
+        theirs: CPU seconds of a whole call of Agent Framework, from a list of its message objects to the view.
+        ours_alone: CPU seconds of our strategy and its edits on an existing index.
+        theirs_alone: CPU seconds of their strategy on messages that are already grouped and counted.
+        we_left: The size of our result.
+        they_left: The size of their result.
     """
 
     pair: Pair
@@ -43,7 +43,10 @@ class Compared:
 
 
 def compare(sizes: Sequence[int], *, slow: bool, say: Callable[[str], None]) -> list[Compared]:
-    """Both sides on conversations of these sizes; ``slow`` says whether what takes minutes is done too, once, collector off."""
+    """Measure both sides on conversations of these sizes.
+
+    With ``slow``, measurements that take minutes are included; they run once, with the collector off.
+    """
     found: list[Compared] = []
     for size in sizes:
         messages = conversation(size)
@@ -58,7 +61,7 @@ def compare(sizes: Sequence[int], *, slow: bool, say: Callable[[str], None]) -> 
 
 
 def _compared(pair: Pair, messages: list[dict[str, Any]], totals: tuple[int, int], *, on: bool, rounds: int) -> Compared:
-    """Both sides in turn, so that whatever else the machine does meets both."""
+    """Measure both sides in turn, so that other load on the machine affects both."""
     ours, theirs = list[float](), list[tuple[float, float, Left]]()
     strategy = pair.ours(len(messages), totals[0])
     for _ in range(rounds):
@@ -78,14 +81,14 @@ def _compared(pair: Pair, messages: list[dict[str, Any]], totals: tuple[int, int
 
 
 def _their_call(pair: Pair, messages: list[dict[str, Any]], tokens: int, *, on: bool) -> tuple[float, float, Left]:
-    """One call of theirs: CPU seconds, those of the strategy alone, what it left. Its objects are gone when this returns."""
+    """Return the CPU seconds of one call of Agent Framework, those of its strategy alone, and the size of the result."""
     side = Theirs(messages, pair.theirs(len(messages), tokens))
     whole, view = seconds(side.run, on=on)
     return whole, side.alone, side.left(view, tokens)
 
 
 def _alone(messages: list[dict[str, Any]], strategy: Any, *, on: bool) -> float:
-    """A strategy of ours on an index that stands, taken back each time."""
+    """Return the CPU seconds of our strategy on an existing index, which is rolled back after each round."""
     index = MessageIndex(messages, counter="chars/4")
 
     def rounds() -> Iterator[float]:
@@ -97,8 +100,8 @@ def _alone(messages: list[dict[str, Any]], strategy: Any, *, on: bool) -> float:
 
 
 def whole_section(found: Sequence[Compared]) -> Section:
-    """Whole calls."""
-    heads = ["strategy", "messages", "collector", "theirs", "ours", "ratio", "asked", "they left", "we left"]
+    """Return the table of whole calls."""
+    heads = ["strategy", "messages", "collector", "theirs", "ours", "ratio", "target", "they left", "we left"]
     rows = [
         [
             each.pair.name,
@@ -118,7 +121,7 @@ def whole_section(found: Sequence[Compared]) -> Section:
         for each in found
         if not each.on
     ]
-    return Section("against", table(heads, rows), tuple(claims))
+    return Section("against", table(heads, rows), tuple(claims), in_page=False)
 
 
 def _limit(each: Compared) -> int:
@@ -126,7 +129,7 @@ def _limit(each: Compared) -> int:
 
 
 def alone_section(found: Sequence[Compared]) -> Section:
-    """The compaction alone."""
+    """Return the table of the compaction alone."""
     chosen = [each for each in found if not each.on]
     heads = ["strategy", "messages", "theirs", "ours", "ratio"]
     rows = [
@@ -141,11 +144,11 @@ def alone_section(found: Sequence[Compared]) -> Section:
     ]
     claims = [
         Claim(
-            f"{each.pair.name}, {each.messages:,} messages, alone on an index that stands",
+            f"{each.pair.name}, {each.messages:,} messages, compaction alone",
             1_000,
             each.theirs_alone / each.ours_alone,
         )
         for each in chosen
         if each.pair.limits[1] > 3 and each.messages > 1_000
     ]
-    return Section("alone", table(heads, rows), tuple(claims))
+    return Section("alone", table(heads, rows), tuple(claims), in_page=False)

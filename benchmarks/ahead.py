@@ -1,4 +1,4 @@
-"""Measures which share of the summaries asked for ahead of time is used, and how many requests they cost.
+"""Measures the share of summaries requested ahead of time that are used, and the requests they cost.
 
     python -m benchmarks.ahead --corpus ../shared/corpus/dev
 
@@ -32,7 +32,7 @@ _IN_A_TURN: contextvars.ContextVar[bool] = contextvars.ContextVar("in_a_turn", d
 
 @attrs.define(kw_only=True)
 class Outcome:
-    """The sums of a measurement: calls, requests to the model, and what became of those that were made ahead."""
+    """The sums of a measurement: calls, requests to the model, and the use of those made ahead."""
 
     turns: int = 0
     requests: int = 0
@@ -48,7 +48,7 @@ class Outcome:
 
 
 class SlowModel:
-    """A digest that answers ``lag`` calls after it was asked in the background. Holds state: the calls, and its answers."""
+    """A digest that answers ``lag`` calls after its request in the background. Holds state: the calls, and its answers."""
 
     def __init__(self, lag: int) -> None:
         self.lag = lag
@@ -58,7 +58,7 @@ class SlowModel:
         self.ready: list[str] = []
 
     def pass_a_call(self) -> None:
-        """One more model call of the agent took place."""
+        """Count another model call of the agent."""
         self.call.set()
         self.call = anyio.Event()
 
@@ -90,7 +90,7 @@ def _conversations(corpus: Path, files: Sequence[str] | None) -> Iterator[list[d
 
 
 async def _grown(messages: Sequence[Any], session: CompactionSession, model: SlowModel) -> tuple[int, set[str]]:
-    """Let a conversation grow through a session; return the calls, and which of the model's prepared texts were used."""
+    """Let a conversation grow through a session; return the calls, and the prepared texts that were used."""
     calls = 0
     used: set[str] = set()
     async with session:
@@ -120,7 +120,7 @@ async def measure(
     share: float | None = None,
     lag: int = 1,
 ) -> Outcome:
-    """Replay conversations, and sum what was asked.
+    """Replay conversations, and return the sums of the requests.
 
     Args:
         conversations: Lists of messages.

@@ -90,7 +90,7 @@ def batch_section(files: Sequence[tuple[str, Lines]], say: Callable[[str], None]
         Claim(f"a batch, our own work a message: {what}", OWN_WORK, own[place], unit="us", at_most=True)
         for place, what in ((4, "nothing to do"), (5, "truncation to half"))
     ]
-    return Section("batch", table(heads, rows), tuple(claims))
+    return Section("batch", table(heads, rows), tuple(claims), in_page=False)
 
 
 def _steps(lines: Lines) -> tuple[int, list[float]]:

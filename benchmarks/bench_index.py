@@ -1,4 +1,4 @@
-"""What an agent does on every turn: read, append, follow a list, ask a trigger, run a strategy that has nothing to do."""
+"""Benchmarks of the operations of every turn: read, append, sync, evaluate a trigger, run a strategy with nothing to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sizes = pytest.mark.parametrize("size", SIZES)
 
 
 def pairs(size: int) -> Iterator[list[dict[str, Any]]]:
-    """The messages of one turn after another."""
+    """Yield the messages of consecutive turns."""
     return (conversation(2, start=start) for start in count(size, 2))
 
 
@@ -29,7 +29,7 @@ def append(index: MessageIndex, new: list[dict[str, Any]]) -> None:
 
 
 def by_turns(benchmark: BenchmarkFixture, size: int, turn: Callable[[MessageIndex, list[dict[str, Any]]], object]) -> None:
-    """Time turns on a conversation that had so many messages before the first of them."""
+    """Time turns on a conversation that has this many messages before the first turn."""
     index = MessageIndex(conversation(size), counter="chars/4")
     coming = pairs(size)
     benchmark.pedantic(  # type: ignore[no-untyped-call]

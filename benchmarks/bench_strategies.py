@@ -1,4 +1,4 @@
-"""Each strategy on an index that stands, taken back between rounds."""
+"""Benchmarks of each strategy on an existing index, which is rolled back between rounds."""
 
 from __future__ import annotations
 

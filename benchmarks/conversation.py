@@ -1,7 +1,7 @@
-"""The conversation that everything here is measured on: a system message, then user, call, result, answer, over and over.
+"""The generated conversation of the benchmarks: a system message, then user, call, result and answer in turn.
 
-Every text has about 200 characters and no two are the same. The same conversation is made for both sides: as dictionaries of
-the OpenAI chat format for us, as its own objects for Agent Framework.
+Every text has about 200 characters, and no two texts are equal. Our side gets dictionaries in the OpenAI chat format, Agent
+Framework gets the same messages as its own objects.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def _text(n: int) -> str:
 
 
 def conversation(messages: int, *, start: int = 0) -> list[dict[str, Any]]:
-    """A conversation of so many messages.
+    """Return a conversation.
 
     Args:
-        messages: How many.
-        start: How many came before, which are left out: the rest goes on where they end.
+        messages: Number of messages.
+        start: Number of earlier messages, which are left out; the conversation continues after them.
     """
     return [_message(n) for n in range(start, start + messages)]
 
@@ -49,12 +49,12 @@ def _message(n: int) -> dict[str, Any]:
 
 
 def rebuilt(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages as a framework has them that reads its store anew each time: equal, and no object the same."""
+    """Return equal messages that share no object with these, as from a framework that reads its store on each call."""
     return json.loads(json.dumps(messages))  # type: ignore[no-any-return]
 
 
 def peer_messages(messages: Sequence[dict[str, Any]]) -> list[Any]:
-    """The messages as Agent Framework's objects."""
+    """Return the messages as Agent Framework's objects."""
     from agent_framework import Content, Message
 
     made: list[Any] = []

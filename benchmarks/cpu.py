@@ -1,4 +1,4 @@
-"""CPU time, taken so that two sides can be compared: one clock, one collector setting, the smallest of several rounds."""
+"""CPU time for comparisons: one clock, one collector setting, the fastest of several rounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def collector(*, on: bool) -> Iterator[None]:
-    """Python's garbage collector on or off; on again afterwards."""
+    """Turn Python's garbage collector on or off, and on again afterwards."""
     gc.collect()
     if not on:
         gc.disable()
@@ -22,7 +22,7 @@ def collector(*, on: bool) -> Iterator[None]:
 
 
 def seconds(action: Callable[..., Any], *given: Any, on: bool = False) -> tuple[float, Any]:
-    """CPU seconds that one call takes, and what it returns; ``on`` says whether the garbage collector is."""
+    """Return the CPU seconds of one call, and its result; ``on`` is the state of the garbage collector."""
     with collector(on=on):
         start = process_time()
         answer = action(*given)
@@ -30,5 +30,5 @@ def seconds(action: Callable[..., Any], *given: Any, on: bool = False) -> tuple[
 
 
 def fastest(action: Callable[..., Any], *given: Any, rounds: int, on: bool = False) -> float:
-    """CPU seconds of the fastest of several calls: what is added to it by other programs on the machine is least there."""
+    """Return the CPU seconds of the fastest of several calls, which other programs on the machine disturb least."""
     return min(seconds(action, *given, on=on)[0] for _ in range(rounds))

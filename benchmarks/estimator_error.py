@@ -1,11 +1,11 @@
-"""How far the estimating counters are from the exact count, by kind of text; prints a Markdown table.
+"""The errors of the estimating token counters by kind of text, printed as a Markdown table.
 
     python benchmarks/estimator_error.py --corpus FOLDER --locale /usr/share/locale
 
-Without arguments it measures what the standard library holds and what can be generated. ``--corpus`` adds kinds found in a
-folder of recorded conversations (``*.jsonl.gz``, one ``{"messages": [...]}`` of OpenAI chat messages a line), ``--locale`` the
-translated messages of the programs on this machine, by language. Exact is toktok's o200k_base. A cell is the mean error of
-one text and, in brackets, the error of the total, in percent.
+Without arguments it measures texts of the standard library and generated texts. ``--corpus`` adds texts of recorded
+conversations (``*.jsonl.gz``, one ``{"messages": [...]}`` of OpenAI chat messages a line), ``--locale`` the translated messages
+of the programs on this machine, by language. The exact count is toktok's o200k_base. A cell contains the mean error of a text
+and, in brackets, the error of the total, in percent.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ COUNTERS = (CharsPerToken(), BytesPerToken(), ByteClassEstimate())
 
 
 def pieces(texts: Iterable[str]) -> list[str]:
-    """Texts of at most one piece's length, too short ones left out."""
+    """Return texts of at most one piece's length, without those that are too short."""
     cut = (text[start : start + PIECE_CHARACTERS] for text in texts for start in range(0, len(text), PIECE_CHARACTERS))
     return [piece for piece in cut if len(piece) >= FEWEST_CHARACTERS]
 
 
 def generated() -> Iterator[tuple[str, list[str]]]:
-    """Kinds that need no file: Python's own manual and sources, and what a seed can make."""
+    """Yield the kinds that need no files: Python's manual and sources, and generated texts."""
     dice = random.Random(20)
     yield "English prose (Python's manual)", pieces(topics.values())
     folders = [Path(inspect.getfile(package)).parent for package in (asyncio, email, http, json, logging)]
@@ -75,7 +75,7 @@ def generated() -> Iterator[tuple[str, list[str]]]:
 
 
 def recorded(corpus: Path) -> Iterator[tuple[str, list[str]]]:
-    """Kinds found in recorded conversations."""
+    """Yield the kinds found in recorded conversations."""
     customer, coding = list(messages(corpus, "tau_airline")), list(messages(corpus, "sweagent_demos", "openhands"))
     yield "chat (customer service)", pieces(text for role, text in customer if role in {"user", "assistant"})
     yield "chat (several agents)", pieces(text for _, text in messages(corpus, "whowhen_multiagent"))
@@ -88,7 +88,7 @@ def recorded(corpus: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def messages(corpus: Path, *names: str) -> Iterator[tuple[str, str]]:
-    """Role and text of every message that has a text."""
+    """Yield the role and text of every message that has a text."""
     for name in names:
         with gzip.open(corpus / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
             for line in lines:
@@ -101,14 +101,14 @@ def is_text(content: Any) -> bool:
 
 
 def translated(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Kinds found in the message catalogues of installed programs; lists of country and language names are left out."""
+    """Yield the languages of the message catalogues of installed programs, without lists of countries and languages."""
     for language, name in LANGUAGES.items():
         paths = [path for path in sorted(folder.glob(f"{language}/LC_MESSAGES/*.mo")) if not path.name.startswith("iso_")]
         yield f"{name} (program messages)", pieces("\n".join(catalogue(path))[:MOST_CHARACTERS_A_FILE] for path in paths)
 
 
 def catalogue(path: Path) -> list[str]:
-    """The translated messages of one program; none from a file whose own encoding is not what it says."""
+    """Return the translated messages of a program; none if the file does not have the encoding it declares."""
     with path.open("rb") as file:
         try:
             entries: dict[Any, str] = vars(gettext.GNUTranslations(file))["_catalog"]

@@ -1,4 +1,4 @@
-"""Forks of a process that holds functions: one gives them other code and does something, and the process knows how it ended."""
+"""Forks of a process: a fork replaces the code of functions, does some work, and reports its result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from types import CodeType, FunctionType
 
 MEMORY = 4 << 30
 TIMERS = (signal.SIGPROF, signal.SIGALRM)
-"""What ends a fork that set a timer: of the processor's time, and of the clock's."""
+"""The signals of timers of CPU time and wall time, which end a fork that set one."""
 
 
 def put_in(functions: Sequence[FunctionType], module: CodeType) -> bool:
-    """Give the functions of a module the code of a changed one; whether there is one place for each."""
+    """Replace the code of a module's functions by that of a changed module; return whether each has exactly one match."""
     codes: dict[tuple[str, int], list[CodeType]] = {}
     for code in _codes(module):
         codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
@@ -36,7 +36,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def forked(work: Callable[[Callable[[int], None]], int]) -> tuple[int, list[int]]:
-    """Do this in a fork, silently; its status (negative if a signal ended it), and the numbers it told."""
+    """Run work in a fork without output; return its status (negative if a signal ended it) and the numbers it sent."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

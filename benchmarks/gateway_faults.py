@@ -1,8 +1,8 @@
 """Random faults between clients, the gateway and an upstream: ``python -m benchmarks.gateway_faults --faults 10000 --seed 1``.
 
-Clients send conversations that grow, shrink and go back, break off requests or their reading, and send garbage. The upstream
-answers whole, streamed, compressed, late, wrongly, partly or not at all. What must hold: each request ends; what the upstream
-gets is valid and comes at most twice; an answer that was given completely reaches its client as it was, and no other.
+Clients send conversations that grow, shrink and rewind, break off requests or responses, and send garbage. The upstream
+answers whole, streamed, compressed, late, wrongly, partly or not at all. Checked: each request ends; the upstream gets each
+request at most twice, and only valid ones; a complete answer reaches its client, and only this client, unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Answer = Callable[[Handler, Got, bytes], None]
 
 
 def _reply(got: Got) -> bytes:
-    """The answer that belongs to a request, and to no other."""
+    """Return the answer of a request, which names the request."""
     usage = {"prompt_tokens": len(got.body) // 4, "completion_tokens": 1}
     return json.dumps({"for": got.headers.get("x-number"), "choices": [], "usage": usage}).encode()
 
@@ -108,10 +108,10 @@ ERRORS: Final[tuple[Answer, ...]] = (
 
 
 class Faults:
-    """A run. Holds state: what happened.
+    """A run with random faults. Holds state: the outcomes and problems.
 
     Args:
-        seed: Decides what happens to each request.
+        seed: Determines the fault of each request.
     """
 
     def __init__(self, seed: int) -> None:
@@ -122,7 +122,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def answer(self, handler: Handler, got: Got) -> None:
-        """Answer a request of the gateway, in one way or another."""
+        """Answer a request of the gateway, correctly or with a fault."""
         number = got.headers.get("x-number", "")
         with self._lock:
             self.seen[number] += 1
@@ -136,12 +136,12 @@ class Faults:
         chance.choice(kinds)(handler, got, _reply(got))
 
     def problem(self, number: object, what: str) -> None:
-        """Take note of what must not happen."""
+        """Record a problem."""
         with self._lock:
             self.problems.append(f"request {number}: {what}")
 
     def request(self, url: str, number: int) -> None:
-        """Send one request as some client would."""
+        """Send one request as one of several kinds of client."""
         chance = random.Random(f"{self.seed} {number}")
         messages = tool_chat(chance.randint(1, 24), name=f"n{chance.randint(0, 5)}")
         if chance.random() < 0.2:
@@ -192,7 +192,7 @@ class Faults:
 
 
 def run_faults(count: int, seed: int) -> Faults:
-    """Run so many requests with faults; afterwards the gateway must still answer."""
+    """Run requests with faults, and check that the gateway still answers afterwards."""
     faults = Faults(seed)
     with ScriptedUpstream(faults.answer) as upstream:
         options: dict[str, Any] = {"window": WINDOW, "timeout": 0.5}
@@ -207,7 +207,7 @@ def run_faults(count: int, seed: int) -> Faults:
 
 
 def main() -> None:
-    """Run as many as the arguments say."""
+    """Run the requests that the arguments ask for, and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,7 +1,7 @@
-"""Time to first byte behind the gateway and behind a server that only passes through, under the same load in one run.
+"""Time to first byte behind the gateway and behind a plain proxy, under the same load in one run.
 
 ``python -m benchmarks.gateway_load --seconds 60``: 50 conversations of 100,000 tokens, each request one round longer than the
-one before, Poisson arrivals, 20 a second in all. Each server is a process of its own; the model is a third one, which answers
+one before, Poisson arrivals, 20 a second in all. Each server runs in a separate process; the model is a third one and answers
 at once.
 """
 
@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import statistics
 import sys
 import time
@@ -26,9 +27,10 @@ import uvicorn
 
 from compaction import presets
 from compaction.gateway import GatewaySettings, create_app
+from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 
 WORDS: Final = ("def", "return", "import", "class", "self", "value", "index", "group", "message", "token", "session", "view")
-CALLS: Final = 100  # a conversation begins with so many calls of a tool
+CALLS: Final = 100  # tool calls at the start of a conversation
 RESULT_WORDS: Final = 950
 ANSWER: Final = b'data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
 
@@ -37,7 +39,7 @@ _SHOWN: Final = tuple(f"compaction_gateway_{name}" for name in ("cuts", "failure
 
 
 def conversation(name: str, calls: int) -> list[dict[str, Any]]:
-    """A conversation with so many calls of a tool."""
+    """Return a conversation with this many tool calls."""
     chance = random.Random(name)
     messages: list[dict[str, Any]] = [{"role": "user", "content": f"Look at {name}."}]
     for number in range(calls):
@@ -50,7 +52,7 @@ def conversation(name: str, calls: int) -> list[dict[str, Any]]:
 
 
 async def model(scope: Any, receive: Any, send: Any) -> None:
-    """Answer at once, with a count of a token for every 5.7 bytes."""
+    """Answer at once, and report a token for every 5.7 bytes."""
     size, more = 0, True
     while more:
         message = await receive()
@@ -61,7 +63,7 @@ async def model(scope: Any, receive: Any, send: Any) -> None:
 
 
 def passing(url: str) -> Any:
-    """A server that only passes requests on, with the libraries of the gateway."""
+    """Return a plain proxy, built with the gateway's libraries."""
     client = httpx.AsyncClient(timeout=60)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -82,7 +84,7 @@ def passing(url: str) -> Any:
 
 
 def serve(kind: str, url: str, window: int, ports: Any) -> None:
-    """Serve one of the three, in a process of its own."""
+    """Serve one of the three, in a separate process."""
     settings = GatewaySettings(strategy=presets.adaptive, window=window, openai_url=url or "http://none")
     app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
     if kind == "gateway":
@@ -95,7 +97,7 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used, as Linux counts it; 0 elsewhere."""
+    """Return the CPU seconds that a process has used; 0 where the system is not Linux."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -119,7 +121,7 @@ def _bytes(reply: httpx.Response) -> AsyncIterator[bytes]:
 
 
 async def load(urls: dict[str, str], seconds: float, rate: float, conversations: int, seed: int) -> dict[str, list[float]]:
-    """Send requests at random times; the servers take turns, so that each meets the same load."""
+    """Send requests at random times, to the servers in turn, so that each gets the same load."""
     chance = random.Random(seed)
     times: dict[str, list[float]] = {name: [] for name in urls}
     whole = {
@@ -139,7 +141,7 @@ async def load(urls: dict[str, str], seconds: float, rate: float, conversations:
             if counts:
                 times[name].append(taken)
 
-        for name, number in order:  # each conversation is known before the clock starts
+        for name, number in order:  # the gateway knows each conversation before the measurement starts
             await ask(name, number, counts=False)
         ends = anyio.current_time() + seconds
         turn = 0
@@ -151,15 +153,39 @@ async def load(urls: dict[str, str], seconds: float, rate: float, conversations:
     return times
 
 
+async def memory(conversations: int, most_bytes: int) -> None:
+    """Send the first request of so many conversations of 100,000 tokens, and print the memory of this process."""
+    messages = conversation("c", CALLS)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, window=128_000, conversation_bytes=most_bytes) as client:
+            for number in range(conversations):
+                messages[0] = {"role": "user", "content": f"Look at conversation {number}."}
+                body = json.dumps({"model": "m", "messages": messages}).encode()
+                (await client.post("/v1/chat/completions", content=body)).raise_for_status()
+                upstream.got.clear()
+                if (number + 1) % max(1, conversations // 10) == 0:
+                    health = (await client.get("/healthz")).json()
+                    held, mebibytes = health["in_memory"], health["bytes_in_memory"] / 1_048_576
+                    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
+                    print(
+                        f"{number + 1:6,} sent, {held:5,} in memory, {mebibytes:5.0f} MiB of messages, peak {resident:5.0f} MiB"
+                    )
+
+
 def main() -> None:
-    """Measure, and print the figures."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--conversations", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--window", type=int, default=128_000)
+    parser.add_argument("--memory", action="store_true", help="Measure memory only; try --conversations 1000.")
+    parser.add_argument("--max-memory", type=int, default=268_435_456, help="As of compaction serve.")
     arguments = parser.parse_args()
+    if arguments.memory:
+        anyio.run(memory, arguments.conversations, arguments.max_memory)
+        return
     context = multiprocessing.get_context("spawn")
     ports: Any = context.Queue()
     processes: list[Any] = []

@@ -1,4 +1,4 @@
-"""How time grows with the conversation, and what the index keeps of it."""
+"""Growth of time with the length of a conversation, and the memory an index needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = 10_000
 
 
 def growth_section(sizes: Sequence[int], say: Callable[[str], None]) -> Section:
-    """Our whole calls at each size, every strategy and preset, and by how much each grew over the one before."""
+    """Measure whole calls of every strategy and preset at each size, and the growth from size to size."""
     rows_of = {pair.name: pair.ours for pair in PAIRS} | ROWS
     rows: list[list[str]] = []
     claims: list[Claim] = []
@@ -49,7 +49,7 @@ def growth_section(sizes: Sequence[int], say: Callable[[str], None]) -> Section:
 
 
 def memory_section() -> Section:
-    """Bytes a message that each side keeps, besides the caller's own objects."""
+    """Measure the bytes per message that each side keeps in addition to the caller's objects."""
     messages = conversation(KEPT)
     tokens = our_tokens(messages)
     half = PAIRS[1]
@@ -73,7 +73,7 @@ def memory_section() -> Section:
 
 
 def _kept(build: Callable[[], Any]) -> float:
-    """Bytes a message that stay after ``build``, its answer included."""
+    """Return the bytes per message that stay allocated after ``build``, including its result."""
     gc.collect()
     tracemalloc.start()
     kept = build()

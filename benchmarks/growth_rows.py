@@ -1,4 +1,4 @@
-"""The strategies and presets that have no counterpart to be compared with, each for a conversation of a given size."""
+"""Configurations of the strategies and presets that have no counterpart in Agent Framework, by size of the conversation."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from compaction.strategies import (
 from compaction.triggers import tokens_exceed
 
 Configured: TypeAlias = Callable[[int, int], Strategy]
-"""Returns a strategy for a conversation of so many messages and tokens."""
+"""Returns a strategy for a conversation with this number of messages and of tokens."""
 
 STEPS: Final = 1_000
 
 
 @attrs.frozen
 class Nowhere:
-    """A store that forgets what it is given: moving messages to it costs what the strategy costs."""
+    """A store that keeps nothing, so that only the strategy is measured."""
 
     def put(self, session: str, records: Sequence[StoredRecord]) -> None:
-        """Forget the records."""
+        """Discard the records."""
 
     def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
         return []
@@ -53,7 +53,7 @@ class Nowhere:
         self._no_answer()
 
     def _no_answer(self) -> NoReturn:
-        raise NotImplementedError("nothing is kept here")
+        raise NotImplementedError("this store keeps nothing")
 
 
 def _results(style: Clear | Dedupe | HeadTail) -> Configured:
@@ -86,4 +86,4 @@ ROWS: Final[dict[str, Configured]] = {
     "preset hermes, half of the tokens": lambda messages, tokens: presets.hermes(tokens // 2),
     "preset langgraph_summary": lambda messages, tokens: presets.langgraph_summary(),
 }
-"""Each by what it does."""
+"""The configurations by their name in the table."""

@@ -1,12 +1,12 @@
-"""What a model call costs in a long history, beside the frameworks' own compaction: the table of docs/hooks.md.
+"""The cost of a model call in a long history, compared with the frameworks' own compaction: the table of docs/hooks.md.
 
     python -m benchmarks.in_frameworks                        # make bench-frameworks; prints the table
     python -m benchmarks.in_frameworks --date 2026-01-31 --write docs/hooks.md
 
-One run, CPU time, one conversation of 10,000 messages, a budget that it does not reach, and counting by four characters on both
-sides. Two messages are added before each call. Timed are the strategies and hooks themselves, in an event loop that runs; what
-the framework does around them, its copying and its annotating of messages, is left out on both sides. `first call` is the first
-of a run, on the copies the framework makes.
+CPU time of one run on a conversation of 10,000 messages, with a budget that it does not reach. Both sides count a token for
+four characters. Two messages are added before each call. Only the strategies and hooks are timed, in a running event loop; the
+framework's copying and annotating of messages is not included on either side. `first call` is the first call of a run, on the
+copies that the framework makes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ HISTORY = {"source_id": "in_memory", "source_type": "InMemoryHistoryProvider"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--date", default="", help="what the page shall say of when this was")
-    parser.add_argument("--write", type=Path, help="the page whose table to write")
+    parser.add_argument("--date", default="", help="the date that the page shows")
+    parser.add_argument("--write", type=Path, help="the page to write the table to")
     arguments = parser.parse_args()
     rows = [*agent_framework_rows(), *langchain_rows()]
     section = Section("overhead", (*table(rows), "", machine(arguments.date)))
@@ -49,15 +49,15 @@ def main() -> None:
 
 
 def table(rows: Sequence[tuple[str, str, float, float]]) -> list[str]:
-    """The rows as markdown: what was asked of both, milliseconds, and their ratio."""
-    lines = ["| framework | call | theirs, ms | ours, ms | share |", "|---|---|---|---|---|"]
+    """Return the rows as Markdown: the task, the milliseconds of both sides, and their ratio."""
+    lines = ["| framework | call | the framework's own, ms | this toolkit, ms | share |", "|---|---|---|---|---|"]
     for framework, call, theirs, ours in rows:
         lines.append(f"| {framework} | {call} | {theirs * 1000:.2f} | {ours * 1000:.3f} | 1/{theirs / ours:.1f} |")
     return lines
 
 
 def machine(date: str) -> str:
-    """Where and with what it was measured."""
+    """Return the date, machine and versions of the measurement."""
     names = ("agent-framework-core", "langchain", "langchain-core")
     when = f"Measured on {date}" if date else "Measured"
     return f"{when} with Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in names)}."
@@ -85,7 +85,7 @@ def agent_framework_rows() -> list[tuple[str, str, float, float]]:
 
 
 def strategy_times(strategy: Callable[[list[Any]], Awaitable[bool]]) -> tuple[float, float]:
-    """Of the first call of a later run, and the median of the calls after it."""
+    """Return the seconds of the first call of a later run, and the median of the calls after it."""
     return asyncio.run(_strategy_times(strategy))
 
 
@@ -107,7 +107,7 @@ async def _strategy_times(strategy: Callable[[list[Any]], Awaitable[bool]]) -> t
 
 
 def provider_times() -> tuple[float, float]:
-    """The same for the provider: what it does before a run and before each model call of it."""
+    """Return the same for the provider: its work before a run, and before each model call of the run."""
     return asyncio.run(_provider_times())
 
 
@@ -141,7 +141,7 @@ async def _provider_times() -> tuple[float, float]:
 
 
 def _copies(messages: Sequence[Any]) -> list[Any]:
-    """As the framework copies them for each run: annotations come along, contents are shared."""
+    """Return copies as the framework makes them for each run: with the annotations, and with shared contents."""
     made: list[Any] = []
     for message in messages:
         one = copy.copy(message)
@@ -152,7 +152,7 @@ def _copies(messages: Sequence[Any]) -> list[Any]:
 
 
 async def _timed(call: Callable[[list[Any]], Awaitable[bool]], messages: list[Any]) -> float:
-    """CPU seconds of one call."""
+    """Return the CPU seconds of one call."""
     with collector(on=False):
         start = time.process_time()
         await call(messages)

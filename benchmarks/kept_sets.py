@@ -1,9 +1,9 @@
-"""Measures how often a rule keeps other messages here than in Agent Framework, and why: figures of docs/agent-framework.md.
+"""Measures how often a rule keeps other messages than in Agent Framework, and why: figures of docs/agent-framework.md.
 
     python -m benchmarks.kept_sets                            # in the environment of `make test-frameworks`
 
-Each rule of the page's count dialect runs on recorded conversations, each cut after a quarter, a half, three quarters and all
-of its messages, with our messages as dictionaries and theirs as objects. Compared are the original messages that are left.
+Each rule of the page's count dialect runs on recorded conversations, cut after a quarter, a half, three quarters and all of
+their messages. The original messages that both sides keep are compared.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Rule:
     """A rule in both dialects.
 
     Args:
-        name: What the table calls it.
+        name: Its name in the table.
         theirs: Makes the framework's strategy.
-        ours: The same here.
+        ours: Makes our strategy.
     """
 
     name: str
@@ -85,7 +85,7 @@ RULES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, default=ROOT.parent / "shared" / "corpus" / "dev")
-    parser.add_argument("--each", type=int, default=10, help="conversations of each recorded agent")
+    parser.add_argument("--each", type=int, default=10, help="number of conversations of each recorded agent")
     arguments = parser.parse_args()
     lists = [part for messages in recorded(arguments.corpus, arguments.each) for part in _cuts(messages)]
     print("| rule | lists it changes | other messages kept | of them: last user message | beginning at the user | other |")
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def _cuts(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the first quarter, half and so on, as chat messages that both sides read alike."""
+    """Yield the first quarter, half and so on, as chat messages that both sides read in the same way."""
     for quarter in range(1, 5):
         part = [{**each, "content": _text(each)} for each in messages[: len(messages) * quarter // 4]]
         if part:

@@ -1,11 +1,10 @@
-"""A batch of a million conversations: run once, run again and killed three times on the way, and the outputs compared.
+"""A batch of a million conversations, run once without interruption and once killed three times; the outputs are compared.
 
     python -m benchmarks.million --corpus FOLDER --work FOLDER --count 1000000
 
-The conversations are recorded ones, drawn so that their mean is some 5 kB, each with a number of its own. ``--work`` needs room
-for three times their size. With ``--engine ray`` the run that is killed is one of actors on a Ray cluster of this
-machine. Memory is that of the process and its workers together, what they share counted once, looked at
-twice a second.
+The conversations are drawn from recorded ones so that their mean is about 5 kB, and each gets a number. ``--work`` needs three
+times their size. With ``--engine ray``, actors on a Ray cluster of this machine do the run that is killed. Memory is measured
+twice a second over the process and its workers; memory they share counts once.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if __name__ == "__main__":
 
 
 def generate(corpus: Path, path: Path, count: int) -> None:
-    """Write so many conversations, shorter ones more often, so that the mean is as asked."""
+    """Write conversations, drawing shorter ones more often so that they have the given mean size."""
     bodies: list[bytes] = []
     for file in sorted(corpus.glob("*.jsonl.gz")):
         with gzip.open(file) as lines:
@@ -57,7 +56,7 @@ def generate(corpus: Path, path: Path, count: int) -> None:
 
 
 def power_for(bodies: list[bytes]) -> float:
-    """How much rarer long conversations must be for the mean to be as asked."""
+    """Return the power of the size by which long conversations are drawn less often, for this mean size."""
     low, high = 0.0, 3.0
     for _ in range(40):
         power = (low + high) / 2
@@ -68,7 +67,7 @@ def power_for(bodies: list[bytes]) -> float:
 
 
 def family(root: int) -> Iterator[int]:
-    """A process and its descendants."""
+    """Return a process and its descendants."""
     yield root
     try:
         children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
@@ -79,7 +78,7 @@ def family(root: int) -> Iterator[int]:
 
 
 def memory(root: int) -> int:
-    """Bytes of memory of a process and its descendants, each shared page divided among those that share it."""
+    """Return the bytes of memory of a process and its descendants; a shared page is divided among those that share it."""
     total = 0
     for process in family(root):
         try:
@@ -91,7 +90,7 @@ def memory(root: int) -> int:
 
 
 def run(source: Path, output: Path, arguments: argparse.Namespace, engine: str, kill_at: float | None) -> tuple[float, int]:
-    """Run the batch, or kill it when this share of its slices is done; seconds, and the peak of memory."""
+    """Run the batch, or kill it after this share of its slices; return the seconds and the peak of memory."""
     manifest = output.with_name(f"{output.name}.manifest.jsonl")
     slices = source.stat().st_size / 8_000_000
     command = [sys.executable, "-c", PROGRAM, str(source), str(output), arguments.counter, str(arguments.workers), engine]
@@ -122,11 +121,11 @@ def say(what: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of recorded conversations")
-    parser.add_argument("--work", type=Path, required=True, help="folder for the files; made, and emptied first")
-    parser.add_argument("--count", type=int, default=1_000_000, help="how many conversations")
-    parser.add_argument("--counter", default="chars/4", help="what counts tokens")
-    parser.add_argument("--engine", choices=["local", "ray"], default="local", help="what does the run that is killed")
-    parser.add_argument("--workers", type=int, default=2, help="how many processes")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the files; created if missing, and emptied first")
+    parser.add_argument("--count", type=int, default=1_000_000, help="number of conversations")
+    parser.add_argument("--counter", default="chars/4", help="token counter")
+    parser.add_argument("--engine", choices=["local", "ray"], default="local", help="engine of the run that is killed")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
     arguments = parser.parse_args()
     shutil.rmtree(arguments.work, ignore_errors=True)
     arguments.work.mkdir(parents=True)
@@ -142,7 +141,7 @@ def main() -> None:
         seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, arguments.engine, share)
         say(f"killed after {seconds:.0f} s, peak {peak / 1e6:.0f} MB")
     seconds, peak = run(source, arguments.work / "killed.jsonl", arguments, arguments.engine, None)
-    say(f"gone on with: {seconds:.0f} s, peak {peak / 1e6:.0f} MB")
+    say(f"resumed: {seconds:.0f} s, peak {peak / 1e6:.0f} MB")
     second = digest(arguments.work / "killed.jsonl")
     say(f"sha256 {first[:16]}... and {second[:16]}...: {'the same' if first == second else 'DIFFERENT'}")
     raise SystemExit(first != second)

@@ -1,8 +1,8 @@
-"""Which tests notice a mutant: tests are collected once, and each mutant lives in a fork of the process that holds them.
+"""Runs of tests against mutants: pytest collects the tests once, and each mutant runs in a fork of that process.
 
-A fork puts the mutant's code into the functions that stand already, so nothing is imported or collected again, and runs the
-tests that execute the mutant's line until one fails. A first fork runs every test under coverage to learn which those are. A
-mutant outside functions acts on import alone: it runs in a copy of the tree, in a process of its own.
+A fork replaces the code of the existing functions by the mutant's, so that nothing is imported or collected again, and runs the
+tests that execute the mutant's line until one fails. A first fork runs every test under coverage to find these tests. A mutant
+outside functions takes effect on import only: it runs in a copy of the tree, in a new process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ UNFIT = 3
 
 @attrs.frozen
 class Verdict:
-    """What came of a mutant.
+    """The outcome of a mutant.
 
     Args:
-        mutant: What was changed.
-        outcome: ``"noticed"``, ``"survived"``, or ``"timed out"``: a test ran more than ten times as long as it does.
-        by: The test that noticed; empty if none did, or if it was not said.
-        tests: How many tests execute its statement; where none does once all is imported, how many execute the module.
+        mutant: The mutant.
+        outcome: ``"noticed"``, ``"survived"``, or ``"timed out"``: a test ran more than ten times as long as usual.
+        by: The test that noticed; empty if no test did, or if it is not known.
+        tests: Number of tests that execute its statement; if none does after import, that execute the module.
     """
 
     mutant: Mutant
@@ -50,16 +50,16 @@ class Verdict:
 
 
 def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Callable[[Path, list[Verdict]], None]) -> None:
-    """Run every mutant of these modules, and tell what came of them, module by module.
+    """Run every mutant of these modules, and report the outcomes module by module.
 
     Args:
-        modules: Paths from the working directory, which is the root of the tree.
-        tests: What pytest is given.
-        seconds: Of the tests that execute a mutant's statement, the fastest run, for so long in sum: processor time.
-        told: Called with each module when its mutants have run.
+        modules: Paths relative to the working directory, which is the root of the tree.
+        tests: The arguments of pytest.
+        seconds: CPU time of the tests of one mutant; of the tests that execute its statement, the fastest are run.
+        told: Called with each module and its outcomes when its mutants have run.
 
     Raises:
-        SystemExit: The tests cannot be collected, or fail as the code stands.
+        SystemExit: The tests cannot be collected, or fail on the unchanged code.
     """
     with tempfile.TemporaryDirectory() as folder:
         plugin = _Forks(modules, seconds, told, Path(folder))
@@ -69,7 +69,7 @@ def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Cal
 
 @attrs.define(eq=False)
 class _Forks:
-    """The plugin that takes the place of pytest's own loop over tests. Holds what it learned of them."""
+    """The plugin that replaces pytest's loop over tests. Holds state: the time and lines of each test."""
 
     modules: Sequence[Path]
     seconds: float
@@ -87,7 +87,7 @@ class _Forks:
         from hypothesis import HealthCheck, Phase, settings
 
         always = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
-        phases = (Phase.explicit, Phase.generate)  # what failed need not be made small
+        phases = (Phase.explicit, Phase.generate)  # a failing example need not be shrunk
         settings.register_profile("mutation", phases=phases, max_examples=50, **always)
         settings.load_profile("mutation")
 
@@ -111,17 +111,17 @@ class _Forks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or report.failed
 
-    # --- which test executes which line
+    # --- lines that each test executes
 
     def _learn(self) -> None:
-        """Run every test once, in a fork, and keep its time and the lines it executes."""
+        """Run every test once, in a fork, and record its time and the lines it executes."""
         learned = self.folder / "learned.json"
         status, _ = forked(lambda _: self._record(learned))
         if status:
             raise SystemExit(f"no mutant ran: the tests could not be measured (status {status})")
         found = json.loads(learned.read_text(encoding="utf-8"))
         if found["failed"]:
-            raise SystemExit(f"no mutant ran: these tests fail as the code stands: {' '.join(found['failed'])}")
+            raise SystemExit(f"no mutant ran: these tests fail on the unchanged code: {' '.join(found['failed'])}")
         self.took = found["took"]
         self.lines = {path: {int(line): tests for line, tests in lines.items()} for path, lines in found["lines"].items()}
 
@@ -152,7 +152,7 @@ class _Forks:
         return not self.failed
 
     def _chosen(self, module: Path, lines: tuple[int, int] | None = None) -> list[int]:
-        """The tests that execute these lines, or any of the module: first what is fast, noticed others, and is no variant."""
+        """Return the tests that execute these lines, or else the module; fast ones that noticed other mutants come first."""
         executed = self.lines.get(str(module.resolve()), {})
         first, last = lines or (0, max(executed, default=0))
         tests = {test for line in range(first, last + 1) for test in executed.get(line, ())}
@@ -167,7 +167,7 @@ class _Forks:
     # --- one mutant
 
     def _check(self, module: Path, source: str) -> None:
-        """What is noticed has to be the change: the code as it stands passes in a fork, too."""
+        """Check that the tests pass on the unchanged code in a fork, so that a failure is due to a change."""
         tests = self._in_time(self._chosen(module))
         status, reached = forked(lambda tell: self._try(module, ast.parse(source), tests, tell))
         if status:
@@ -179,7 +179,7 @@ class _Forks:
         status, reached = UNFIT, list[int]()
         if tests:
             status, reached = forked(lambda tell: self._try(module, tree, self._in_time(tests), tell))
-        if status == UNFIT:  # it acts on import, if at all
+        if status == UNFIT:  # it takes effect on import, if at all
             every = self._chosen(module)
             return Verdict(mutant, self._apart(module, tree, self._in_time(every)), "", len(tests or every))
         if not status:
@@ -190,25 +190,25 @@ class _Forks:
         return Verdict(mutant, outcome, "".join(self.items[test].nodeid for test in by), len(tests))
 
     def _in_time(self, tests: Sequence[int]) -> list[int]:
-        """The first of them, as many as there is time for; one at least."""
+        """Return the first tests that fit the time, at least one."""
         spent = list(accumulate(self.took[test] for test in tests))
         return [test for test, seconds in zip(tests, spent, strict=True) if seconds <= max(self.seconds, spent[0])]
 
     def _try(self, module: Path, tree: ast.Module, tests: Sequence[int], tell: Callable[[int], None]) -> int:
-        """In a fork: let the functions run the mutant's code, then run tests until one fails."""
+        """Replace the code of the functions by the mutant's, and run tests until one fails; called in a fork."""
         if not put_in(self.functions, compile(tree, str(module.resolve()), "exec", dont_inherit=True)):
             return UNFIT
         items = [self.items[test] for test in tests]
         for place, item in enumerate(items):
             tell(tests[place])
-            signal.setitimer(signal.ITIMER_PROF, 2 + 10 * self.took[tests[place]])  # of work, however busy the machine
+            signal.setitimer(signal.ITIMER_PROF, 2 + 10 * self.took[tests[place]])  # CPU time, however busy the machine is
             signal.setitimer(signal.ITIMER_REAL, 60 + 100 * self.took[tests[place]])
             if not self._passes(item, items[place + 1 :]):
                 return 1
         return 0
 
     def _apart(self, module: Path, tree: ast.Module, tests: Sequence[int]) -> str:
-        """The same in a copy of the tree and a new process; no test at all notices nothing."""
+        """Do the same in a copy of the tree and a new process; without tests, the mutant survives."""
         if not tests:
             return "survived"
         copied = self.folder / "tree"

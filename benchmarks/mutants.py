@@ -1,8 +1,8 @@
-"""Mutants: copies of a module that differ from it in one place, as a slip of the hand would.
+"""Mutants: copies of a module with one small mistake.
 
-A comparison or a condition is turned round, ``and`` becomes ``or``, a ``not`` is lost, a number is one larger, a truth is its
-contrary, a sum is a difference, a loop ends where it should go on, a function returns nothing, a statement is missing. Texts
-stay as they are: most are read by people, and nobody tests what an error says word for word.
+A comparison or a condition is negated, ``and`` becomes ``or``, a ``not`` is removed, a number is one larger, a Boolean is
+negated, a sum becomes a difference, a loop breaks instead of continuing, a function returns nothing, a statement is removed.
+Strings are not changed: most are messages for people, and tests do not check their wording.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Mutant:
     """One change of a module.
 
     Args:
-        number: Which of the module's mutants it is, from 0.
-        line: Where it is, from 1.
-        text: What stands on that line.
-        change: What stood there and what stands there now, both as code; with a number where lines of this text allow it again.
-        lines: The first and the last line of the statement it is in; of one with a body, of its head.
-        inside: Whether it is in a function's body, so that it acts whenever the function is called.
+        number: Its number among the module's mutants, from 0.
+        line: Its line, from 1.
+        text: The text of that line.
+        change: The old and the new code; with a number if lines of the same text allow the same change again.
+        lines: The first and last line of its statement; for a statement with a body, of the statement's head.
+        inside: Whether it is in a function's body, so that it takes effect when the function is called.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Mutant:
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Every mutant of a module, outer parts of a statement before inner ones.
+    """Return every mutant of a module, outer parts of a statement before inner ones.
 
     >>> [each.change for each in mutants("def f(a): return a < 2")]
     ['return a < 2 -> return None', 'a < 2 -> a <= 2', '2 -> 3']
@@ -74,7 +74,7 @@ def mutants(source: str) -> list[Mutant]:
 
 
 def mutated(source: str, mutant: Mutant) -> ast.Module:
-    """The module with that change; what stayed has the places it had.
+    """Return the module with that change; unchanged code keeps its lines and columns.
 
     >>> source = "def f(a): return a < 2"
     >>> ast.unparse(mutated(source, mutants(source)[1]).body[0].body[0])
@@ -88,7 +88,7 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
 
 @attrs.frozen
 class _Slot:
-    """A place in a tree where a statement or an expression stands."""
+    """The place of a statement or an expression in a tree."""
 
     parent: ast.AST
     field: str
@@ -109,7 +109,7 @@ def _all(tree: ast.Module) -> Iterator[tuple[_Slot, Change]]:
 
 
 def _slots(node: ast.AST, lines: tuple[int, int], inside: bool) -> Iterator[_Slot]:
-    """Every statement and expression that runs; neither types nor what only a type checker reads."""
+    """Yield every statement and expression that runs, without type annotations and code for type checkers."""
     called = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     for field, value in ast.iter_fields(node):
         if field in _NO_CODE or (field == "body" and _for_checkers(node)):
@@ -134,7 +134,7 @@ def _for_checkers(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.AST) -> list[Change]:  # noqa: C901, PLR0912 (one case for each kind of node)
-    """What can be done to a node; each takes a shallow copy of the node, and returns what stands there then."""
+    """Yield the changes of a node; each takes a shallow copy of the node and returns its replacement."""
     match node:
         case ast.Compare():
             return [lambda it: _with(it, ops=[_TURNED[type(it.ops[0])](), *it.ops[1:]])]
@@ -173,7 +173,7 @@ def _with(node: ast.AST, **fields: Any) -> ast.AST:
 
 
 def _text(node: ast.AST) -> str:
-    """A node as code; of a statement with a body its head."""
+    """Return a node as code; for a statement with a body, only its head."""
     if isinstance(node, ast.If | ast.While):
         return f"{type(node).__name__.lower()} {ast.unparse(node.test)}"
     return ast.unparse(node)

@@ -1,10 +1,10 @@
-"""Breaks the code, one place at a time, and asks the tests whether they notice; ``docs/validity.md`` shows the totals.
+"""Mutation testing: the code is broken at one place at a time, and the tests must notice; ``docs/validity.md`` has the totals.
 
     python -m benchmarks.mutation compaction/index/*.py --write docs/validity.md
     python -m benchmarks.mutation compaction/formats/detect.py --tests tests/formats/test_detect.py --seconds 5
 
-What no test notices is printed with its line. Why it makes no difference stands in ``survivors.toml``, by the text of the line
-and the change, so that it stays true when lines move; what is not in there is called unexplained.
+Mutants that no test notices are printed with their line. ``survivors.toml`` explains why a mutant makes no difference; entries
+name the text of the line and the change, so they stay correct when lines move. All other survivors are unexplained.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TESTS = ("compaction", "tests/formats", "tests/unit", "-m", "not slow", *(f"--ig
 SECTION = "mutation"
 
 Explained = Mapping[tuple[str, str, str], str]
-"""Why a mutant makes no difference, by module, text of the line and change."""
+"""The explanations why mutants make no difference, by module, text of the line, and change."""
 
 
 def read_explained(path: Path) -> Explained:
-    """The sentences kept by hand.
+    """Return the explanations in ``survivors.toml``.
 
     Raises:
         SystemExit: A mutant is explained twice.
@@ -50,13 +50,13 @@ def read_explained(path: Path) -> Explained:
 
 @attrs.frozen
 class Figures:
-    """How many mutants there were, and what came of them.
+    """The number of mutants, and their outcomes.
 
     Args:
-        mutants: All of them.
-        noticed: Noticed by a test, or by a time limit.
-        explained: Not noticed, with a sentence that says why they make no difference.
-        modules: How many modules they are of.
+        mutants: All mutants.
+        noticed: Those noticed by a test or a time limit.
+        explained: Those not noticed, with an explanation why they make no difference.
+        modules: The number of their modules.
     """
 
     mutants: int = 0
@@ -72,21 +72,21 @@ class Figures:
         return self.mutants - self.noticed - self.explained
 
     def told(self, name: str, date: str) -> str:
-        """A line of the page."""
+        """Return a line of the page."""
         modules = f"{self.modules} module{'s' * (self.modules != 1)}"
         shares = f"{self.noticed / self.mutants:.1%} noticed, {self.explained} explained, {self.unexplained} unexplained"
         return f"- `{name}`: {self.mutants:,} mutants of {modules}, {shares} ({date})"
 
 
 def figures_of(module: str, verdicts: Sequence[Verdict], explained: Explained) -> Figures:
-    """What came of the mutants of a module."""
+    """Return the outcomes of the mutants of a module."""
     survived = [verdict.mutant for verdict in verdicts if verdict.outcome == "survived"]
     known = sum((module, mutant.text, mutant.change) in explained for mutant in survived)
     return Figures(len(verdicts), len(verdicts) - len(survived), known, 1)
 
 
 def merged(page: str, name: str, line: str) -> str:
-    """The page with this line in place of that of the same folder."""
+    """Return the page with the line of this folder replaced."""
     section = page.partition(f"<!-- {SECTION} -->")[2].partition(f"<!-- /{SECTION} -->")[0]
     others = [other for other in section.splitlines() if other.startswith("- ") and not other.startswith(f"- `{name}`:")]
     lines = sorted([*others, line], key=lambda each: each.split("`")[1])
@@ -95,16 +95,18 @@ def merged(page: str, name: str, line: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", type=Path, nargs="+", help="the modules to break, from the root of the tree")
+    parser.add_argument("modules", type=Path, nargs="+", help="the modules to mutate, relative to the root of the tree")
     parser.add_argument(
         "--tests",
         nargs="+",
         default=TESTS,
-        help="what may notice; if not said, the tests of the lower floors that are not slow",
+        help="the tests to run; by default the fast tests of the lower floors",
     )
-    parser.add_argument("--seconds", type=float, default=5, help="of processor time, for the tests of one mutant")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page that gets the totals of these modules, by folder")
-    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the page calls today")
+    parser.add_argument("--seconds", type=float, default=5, help="CPU time for the tests of one mutant")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="the page to write the totals of these modules to, by folder"
+    )
+    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that the page shows")
     arguments = parser.parse_args()
     explained = read_explained(EXPLAINED)
     folders: defaultdict[str, Figures] = defaultdict(Figures)
@@ -123,7 +125,7 @@ def main() -> None:
 
 
 def _print_news(module: str, verdicts: Sequence[Verdict], explained: Explained) -> None:
-    """Survivors without a sentence, and sentences about what a test notices by now; as ``survivors.toml`` writes them."""
+    """Print unexplained survivors, and explanations of mutants that a test now notices, in the form of ``survivors.toml``."""
     for verdict in verdicts:
         key = (verdict.mutant.text, verdict.mutant.change)
         survived = verdict.outcome == "survived"

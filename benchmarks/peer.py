@@ -1,7 +1,7 @@
-"""Agent Framework's compaction beside ours: for each of its strategies, the one of ours that does the same.
+"""Pairs of strategies for the comparison with Agent Framework: each of its strategies, and ours that does the same.
 
-Both count with the same counter, a token for four characters, but not the same strings: theirs a message as JSON, ours its
-texts. So what is to be cut is given in shares of the conversation as each side counts it, and what each side left is shown.
+Both sides count a token for four characters, but theirs counts a message as JSON and ours its texts. So targets are shares of
+the conversation as each side counts it, and the size of each result is shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUMMARY = "The shelves were counted, the sums are on the cards, and the keepers 
 
 @attrs.frozen
 class CharsPerFour:
-    """Our counter, as Agent Framework asks for one."""
+    """Our counter with Agent Framework's interface."""
 
     def count_tokens(self, text: str) -> int:
         return CharsPerToken().count_text(text)
@@ -56,12 +56,12 @@ class Instant:
 
 @attrs.frozen
 class Left:
-    """What a side left in the view.
+    """The size of the view after compaction.
 
     Args:
-        messages: Messages.
-        groups: Groups.
-        share: Tokens, as a share of those before.
+        messages: Number of messages.
+        groups: Number of groups.
+        share: Tokens as a share of those before.
     """
 
     messages: int
@@ -74,14 +74,14 @@ class Left:
 
 @attrs.frozen
 class Pair:
-    """A strategy of ours and one of theirs that do the same.
+    """A strategy of each side; both do the same.
 
     Args:
-        name: What they do.
-        ours: Ours, for a conversation of so many messages and tokens.
-        theirs: Theirs.
-        limits: What the contract asks: how many times faster at 1,000 and at 10,000 messages.
-        slow: Whether theirs takes minutes at 10,000 messages.
+        name: The name in the tables.
+        ours: Makes our strategy for a number of messages and of tokens.
+        theirs: Makes the strategy of Agent Framework.
+        limits: The target ratios of CPU time at 1,000 and at 10,000 messages.
+        slow: Whether Agent Framework's takes minutes at 10,000 messages.
     """
 
     name: str
@@ -155,7 +155,7 @@ PAIRS = (
         slow=True,
     ),
 )
-"""What is compared, slowest of theirs first."""
+"""The pairs; the slowest of Agent Framework's strategies first."""
 
 
 def our_tokens(messages: Sequence[dict[str, Any]]) -> int:
@@ -173,12 +173,12 @@ def left_by_us(result: CompactionResult) -> Left:
 
 
 def compacted(messages: Sequence[dict[str, Any]], strategy: Strategy) -> Left:
-    """One call of ours, reading included."""
+    """Run one call of ours, including reading."""
     return left_by_us(compact_sync(messages, strategy, counter="chars/4"))
 
 
 class Theirs:
-    """One call of theirs on messages of its own, and how long its strategy took of it. Holds state: the messages it marks."""
+    """A call of Agent Framework that times its strategy. Holds state: the messages, which the framework annotates."""
 
     tokenizer = COUNTER
 
@@ -194,7 +194,7 @@ class Theirs:
         return bool(changed)
 
     def run(self) -> list[Any]:
-        """Group and count what is not yet, compact, and return the view."""
+        """Group and count new messages, compact, and return the view."""
         return awaited(af.apply_compaction(self.messages, strategy=self, tokenizer=COUNTER))
 
     def left(self, view: Sequence[Any], tokens: int) -> Left:
@@ -203,9 +203,9 @@ class Theirs:
 
 
 def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that waits for nothing; no event loop has to be paid for."""
+    """Return the result of a coroutine that never suspends, without the cost of an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-    raise RuntimeError("it waited for something")
+    raise RuntimeError("the coroutine suspended")

@@ -1,9 +1,9 @@
-"""A million stored messages: how long grep and expand take, for rare and common words, at the 95th percentile.
+"""The time of grep and expand over a million stored messages, for rare and common words.
 
     python -m benchmarks.recall_scale --database recall.db                     # fills it first, about 1.1 GB
     python -m benchmarks.recall_scale --database recall.db --date "30 May 2026" --write docs/performance.md
 
-A database that is there is used again.
+An existing database is used again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FREQUENCIES = (0.9, 0.1, 0.01, 0.001, 0.00001)
 
 
 def records(count: int, start: int = 0) -> Iterator[StoredRecord]:
-    """Messages of 60 words each, drawn as words are in text (the k-th about 1/k as often), and a word of each frequency."""
+    """Yield messages of 60 words, drawn with frequencies as in text (the k-th word 1/k as often), and planted words."""
     draw = random.Random(start)
     vocabulary = [f"w{rank}" for rank in range(1, VOCABULARY + 1)]
     weights = [1 / rank for rank in range(1, VOCABULARY + 1)]
@@ -44,12 +44,12 @@ def records(count: int, start: int = 0) -> Iterator[StoredRecord]:
 
 
 def word_of(share: float) -> str:
-    """The word that this share of the messages holds."""
+    """Return the word that this share of the messages contains."""
     return f"told{round(share * 100_000)}"
 
 
 def fill(store: SQLiteStore, messages: int) -> None:
-    """Store messages until there are as many as asked for."""
+    """Store messages until there are this many."""
     stored = sum(tally.messages for tally in store.describe(SESSION).tallies)
     began = time.perf_counter()
     for start in range(stored, messages, BATCH):
@@ -60,7 +60,7 @@ def fill(store: SQLiteStore, messages: int) -> None:
 
 
 def milliseconds(run: Callable[[int], object], times: int) -> list[float]:
-    """How long each run takes."""
+    """Return the milliseconds of each run."""
     taken: list[float] = []
     for turn in range(times):
         began = time.perf_counter()
@@ -70,13 +70,13 @@ def milliseconds(run: Callable[[int], object], times: int) -> list[float]:
 
 
 def row(name: str, matches: str, taken: Sequence[float]) -> list[str]:
-    """One line of the table."""
+    """Return a row of the table."""
     p95 = statistics.quantiles(taken, n=20)[18]
     return [name, matches, f"{statistics.median(taken):.1f}", f"{p95:.1f}"]
 
 
 def measured(store: SQLiteStore, messages: int, times: int) -> Iterator[list[str]]:
-    """The table's lines."""
+    """Yield the rows of the table."""
     for share in FREQUENCIES:
         answer = compaction_grep(store, SESSION, word_of(share))
         ranked = f"{answer['matches']:,}{' (the newest)' if 'ranked' in answer else ''}"
@@ -97,8 +97,8 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--database", type=Path, default=Path("/tmp/recall.db"))
     parser.add_argument("--times", type=int, default=100)
-    parser.add_argument("--date", default="", help="what the page shall say of when this was")
-    parser.add_argument("--write", type=Path, help="the page whose table to write")
+    parser.add_argument("--date", default="", help="the date that the page shows")
+    parser.add_argument("--write", type=Path, help="the page to write the table to")
     given = parser.parse_args()
     store = SQLiteStore(given.database, timeout_seconds=60)
     fill(store, given.messages)

@@ -1,8 +1,8 @@
-"""How many planted secrets redaction finds, what it takes out of recorded conversations, and how fast; writes docs/prompts.md.
+"""The planted secrets that redaction finds, its changes to recorded conversations, and its speed; writes docs/prompts.md.
 
     python -m benchmarks.redaction --corpus ../shared/corpus/dev
 
-With ``bc-detect-secrets`` installed its detectors are measured beside it, without those that judge by randomness alone.
+If ``bc-detect-secrets`` is installed, its detectors are measured too, except those based on randomness alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RANDOMNESS = ("Base64 High Entropy String", "Hex High Entropy String")
 
 
 def by_detect_secrets() -> Callable[[str], str] | None:
-    """The same with the detectors of detect-secrets; ``None`` where it is not installed."""
+    """Redact with the detectors of detect-secrets; ``None`` if it is not installed."""
     try:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     except ImportError:
@@ -42,7 +42,7 @@ def by_detect_secrets() -> Callable[[str], str] | None:
 
 
 def recorded(folder: Path) -> list[str]:
-    """The texts of recorded conversations."""
+    """Yield the texts of recorded conversations."""
     found: list[str] = []
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -1,4 +1,4 @@
-"""Replay of recorded sessions under our strategies, simple baselines and other packages; writes ``docs/benchmarks.md``.
+"""A replay of recorded sessions under our strategies, baselines and other packages, written to ``docs/benchmarks.md``.
 
     python -m benchmarks.replay docs/benchmarks.md
 
@@ -12,13 +12,13 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from compaction.replay import Candidate, Recording, ReplayResult, Score, macro_average, recommend, replay
+from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
 
 from .peers import agent_framework_pipeline, hermes_compressor, langchain_middleware, langmem_summary
 from .peers.plots import plot_frontier
@@ -26,8 +26,8 @@ from .peers.recipe import RECIPE
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CORPUS: Final = ROOT.parent / "shared" / "corpus" / "dev"
-FILES: Final = {"coding": "coding_long", "service": "tau_long", "multi-agent": "whowhen_multiagent"}
-LONGEST: Final = 1_000  # some peers take minutes at each window for one of 2,433 messages
+FILES: Final = ("coding_long", "tau_long", "whowhen_multiagent")
+LONGEST: Final = 1_000  # some packages take minutes at each window for the session of 2,433 messages
 WINDOWS: Final = (8_000, 16_000, 32_000)
 PACKAGES: Final = ("compaction-toolkit", "agent-framework-core", "hermes-agent", "langchain", "langmem", "toktok-rs")
 CANDIDATES: Final[tuple[str | Candidate, ...]] = (
@@ -47,24 +47,38 @@ MEASURES: Final = ("usable", "old", "words", "spans", "constraints")
 HEAD: Final = """\
 # Strategies and packages on recorded sessions
 
-Made by `make bench-replay` on {date}, in {seconds:,.0f} s on {machine}; Python {python}. {versions}.
+Each table compares strategies of this package, baselines and other packages at one context window. Recorded sessions were
+replayed; no model was called. To repeat it, with the recorded sessions beside the checkout:
 
-What the columns mean is on the page about [metrics](metrics.md). Short: *cost* is the share of what sending
-everything costs; *usable* the needed facts, in %, that stand in a request which would be taken; *old* those that
-cutting to the newest messages would have lost; *words* and *spans* two other ways to ask the same; *rules* what the
-user laid down that still stands; *over* requests over the window; *bad* requests that a provider would refuse. Means
-over the sessions that exceed the window, with 95 % intervals of a bootstrap over sessions.
+```sh
+make bench-replay
+```
 
-`none`, `truncate` and `hysteresis` are rules of thumb. `adaptive`, `recipe`, `context_window` and `hermes` are of
-this package (`recipe` is `benchmarks/peers/recipe.py`), the others are other packages, set up as their documentation
-says, in `benchmarks/peers`. All count with the same counter, and whoever wants a summary gets it from the same
-digest, made without a model; so what is compared is what they keep, when they cut and what that does to the cache,
-not how well a model writes. Prices are those of {model}, {prices}.
+Measured on {date} in {seconds:,.0f} s on {machine}, Python {python}: {versions}. Prices are those of {model}, {prices}.
 
-The sessions are real ones: coding agents and customer service chained into long sessions, and logs of several agents
-that talk to each other; one of more than 1,000 messages is left out, for which some peers take too long. `adaptive`
-was tuned on these files; other conversations may show other figures. Facts that an agent could have read are not
-facts that it would have used: no model was called.
+## How to read the tables
+
+| column | meaning |
+|---|---|
+| cost | cost of all requests, as a share of sending everything |
+| usable | % of the needed facts in requests that a provider accepts: the main figure |
+| old | the same, of facts that keeping only the newest messages loses |
+| words, spans | the same, of rare words and of verbatim text |
+| rules | % of the user's instructions that are still verbatim after compactions |
+| over, bad | requests over the window; requests that break a rule of their format |
+| edited, breaks | calls with a change; requests that lost a cached prefix |
+| peak, CPU s | tokens of the largest request; CPU time of the strategy |
+
+[Metrics](metrics.md) has the formulas. Figures are means over the sessions that exceed the window, with 95 % bootstrap
+intervals.
+
+- `none`, `truncate` and `hysteresis` are baselines. Strategies of this package are bold; `recipe` is
+  `benchmarks/peers/recipe.py`. The other packages are configured as they document, in `benchmarks/peers`.
+- All use the same token counter, and the same digest instead of a model's summary. So the tables show what each keeps, when it
+  cuts and how that affects the cache, not how well a model writes.
+- The sessions are coding agents, customer service chained into long sessions, and logs of several agents. One session of more
+  than 1,000 messages is left out, because some packages take too long for it.
+- `adaptive` was tuned on these sessions, so other sessions may give other figures.
 """
 
 
@@ -79,7 +93,8 @@ def main(target: Path) -> None:
         parts.append(_section(result, window, plot.name))
     shipped = json.loads((ROOT / "examples" / "coding_session.json").read_text(encoding="utf-8"))
     example = replay([Recording(id="coding_session", messages=_messages(shipped))], CANDIDATES, window=8_000)
-    parts.append("## The session this project ships, at 8k\n\n" + _table(example) + "\n\nOne session, so no intervals.\n")
+    title = "## `examples/coding_session.json`, a window of 8k tokens"
+    parts.append(f"{title}\n\n{_table(example)}\n\nOne session has no interval.\n")
     prices = example.setting.prices
     head = HEAD.format(
         date=datetime.now(UTC).date().isoformat(),
@@ -99,7 +114,7 @@ def _progress(window: int) -> Callable[[int, int], None]:
 
 
 def _recordings() -> Iterator[Recording]:
-    for name in FILES.values():
+    for name in FILES:
         with gzip.open(CORPUS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
             for line in lines:
                 data = json.loads(line)
@@ -113,14 +128,13 @@ def _messages(data: Any) -> list[Any]:
 
 def _section(result: ReplayResult, window: int, plot: str) -> str:
     found = recommend(result)
-    reasons = "\n".join(f"- {reason}" for reason in found.reasons if " is excluded: " not in reason)
+    reasons = "\n".join(f"- {reason}" for reason in found.reasons if " is the cheapest: " in reason or " keeps " in reason)
     difference = result.summary("adaptive").difference
-    against = result.cheapest_baseline
-    figures = ", ".join(f"{name} {_points(difference[name])}" for name in MEASURES)
+    figures = ", ".join(f"{name} {_points(difference[name])}" for name in ("cost", *MEASURES))
     return (
-        f"## {window // 1_000}k\n\n![cost against recall]({plot})\n\n{_table(result)}\n\n"
-        f"`adaptive` less `{against}`, in points, on the same sessions: cost {_points(difference['cost'])}, {figures}.\n\n"
-        f"{reasons}\n\nBy kind of session, means:\n\n{_by_kind(result)}\n"
+        f"## A window of {window // 1_000}k tokens\n\n![cost against recall]({plot})\n\n{_table(result)}\n\n"
+        f"`adaptive` minus `{result.cheapest_baseline}` on the same sessions, in percentage points: {figures}.\n\n"
+        f"Recommended:\n\n{reasons}\n"
     )
 
 
@@ -136,30 +150,7 @@ def _table(result: ReplayResult) -> str:
         cells = [_interval(means["cost"], 1, 2), _interval(means["usable"], 100, 0), *shares, *counts, f"{score.seconds:.1f}"]
         rows.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     raised = [name for name, each in result.summaries.items() if each.score.failures]
-    return "\n".join([*rows, *(["", f"Raised in some runs: {', '.join(raised)}."] if raised else [])])
-
-
-def _by_kind(result: ReplayResult) -> str:
-    rows = [f"| strategy | {' | '.join(f'{kind}: cost | usable | old' for kind in FILES)} |", "|---|" + "---|" * 3 * len(FILES)]
-    for name in result.candidates:
-        cells: list[str] = []
-        for file in FILES.values():
-            sessions = [each for each in result.exceeding if each.recording.where == file]
-            scores, whole = result.scores(name, sessions), result.scores("none", sessions)
-            cells += _kind_cells(scores, whole)
-        rows.append(f"| {_shown(name)} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def _kind_cells(scores: Sequence[Score], whole: Sequence[Score]) -> list[str]:
-    if not scores:
-        return ["-"] * 3
-    cost = sum(one.dollars / all.dollars for one, all in zip(scores, whole, strict=True)) / len(scores)
-    return [
-        f"{cost:.2f}",
-        _percent(macro_average([each.usable for each in scores])),
-        _percent(macro_average([each.old for each in scores])),
-    ]
+    return "\n".join([*rows, *(["", f"Raised an exception in some runs: {', '.join(raised)}."] if raised else [])])
 
 
 def _shown(name: str) -> str:

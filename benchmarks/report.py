@@ -1,12 +1,12 @@
-"""The performance report: every figure of docs/performance.md, measured in one run.
+"""The performance report: the tables of docs/performance.md up to "Start-up", measured in one run.
 
     python -m benchmarks.report                                  # a few minutes; prints the tables
     python -m benchmarks.report --slow --corpus FOLDER --date 2026-01-31 --write docs/performance.md
 
-Everything is CPU time of one process, so the two sides can be compared even if other programs run; absolute figures still vary
-with the machine. ``--slow`` adds what takes Agent Framework minutes at 10,000 messages. ``--corpus`` names a folder of recorded
-conversations (``*.jsonl.gz``, a line for each: ``{"id": ..., "messages": [...]}``, OpenAI chat messages); without it the batch
-is measured on generated ones alone, and stickiness not at all.
+All times are CPU time of one process, so the two sides can be compared even if other programs run; absolute times depend on the
+machine. ``--slow`` adds the rows that take Agent Framework minutes at 10,000 messages. ``--corpus`` names a folder of recorded
+conversations (``*.jsonl.gz``, a line for each: ``{"id": ..., "messages": [...]}``, OpenAI chat messages). Without it, the batch
+is measured on generated conversations only, and stickiness is not measured. Tables that the page does not show are printed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .turns import turns_section
 
 
 def sections(arguments: argparse.Namespace) -> Iterator[Section]:
-    """The parts of the report, measured one after the other."""
+    """Measure the parts of the report, one after the other."""
     files = recorded(arguments.corpus) if arguments.corpus else []
     found = compare((1_000, 10_000), slow=arguments.slow, say=_say)
     yield whole_section(found)
@@ -48,7 +48,7 @@ def _say(what: str) -> None:
 
 
 def machine(date: str) -> Section:
-    """Where and with what it was measured."""
+    """Return the date, machine and versions of the measurement."""
     when = f"Measured on {date}" if date else "Measured"
     where = f"on a shared {platform.machine()} machine with {os.cpu_count()} cores"
     peer = f"agent-framework-core {version('agent-framework-core')}"
@@ -57,10 +57,10 @@ def machine(date: str) -> Section:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slow", action="store_true", help="also what takes the peer minutes")
+    parser.add_argument("--slow", action="store_true", help="include the rows that take Agent Framework minutes")
     parser.add_argument("--corpus", type=Path, help="folder of recorded conversations")
-    parser.add_argument("--date", default="", help="what the page shall say of when this was")
-    parser.add_argument("--write", type=Path, help="the page whose tables to write")
+    parser.add_argument("--date", default="", help="the date that the page shows")
+    parser.add_argument("--write", type=Path, help="the page to write the tables to")
     arguments = parser.parse_args()
     parts = list(sections(arguments))
     claims = [claim for part in parts for claim in part.claims]

@@ -1,7 +1,7 @@
-"""What others do to a list of chat messages that has to fit a budget, each through an adapter of dictionaries.
+"""Adapters of other packages that fit a list of chat messages, as dictionaries, into a budget.
 
-Every package is used as its own documentation shows, with a counter of a token for four characters where it takes one. Run in
-an environment of its own (`make bench-validity`); a package that is not there is left out and named.
+Every package is used as its documentation shows; if it takes a counter, it counts a token for four characters. They run in the
+environment of `make bench-validity`; packages that are not installed are named and left out.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Raw = dict[str, Any]
 
 @attrs.frozen
 class Rival:
-    """A way of making a chat fit that somebody else wrote.
+    """Another package's way to make a chat fit.
 
     Args:
         package: Its distribution.
-        name: What is called, and how.
+        name: The call.
         fit: Takes messages and a budget in tokens, and returns messages.
-        wants: What it asks for that an environment may not have, if anything.
+        wants: A requirement that an environment may lack, if any.
     """
 
     package: str
@@ -34,7 +34,7 @@ class Rival:
 
     @property
     def version(self) -> str | None:
-        """The installed release; ``None`` if there is none."""
+        """Return the installed release; ``None`` if there is none."""
         try:
             return version(self.package)
         except PackageNotFoundError:
@@ -164,7 +164,7 @@ def _cutctx(policy: str) -> Callable[[list[Raw], int], list[Raw]]:
 
 
 def _turns_of_cutctx(messages: list[Raw]) -> Iterator[Any]:
-    """A turn for each message; a call and all its results have one id, as its documentation asks."""
+    """Return a turn for each message; a call and its results share an id, as cutctx documents."""
     import cutctx
 
     roles = {"developer": "system", "function": "tool"}

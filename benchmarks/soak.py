@@ -1,17 +1,17 @@
-"""Random edits, fuzzed inputs and meddling hosts in great number: ``make soak``; docs/reliability.md has figures.
+"""Soak tests with random edits, fuzzed inputs and hosts that change lists: ``make soak``; docs/reliability.md has figures.
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
 Four parts, the first three in two processes:
 
-- edits: runs that ask for up to twelve random edits of a conversation, valid or damaged, held to laws 1 to 4, a fresh count, a
-  rollback, and the validators of the tests, which share no code with the package;
-- fuzz: conversations in which anything may stand anywhere, under every strategy and preset, in sessions, stored and read
-  again, repaired and converted: a result or an error that says what is wrong, in less than a minute;
+- edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count, a rollback,
+  and the validators of the tests, which share no code with the package;
+- fuzz: conversations of arbitrary content, under every strategy and preset, in sessions, stored and read again, repaired and
+  converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
-- sessions: processes that take a session's turns are killed at random moments and started again.
+- sessions: processes that run the turns of a session, killed at random moments and started again.
 
-A problem is printed with what leads to it again, counted, and makes the exit code 1.
+A problem is printed with the seed that reproduces it, and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
 from tests.support.validators import is_valid
 
 _CHUNK: Final = 50
-"""Conversations, inputs or seeds in one piece of work."""
+"""Conversations, inputs or seeds in one task."""
 _EDITS_PER_CONVERSATION: Final = 6 * RUNS_PER_CONVERSATION
-"""A little less than random edits ask for, so that there are at least as many edits as are wanted."""
+"""Edits per run, slightly below the mean, so that there are at least as many edits as requested."""
 _SECONDS: Final = 60
 """An input that takes longer counts as a hang."""
 _UNITS: Final = {
@@ -52,12 +52,12 @@ _UNITS: Final = {
     "fuzz": ("inputs", "valid", "compactions", "with a result"),
     "hosts": ("examples",),
 }
-"""What each part counts."""
+"""The unit that each part counts."""
 
 
 @attrs.frozen
 class Task:
-    """A piece of work: some conversations of one part in one format, made from one seed."""
+    """Some conversations of one part in one format, generated from one seed."""
 
     part: str
     format: str
@@ -67,7 +67,7 @@ class Task:
 
 @attrs.define
 class Tally:
-    """What came of some tasks. Holds state: it grows with each."""
+    """The counts and problems of tasks. Holds state: it grows with each task."""
 
     counts: dict[str, int] = attrs.field(factory=dict[str, int])
     problems: list[str] = attrs.field(factory=list[str])
@@ -84,8 +84,8 @@ class Tally:
 
 
 def tried(task: Task) -> Tally:
-    """Do a piece of work; problems are in the tally, not raised."""
-    logging.disable(logging.CRITICAL)  # strategies tell of summaries that failed, which is asked of them here
+    """Run a task; problems are added to the tally, not raised."""
+    logging.disable(logging.CRITICAL)  # strategies warn about failed summaries, which these inputs provoke
     signal.signal(signal.SIGALRM, _hangs)
     tally, began = Tally(), time.perf_counter()
     {"edits": _edits, "fuzz": _fuzz, "hosts": _hosts}[task.part](task, tally)
@@ -98,7 +98,7 @@ def _hangs(*_: object) -> None:
 
 
 def _checked(tally: Tally, check: Callable[[], None], *about: object) -> None:
-    """Check something; whatever it raises is a problem."""
+    """Run a check; any exception it raises is a problem."""
     signal.alarm(_SECONDS)
     try:
         check()
@@ -109,7 +109,7 @@ def _checked(tally: Tally, check: Callable[[], None], *about: object) -> None:
 
 
 def _given(task: Task, *drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
-    """Run a function on so many examples; nothing is remembered between runs, and nothing shrunk."""
+    """Run a function on this many examples, without a database of examples and without shrinking."""
 
     def run(check: Callable[..., None]) -> None:
         looked = settings(
@@ -167,7 +167,7 @@ def _host(strategy: str, host: str | None, format: Any, number: int) -> None:
         test_hosts.test_every_host_gets_the_same_views(strategy, host, format, number)
     except AssertionError as error:
         if "edit_count >" not in str(traceback.extract_tb(error.__traceback__)[-1].line):
-            raise  # its last line asks whether the seed makes a long conversation, which not every seed does
+            raise  # its last line checks that the seed makes a long conversation, which not every seed does
 
 
 def _named(name: str) -> Any:
@@ -175,14 +175,14 @@ def _named(name: str) -> Any:
 
 
 def tasks(part: str, count: int, number: int) -> Iterator[Task]:
-    """The pieces of work of one part, each format's after the other's."""
+    """Yield the tasks of one part, format by format."""
     for format in FORMATS:
         for first in range(0, count, _CHUNK):
             yield Task(part, format.name, number + first, min(_CHUNK, count - first))
 
 
 def soak(part: str, count: int, number: int, workers: int) -> dict[str, Tally]:
-    """Do a part in so many processes, and say how far it is; returns each format's tally."""
+    """Run a part in several processes, with progress on standard error; return each format's tally."""
     tallies = {format.name: Tally() for format in FORMATS}
     with ProcessPoolExecutor(workers) as pool:
         work = {pool.submit(tried, task): task for task in tasks(part, count, number)}
@@ -197,7 +197,7 @@ def soak(part: str, count: int, number: int, workers: int) -> dict[str, Tally]:
 
 
 def soak_sessions(kills: int, number: int) -> str:
-    """Kill so many processes; a view that differs is raised with its turn."""
+    """Kill processes this many times; a view that differs is an error that names its turn."""
     chance, killed, turns = random.Random(number), 0, 0
     expected = {name: undisturbed(name) for name in STRATEGIES}
     while killed < kills:
@@ -209,7 +209,7 @@ def soak_sessions(kills: int, number: int) -> str:
 
 
 def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
-    """The table of a part, Markdown."""
+    """Return the table of a part in Markdown."""
     heads = ["format", *_UNITS[part], "problems", "seconds"]
     cells = [
         [
@@ -225,14 +225,14 @@ def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--edits", type=int, default=100_000, help="random edits a format, at least (%(default)s)")
-    parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs a format (%(default)s)")
-    parser.add_argument("--hosts", type=int, default=20_000, help="examples of hosts, all formats together (%(default)s)")
-    parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (%(default)s)")
-    parser.add_argument("--seed", type=int, default=None, help="of all that is random; another one each time")
+    parser.add_argument("--edits", type=int, default=100_000, help="minimum of random edits for each format (%(default)s)")
+    parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs for each format (%(default)s)")
+    parser.add_argument("--hosts", type=int, default=20_000, help="examples of hosts over all formats (%(default)s)")
+    parser.add_argument("--kills", type=int, default=300, help="number of killed processes (%(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")
     parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
-    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="what the page calls today")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page that gets the figures")
+    parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that the page shows")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write the figures to")
     options = parser.parse_args(arguments)
     number = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {number}", flush=True)

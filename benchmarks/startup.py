@@ -1,10 +1,10 @@
-"""Start-up: the CPU time of a program that imports the package, beside one that imports ``openai``.
+"""The CPU time of programs that import the package, compared with one that imports ``openai``.
 
     python -m benchmarks.startup                                   # a quarter of a minute; prints the table
     python -m benchmarks.startup --write docs/performance.md
 
-Each row is a process of its own, its interpreter's start included, and the median of five; the rows take turns. Python's
-bytecode is cached, as it is after an installation.
+Each row is the median of five processes, including the start of the interpreter; the rows run in turn. Python's bytecode is
+cached, as after an installation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ASKED = {"`import compaction`": 0.15, "`compaction --version`": 0.25}
 
 
 def startup_section() -> Section:
-    """The CPU time of each row, and its share of the peer's."""
+    """Measure the CPU time of each row, and its ratio to ``import openai``."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -59,11 +59,11 @@ def startup_section() -> Section:
         [name, spoken(took[name]), f"{share[name]:.2f}x", *(claims[name].cells()[1::2] if name in claims else ["", ""])]
         for name in ROWS
     ]
-    return Section("start-up", table(["program", "CPU time", f"beside {PEER}", "asked", "verdict"], rows))
+    return Section("start-up", table(["program", "CPU time", f"beside {PEER}", "target", "result"], rows))
 
 
 def cpu_seconds(arguments: Sequence[str], environment: Mapping[str, str]) -> float:
-    """CPU seconds of a Python process, those of the system included."""
+    """Return the CPU seconds of a Python process, including system time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], env=dict(environment), stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -72,7 +72,7 @@ def cpu_seconds(arguments: Sequence[str], environment: Mapping[str, str]) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, help="the page whose table to write")
+    parser.add_argument("--write", type=Path, help="the page to write the table to")
     arguments = parser.parse_args()
     part = startup_section()
     print("\n".join(part.lines))

@@ -1,4 +1,4 @@
-"""How often what was sent changes before its end: each such call makes a provider's prompt cache start anew."""
+"""The share of calls whose view does not continue the previous one, so that the provider's prompt cache is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_CHANGED = 8.0
 
 
 def sticky_section(files: Sequence[tuple[str, Lines]]) -> Section:
-    """Recorded coding sessions replayed call by call through a session that cuts from 16,000 tokens to 8,000."""
+    """Replay recorded coding sessions, call by call, in a session that cuts from 16,000 tokens to 8,000."""
     lines = next((lines for name, lines in files if name == "coding_long"), ())
     rows: list[list[str]] = []
     calls = changed = 0
@@ -39,7 +39,7 @@ def sticky_section(files: Sequence[tuple[str, Lines]]) -> Section:
 
 
 def _replay(messages: list[dict[str, Any]]) -> tuple[int, int]:
-    """Calls made (one before each assistant message), and those whose view does not start with the one before."""
+    """Return the number of calls (one before each assistant message), and of those that do not continue the previous view."""
     strategy = Truncation(trigger=tokens_exceed(FROM), target=tokens_below(TO), keep=last(groups=2))
     session = CompactionSession(strategy, counter="chars/4", clock=lambda: 0.0)
     before: list[Any] = []

@@ -1,4 +1,4 @@
-"""What the report is made of: claims, each with what was asked and what was measured, and tables in Markdown."""
+"""The parts of the performance report: claims with their target and measurement, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ import attrs
 
 @attrs.frozen
 class Claim:
-    """One promise of the performance contract and what came of it.
+    """One claim of the performance contract and its measurement.
 
     Args:
-        what: What is promised.
-        asked: The limit.
-        measured: What was measured.
-        unit: Of both; ``"x"`` for a ratio.
+        what: What is claimed.
+        target: The limit.
+        measured: The measurement.
+        unit: The unit of both; ``"x"`` for a ratio.
         at_most: Whether the limit is an upper one.
     """
 
     what: str
-    asked: float
+    target: float
     measured: float
     unit: str = "x"
     at_most: bool = False
 
     @property
     def met(self) -> bool:
-        return self.measured <= self.asked if self.at_most else self.measured >= self.asked
+        """Whether the measurement is within the limit."""
+        return self.measured <= self.target if self.at_most else self.measured >= self.target
 
     def cells(self) -> list[str]:
-        room = self.asked / self.measured if self.at_most else self.measured / self.asked
-        verdict = f"met, {room:.1f} times over" if self.met else f"**missed**, {room:.2f} of it"
+        """Return the claim as a row of a table."""
+        room = self.target / self.measured if self.at_most else self.measured / self.target
+        result = f"met, {room:.1f} times over" if self.met else f"**missed**, {room:.2f} of it"
         if self.met and room < 1.95:
-            verdict = f"met, by {room - 1:.0%}"
-        limit = f"at most {self.asked:g}" if self.at_most else f"{self.asked:,g}"
-        return [self.what, _with_unit(limit, self.unit), _with_unit(_figure(self.measured), self.unit), verdict]
+            result = f"met, by {room - 1:.0%}"
+        limit = f"at most {self.target:g}" if self.at_most else f"{self.target:,g}"
+        return [self.what, _with_unit(limit, self.unit), _with_unit(_figure(self.measured), self.unit), result]
 
 
 @attrs.frozen
@@ -43,14 +45,16 @@ class Section:
     """A part of the report.
 
     Args:
-        name: Its name in the page's markers.
-        lines: Its text, Markdown.
-        claims: What it says of the contract.
+        name: Its name, in the output and in the page's markers.
+        lines: Its text, in Markdown.
+        claims: The claims it measures.
+        in_page: Whether it is written to the page; if not, it is only printed.
     """
 
     name: str
     lines: tuple[str, ...]
     claims: tuple[Claim, ...] = ()
+    in_page: bool = True
 
 
 def _figure(number: float) -> str:
@@ -62,7 +66,7 @@ def _with_unit(figure: str, unit: str) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """A duration as a reader wants it.
+    """Return a duration with its unit.
 
     >>> spoken(288.04), spoken(0.0123), spoken(0.00003)
     ('288 s', '12.3 ms', '30 us')
@@ -74,23 +78,23 @@ def spoken(seconds: float) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """A Markdown table, its first column text and the others figures."""
+    """Return a Markdown table whose first column is text and whose other columns are figures."""
     lines = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1)]
     return (*lines, *(f"| {' | '.join(row)} |" for row in rows))
 
 
 def claims_table(claims: Iterable[Claim]) -> tuple[str, ...]:
-    """The contract, claim by claim."""
-    return table(["claim", "asked", "measured", "verdict"], (claim.cells() for claim in claims))
+    """Return the table of claims."""
+    return table(["claim", "target", "measured", "result"], (claim.cells() for claim in claims))
 
 
 def written(page: str, parts: Sequence[Section]) -> str:
-    """The page with each part between its markers."""
-    for part in parts:
+    """Return the page with each part written between its markers."""
+    for part in (each for each in parts if each.in_page):
         start, end = f"<!-- {part.name} -->", f"<!-- /{part.name} -->"
         before, opened, rest = page.partition(start)
         _, closed, after = rest.partition(end)
         if not opened or not closed:
-            raise SystemExit(f"the page has no place for {part.name!r}: it needs the lines {start} and {end}")
+            raise SystemExit(f"the page has no place for {part.name!r}: add the lines {start} and {end}")
         page = "\n".join([before + start, *part.lines, end + after])
     return page

@@ -1,4 +1,4 @@
-"""A turn: two messages come to 10,000, and the strategy is asked whether there is anything to do."""
+"""The cost of a turn: two messages are added to 10,000, and the strategy runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TURNS = 40
 
 
 def turns_section(say: Callable[[str], None]) -> Section:
-    """Turns on 10,000 messages, both sides; collector off."""
+    """Measure turns on 10,000 messages on both sides, with the collector off."""
     messages = conversation(MESSAGES)
     ours, theirs = our_tokens(messages), their_tokens(messages)
     idle, window = TokenBudgetComposed([], budget=2 * ours), SlidingWindow(keep=last(groups=20))
@@ -48,23 +48,23 @@ def turns_section(say: Callable[[str], None]) -> Section:
         for what, they, we, asked in figures
     ]
     claims = [Claim(f"a turn on 10,000 messages: {what}", asked, they / we) for what, they, we, asked in figures if asked]
-    return Section("turns", table(["turn of two messages", "theirs", "ours", "ratio", "asked"], rows), tuple(claims))
+    return Section("turns", table(["turn of two messages", "theirs", "ours", "ratio", "target"], rows), tuple(claims))
 
 
 def _index(messages: list[dict[str, Any]], strategy: Strategy) -> MessageIndex:
-    """The conversation before the first turn, the strategy run once."""
+    """Return an index of the conversation on which the strategy has run once."""
     index = MessageIndex(messages, counter="chars/4")
     run_sync(index, strategy)
     return index
 
 
 def _coming() -> Iterator[list[dict[str, Any]]]:
-    """The two messages of each turn."""
+    """Yield the two messages of each turn."""
     return (conversation(2, start=MESSAGES + 2 * turn) for turn in range(TURNS))
 
 
 def _median(turn: Callable[[Any], object], given: Iterable[Any]) -> float:
-    """CPU seconds of the median turn; what a turn is given is made outside the time."""
+    """Return the CPU seconds of the median turn; the input of a turn is made outside the measured time."""
     took: list[float] = []
     with collector(on=False):
         for each in given:
@@ -75,7 +75,7 @@ def _median(turn: Callable[[Any], object], given: Iterable[Any]) -> float:
 
 
 def _by_append(messages: list[dict[str, Any]], strategy: Strategy) -> float:
-    """Turns in which the two messages are handed over."""
+    """Measure turns that append the two messages."""
     index = _index(messages, strategy)
 
     def turn(new: list[dict[str, Any]]) -> list[Any]:
@@ -88,7 +88,7 @@ def _by_append(messages: list[dict[str, Any]], strategy: Strategy) -> float:
 def _by_sync(
     messages: list[dict[str, Any]], strategy: Strategy, known: list[Any], given: Callable[[list[Any]], list[Any]]
 ) -> float:
-    """Turns in which everything from ``known`` on is handed over, as ``given`` makes it."""
+    """Measure turns that pass the whole list: ``known`` and all later messages, as ``given`` copies them."""
     index = _index(messages, strategy)
 
     def lists() -> Iterator[list[Any]]:
@@ -105,7 +105,7 @@ def _by_sync(
 
 
 def _theirs(strategy: Any) -> float:
-    """Turns in which the two messages are added to the list and the strategy runs again."""
+    """Measure turns of Agent Framework that add the two messages and run the strategy again."""
     side = Theirs(conversation(MESSAGES), strategy)
     side.run()
 

@@ -1,4 +1,4 @@
-"""How much of what compaction leaves a provider would take: ours in every format, and others on chats.
+"""Share of compacted conversations that a provider would accept: ours in every format, other packages on chats.
 
 ``make bench-validity`` runs it and writes a line and a short table into ``docs/validity.md``. Conversations are those of the
 property tests (`tests/support/wires.py`), plain chats made here for the others, and the recorded ones, converted to
@@ -43,7 +43,7 @@ Chats = Sequence[list[Raw]]
 
 
 def generated(cases: int) -> dict[MessageFormat, list[list[Raw]]]:
-    """Conversations of each format, as the property tests draw them."""
+    """Return conversations of each format, drawn as in the property tests."""
     from hypothesis import HealthCheck, given, settings
     from hypothesis.strategies import SearchStrategy
 
@@ -81,7 +81,7 @@ def generated(cases: int) -> dict[MessageFormat, list[list[Raw]]]:
 
 
 def recorded(folder: Path, each: int) -> list[list[Raw]]:
-    """The first conversations of every recorded file."""
+    """Return the first conversations of every recorded file."""
     found: list[list[Raw]] = []
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -90,7 +90,7 @@ def recorded(folder: Path, each: int) -> list[list[Raw]]:
 
 
 def chats(cases: int) -> list[list[Raw]]:
-    """Plain chats that every package can read: texts, parallel calls of functions, results in any order; all valid."""
+    """Return valid plain chats that every package can read: texts, parallel function calls, results in any order."""
     return [_chat(random.Random(seed)) for seed in range(cases)]
 
 
@@ -116,12 +116,12 @@ def _chat(dice: random.Random) -> list[Raw]:
 
 
 def stays_valid(before: list[Raw], after: list[Raw], format: MessageFormat) -> bool:
-    """Whether no rule is broken that was not."""
+    """Whether the output breaks only rules that the input already broke."""
     return {problem.rule for problem in format.validate(after)} <= {problem.rule for problem in format.validate(before)}
 
 
 def mistral_takes(messages: Sequence[Raw]) -> bool:
-    """Whether mistral_common's V13 rules take the order and the pairs; a last answer, which they refuse, is left out."""
+    """Whether mistral_common's V13 rules accept the order and the pairs, without the last answer, which they refuse."""
     from mistral_common.exceptions import MistralCommonException
     from mistral_common.protocol.instruct.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
     from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
@@ -161,7 +161,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def our_line(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[Strategy]) -> str:
-    """How many outputs of all strategies in all formats are valid, and how many differ from their input."""
+    """Return a line with the number of valid outputs of all strategies in all formats, and of changed ones."""
     fine = changed = whole = 0
     for strategy in strategies:
         for format, messages in [(of, each) for group in groups for of in FORMATS for each in group[of]]:
@@ -178,7 +178,7 @@ def our_line(groups: Sequence[dict[MessageFormat, Chats]], strategies: Sequence[
 
 
 def fitted(name: str, fit: Callable[[list[Raw], int], list[Raw]], groups: Sequence[Chats]) -> list[str]:
-    """One way to make chats fit, a row: valid by our rules and by V13's, of each group; too large, and raised, of all."""
+    """Return the row of one package: valid by our rules and by V13 in each group; too large, and raised, in all."""
     cells = [name]
     over = failed = 0
     for group in groups:
@@ -195,7 +195,7 @@ def fitted(name: str, fit: Callable[[list[Raw], int], list[Raw]], groups: Sequen
                 theirs += bool(left) and mistral_takes(left)
                 over += MessageIndex(left, counter="chars/4", format=openai_chat).tokens > 1.1 * tokens * share
         whole = len(SHARES) * len(group)
-        cells += [_percent(ours, whole), _percent(theirs, whole)]
+        cells.append(f"{_percent(ours, whole)} / {_percent(theirs, whole)}")
     _say(name)
     return [*cells, f"{over:,}", f"{failed:,}"]
 
@@ -205,20 +205,20 @@ def _ours(make: Callable[[int], Strategy]) -> Callable[[list[Raw], int], list[Ra
 
 
 OURS: dict[str, Callable[[int], Strategy]] = {
-    "**ours**, `presets.token_budget`": presets.token_budget,
-    "**ours**, `presets.context_window`": presets.context_window,
-    "**ours**, `Truncation`": lambda budget: Truncation(trigger=tokens_exceed(budget), keep=SlidingWindow().keep),
+    "**compaction**, `presets.token_budget`": presets.token_budget,
+    "**compaction**, `presets.context_window`": presets.context_window,
+    "**compaction**, `Truncation`": lambda budget: Truncation(trigger=tokens_exceed(budget), keep=SlidingWindow().keep),
 }
 
 
 def their_rows(groups: Sequence[Chats]) -> Iterator[list[str]]:
-    """Ours, then every other package that is here."""
+    """Yield the rows of our strategies, then those of the other installed packages."""
     for name, make in OURS.items():
         yield fitted(name, _ours(make), groups)
     for rival in RIVALS:
         if rival.version is None:
             why = f"not run: it asks for {rival.wants}" if rival.wants else "not installed"
-            yield [f"{rival.package}, {rival.name}: {why}", *["-"] * (2 * len(groups) + 2)]
+            yield [f"{rival.package}, {rival.name}: {why}", *["-"] * (len(groups) + 2)]
         else:
             yield fitted(f"{rival.package} {rival.version}, {rival.name}", rival.fit, groups)
 
@@ -241,7 +241,7 @@ def main() -> None:
     of_logs = {format: [convert(chat, to=format, format=openai_chat).messages for chat in logs] for format in FORMATS}
     ours = our_line([generated(arguments.cases), of_logs], STRATEGIES)
     valid_logs = [chat for chat in logs if not openai_chat.validate(chat)]
-    head = ["what", "generated", "the same, by V13", "recorded", "the same, by V13", "over budget", "raised"]
+    head = ["package, strategy", "generated", "recorded", "over budget", "raised"]
     theirs = table(head, their_rows([chats(arguments.cases), valid_logs]))
     made = f"Made by `make bench-validity` on {datetime.now(UTC).date()}, with Python {platform.python_version()}."
     PAGE.write_text(

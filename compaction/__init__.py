@@ -1,4 +1,4 @@
-"""Keep LLM conversations inside a context window without breaking them.
+"""Keeps the conversations of LLM agents inside a context window without breaking them.
 
 ::
 
@@ -6,7 +6,7 @@
 
     result = compact_sync(messages, presets.context_window(32_000))
     result.messages          # send these
-    result.edits             # what was done, and why
+    result.edits             # the changes, each with its reason
 """
 
 from __future__ import annotations

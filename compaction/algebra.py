@@ -1,7 +1,7 @@
-"""A Boolean algebra of predicates: ``&``, ``|`` and ``~`` for triggers and selectors.
+"""The operators ``&``, ``|`` and ``~`` of triggers and selectors.
 
-`Predicate` is the base of a kind of predicate. It flattens ``a & (b & c)``, lifts plain functions on either side, and refuses
-``bool()``. A kind says what is lifted, and adds a class for each connective that combines the answers.
+`Predicate` is the base class of both. It flattens ``a & (b & c)``, accepts a plain function on either side of an operator, and
+refuses ``bool()``. Triggers and selectors each subclass the operators, to combine the answers of the parts.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Predicate(abc.ABC, Generic[_P, _F]):
-    """The base of a kind of predicate; ``_P`` is that kind, ``_F`` the functions that it lifts."""
+    """The base class of triggers and of selectors; ``_P`` is one of the two, ``_F`` the functions that it lifts."""
 
     __slots__ = ()
 
     _not_an_answer: ClassVar[str]
-    """The end of the error that `bool` raises: what to do instead."""
+    """The end of the error that ``bool()`` raises, with the remedy."""
 
     connectives: ClassVar[tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]]
-    """The `Conjunction`, the `Disjunction` and the `Negation` of this kind."""
+    """The subclasses of `Conjunction`, `Disjunction` and `Negation`."""
 
     @abc.abstractmethod
     def _lift(self, other: _P | _F) -> _P:
-        """Return a predicate as it is, or a function as a predicate."""
+        """Return the predicate; a function is wrapped in one."""
 
     def _made(self, kind: int, of: Any) -> _P:
         made: _P = self.connectives[kind](of)
@@ -57,7 +57,7 @@ class Predicate(abc.ABC, Generic[_P, _F]):
 
 
 def _flat(kind: Any, *operands: Any) -> tuple[Any, ...]:
-    """Return the operands, those of the same connective replaced by their parts."""
+    """Return the operands; one of the same connective is replaced by its parts."""
     flat: list[Any] = []
     for operand in operands:
         flat.extend(operand.parts if isinstance(operand, kind) else (operand,))
@@ -66,12 +66,12 @@ def _flat(kind: Any, *operands: Any) -> tuple[Any, ...]:
 
 @attrs.frozen(repr=False)
 class Conjunction(Predicate[_P, _F]):
-    """Holds where all parts hold."""
+    """``a & b``."""
 
     parts: tuple[_P, ...]
 
     def _written(self, connective: str, text: Callable[[_P], str]) -> str:
-        """Return the texts of the parts, a disjunction in parentheses."""
+        """Return the texts of the parts, a disjunction in parentheses, joined by a connective."""
         return connective.join([f"({text(part)})" if isinstance(part, Disjunction) else text(part) for part in self.parts])
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Conjunction(Predicate[_P, _F]):
 
 @attrs.frozen(repr=False)
 class Disjunction(Predicate[_P, _F]):
-    """Holds where any part holds."""
+    """``a | b``."""
 
     parts: tuple[_P, ...]
 
@@ -90,7 +90,7 @@ class Disjunction(Predicate[_P, _F]):
 
 @attrs.frozen(repr=False)
 class Negation(Predicate[_P, _F]):
-    """Holds where its part does not."""
+    """``~a``."""
 
     part: _P
 
@@ -103,12 +103,12 @@ class Negation(Predicate[_P, _F]):
 
 @attrs.frozen(repr=False)
 class Constant(Predicate[_P, _F]):
-    """A predicate that has one answer for every index."""
+    """A predicate with the same answer for every index."""
 
     value: bool
 
     _names: ClassVar[tuple[str, str]]
-    """The names of the constants that are false and true."""
+    """The names of the false and of the true constant."""
 
     def __invert__(self) -> _P:
         return cast("_P", attrs.evolve(self, value=not self.value))
@@ -119,7 +119,7 @@ class Constant(Predicate[_P, _F]):
 
 @attrs.frozen(repr=False)
 class Lifted(Predicate[_P, _F]):
-    """A plain function as a predicate."""
+    """A plain function that is used as a predicate."""
 
     function: _F
 

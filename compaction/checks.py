@@ -12,59 +12,53 @@ compaction.errors.ConfigurationError: Window: 'tokens' must be a whole number >=
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
 from .errors import ConfigurationError
 
-__all__ = ["Validator", "above", "count", "one_of", "share", "whole"]
+__all__ = ["Validator", "above", "count", "is_count", "one_of", "share", "whole"]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A function that attrs calls with the instance, the attribute and the value."""
 
 
-def _fail(instance: Any, attribute: attrs.Attribute[Any], rule: str, value: Any) -> ConfigurationError:
-    return ConfigurationError(f"{type(instance).__name__}: {attribute.name!r} must be {rule} (got {value!r})")
+def is_count(value: object, least: int = 0) -> bool:
+    """Return whether a value is a whole number of ``least`` or more; a boolean is not."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _validator(rule: str, holds: Callable[[Any], bool]) -> Validator:
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        """Raise an error unless the rule holds."""
+        if not holds(value):
+            raise ConfigurationError(f"{type(instance).__name__}: {attribute.name!r} must be {rule} (got {value!r})")
+
+    return check
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def count(least: int = 0) -> Validator:
     """Return a validator for whole numbers of ``least`` or more."""
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _fail(instance, attribute, f"a whole number >= {least}", value)
-
-    return check
+    return _validator(f"a whole number >= {least}", lambda value: is_count(value, least))
 
 
-def whole(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a whole number of either sign."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _fail(instance, attribute, "a whole number", value)
+whole: Final = _validator("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
+"""Validates a whole number of either sign."""
 
-
-def share(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a share: above 0 and at most 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise _fail(instance, attribute, "a share above 0 and at most 1", value)
+share: Final = _validator("a share above 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+"""Validates a share: a number above 0 and at most 1."""
 
 
 def one_of(*values: str) -> Validator:
     """Return a validator for a text that is one of these."""
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if value not in values:
-            raise _fail(instance, attribute, f"one of {', '.join(values)}", value)
-
-    return check
+    return _validator(f"one of {', '.join(values)}", lambda value: value in values)
 
 
 def above(limit: float) -> Validator:
     """Return a validator for numbers above ``limit``."""
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > limit:
-            raise _fail(instance, attribute, f"a number above {limit:g}", value)
-
-    return check
+    return _validator(f"a number above {limit:g}", lambda value: _is_number(value) and value > limit)

@@ -1,29 +1,25 @@
-"""The exceptions of this package.
+"""The exceptions that this package raises. Each message names the place, the broken rule and the remedy.
 
 ::
 
     CompactionError
     ├── InputError                 the input cannot be used
-    │   ├── InvalidMessage         a message cannot be read: names its place, the field, the rule and the remedy
-    │   ├── UnknownFormat          no wire format fits, or more than one does
-    │   ├── UnknownCounter         there is no token counter of that name, or its vocabulary is not on disk
+    │   ├── InvalidMessage         a message cannot be read
+    │   ├── UnknownFormat          the messages fit no wire format, or several
+    │   ├── UnknownCounter         no token counter has this name, or its vocabulary is not on disk
     │   ├── UnreadableFile         a file of conversations cannot be read
-    │   └── StateError             a saved index, session or store is corrupt, newer, or of other messages
-    │       └── NotStored          a store has no message of that id in that session (compaction.stores)
+    │   └── StateError             a saved index, session or store is damaged, from a newer release, or of other messages
+    │       └── NotStored          a store has no record of this id in this session (compaction.stores)
     ├── UnwritableFile             a file cannot be written; its earlier content is kept
-    ├── ConfigurationError         an argument is out of range or of the wrong kind (also a ValueError)
-    ├── BudgetUnsatisfiable        what must stay is larger than the budget: lists what uses the space, and what would help
+    ├── ConfigurationError         an argument is out of range or of the wrong type (also a ValueError)
+    ├── BudgetUnsatisfiable        the groups that must stay are larger than the budget
     ├── SummaryFailed              a summarizer returned no usable summary
     ├── NoProgress                 a strategy repeats an edit that was refused
-    ├── StrategyError              a strategy broke its contract (yielded something that is not an edit)
-    └── SyncDriverError            an awaitable reached the synchronous driver
-
-Every message names the place, the rule, and what to do instead.
+    ├── StrategyError              a strategy broke its contract
+    └── SyncDriverError            a strategy that has to be awaited was run synchronously
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import attrs
 
@@ -54,6 +50,7 @@ class InputError(CompactionError):
     """The input cannot be used."""
 
 
+@attrs.define(eq=False, repr=False, slots=False)
 class InvalidMessage(InputError):
     """A message cannot be read.
 
@@ -63,30 +60,28 @@ class InvalidMessage(InputError):
         remedy: How to fix it.
     """
 
-    def __init__(self, where: str, rule: str, remedy: str) -> None:
-        super().__init__(where, rule, remedy)
-        self.where = where
-        self.rule = rule
-        self.remedy = remedy
+    where: str
+    rule: str
+    remedy: str
 
     def __str__(self) -> str:
         return f"{self.where}: {self.rule}; {self.remedy}"
 
 
 class UnknownFormat(InputError):
-    """No wire format fits, or more than one does."""
+    """The messages fit no wire format, or several."""
 
 
 class UnknownCounter(InputError):
-    """There is no token counter of that name, or its vocabulary is not on disk."""
+    """No token counter has this name, or its vocabulary is not on disk."""
 
 
 class UnreadableFile(InputError):
-    """A file of conversations cannot be read; names the file and the line."""
+    """A file of conversations cannot be read; the message names the file and the line."""
 
 
 class StateError(InputError):
-    """A saved index, session or store is corrupt, from a newer version, or of other messages."""
+    """A saved index, session or store is damaged, from a newer release, or of other messages."""
 
 
 class UnwritableFile(CompactionError):
@@ -94,19 +89,19 @@ class UnwritableFile(CompactionError):
 
 
 class ConfigurationError(CompactionError, ValueError):
-    """An argument is out of range or of the wrong kind."""
+    """An argument is out of range or of the wrong type."""
 
 
 @attrs.frozen(kw_only=True)
 class SpaceUse:
-    """A group, or the overhead of a request, that still takes up space after a run.
+    """The tokens of one group, or of the overhead of a request, that are left after a run.
 
     Args:
-        group: The group's id; ``None`` for what is sent outside the messages.
+        group: The group's id; ``None`` for the overhead, which is sent outside the messages.
         kind: Its kind, such as ``"tool_call"``.
         tokens: Its size.
-        why: Why it is still there.
-        remedy: How to make room.
+        why: The reason why it is still there.
+        remedy: How to make it smaller.
     """
 
     group: int | None
@@ -120,20 +115,19 @@ class SpaceUse:
         return f"{name}: {self.tokens:,} tokens, {self.why}; {self.remedy}"
 
 
+@attrs.define(eq=False, repr=False, slots=False)
 class BudgetUnsatisfiable(CompactionError):
     """A hard budget cannot be met without breaking a rule; the conversation is unchanged.
 
     Attributes:
         tokens: Tokens that a request would still send.
         wanted: The budget and the targets that were missed, as expressions.
-        space_report: What uses the space, the largest first.
+        space_report: The largest groups and the overhead of a request, largest first.
     """
 
-    def __init__(self, tokens: int, wanted: Sequence[str], space_report: Sequence[SpaceUse]) -> None:
-        super().__init__(tokens, tuple(wanted), tuple(space_report))
-        self.tokens = tokens
-        self.wanted = tuple(wanted)
-        self.space_report = tuple(space_report)
+    tokens: int
+    wanted: tuple[str, ...]
+    space_report: tuple[SpaceUse, ...]
 
     def __str__(self) -> str:
         uses = "".join(f"\n  {each}" for each in self.space_report)
@@ -141,11 +135,11 @@ class BudgetUnsatisfiable(CompactionError):
 
 
 class SummaryFailed(CompactionError):
-    """A summarizer returned no usable summary; says why, and what was tried."""
+    """A summarizer returned no usable summary; the message says what was tried."""
 
 
 class NoProgress(CompactionError):
-    """A strategy repeats an edit that was refused before, so it would never end."""
+    """A strategy repeats an edit that was refused, and so might never end."""
 
 
 class StrategyError(CompactionError):
@@ -153,4 +147,4 @@ class StrategyError(CompactionError):
 
 
 class SyncDriverError(CompactionError):
-    """An awaitable reached the synchronous driver; use the asynchronous entry point."""
+    """A strategy that has to be awaited was run synchronously; call the asynchronous function."""

@@ -1,6 +1,6 @@
-"""Stored JSON, written and read in one place: plain data of bounded depth with finite numbers, or a `StateError`.
+"""Writing and reading of stored JSON: `json_of` returns text, `data_of` reads it back, and both raise a `StateError`.
 
-Every store, saved session and checkpoint uses these two functions. What `json_of` writes, `data_of` reads back.
+Every store, saved session and checkpoint uses these functions. They accept plain data of limited depth with finite numbers.
 
 >>> data_of(json_of({"edits": [1, None]}, "session 'one'"), "session 'one'", dict)
 {'edits': [1, None]}
@@ -23,21 +23,21 @@ __all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "natural_number",
 _Kind = TypeVar("_Kind", "dict[str, Any]", "list[Any]")
 
 MAX_DEPTH: Final = 200
-"""How deep stored data may be nested; Python's own reader and writer fail at some hundreds, depending on who calls them."""
+"""The most levels of nesting of stored data; Python's JSON module fails at some hundreds, depending on the call stack."""
 
 
 def json_of(data: Any, where: str, *, compact: bool = False, escaped: bool = True, finite: bool = True) -> str:
-    """Return JSON-ready data as text.
+    """Return data as JSON text.
 
     Args:
         data: Dictionaries with string keys, lists, strings, finite numbers, booleans and ``None``.
-        where: What it is, for the error.
+        where: A name of the data, for errors.
         compact: Whether to leave out the spaces.
-        escaped: Whether to escape characters beyond ASCII; they are escaped anyway if one is a lone surrogate.
+        escaped: Whether to escape characters beyond ASCII; if one is a lone surrogate, all are escaped in any case.
         finite: Whether to refuse NaN and the infinities, which `data_of` does not read.
 
     Raises:
-        StateError: If it is something else, or nested deeper than `MAX_DEPTH`.
+        StateError: If the data is of another type, or nested deeper than `MAX_DEPTH`.
     """
     separators = (",", ":") if compact else None
     try:
@@ -52,15 +52,15 @@ def json_of(data: Any, where: str, *, compact: bool = False, escaped: bool = Tru
 
 
 def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
-    """Return the data of a stored JSON text.
+    """Return the data in a stored JSON text.
 
     Args:
         text: The text, as a string or bytes.
-        where: What it is, for the error.
-        kind: The type of the whole: ``dict`` or ``list``.
+        where: A name of the data, for errors.
+        kind: The expected type, ``dict`` or ``list``.
 
     Raises:
-        StateError: If it is not such JSON, or nested deeper than `MAX_DEPTH`.
+        StateError: If the text is not JSON of this type, or nested deeper than `MAX_DEPTH`.
     """
     try:
         if not isinstance(text, str | bytes):
@@ -76,21 +76,24 @@ def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
 
 
 def natural_number(value: object) -> int:
-    """Return a whole number >= 0; a ``ValueError`` for anything else, ``True`` included."""
+    """Return the value, or raise a ``ValueError`` if it is not a whole number >= 0; booleans are not."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{shown(value)} is not a whole number >= 0")
     return value
 
 
 def finite_number(value: object) -> float:
-    """Return a number as a float; a ``ValueError`` for anything else, for ``True``, and for what no float holds."""
-    if type(value) not in (int, float) or not math.isfinite(number := _as_float(cast("float", value))):
-        raise ValueError(f"{shown(value)} is not a finite number")
-    return number
+    """Return the value as a float, or raise a ``ValueError`` if it is not a number that a float can hold."""
+    try:
+        if type(value) in (int, float) and math.isfinite(number := float(cast("float", value))):
+            return number
+    except OverflowError:
+        pass
+    raise ValueError(f"{shown(value)} is not a finite number")
 
 
 def shown(value: object) -> str:
-    """Return a value for an error in a few words, however large or deep it is."""
+    """Return a short description of a value for an error, however large or deep the value is."""
     plain = value is None or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64)
     return f"{value!r:.50}" if plain else f"a value of type {type(value).__name__}"
 
@@ -99,18 +102,18 @@ def too_deep(raws: Sequence[Any], place: int | None = None) -> InvalidMessage:
     """Return the error for messages that are nested too deep to be read, compared or written; O(contents).
 
     Args:
-        raws: The messages, of which only dictionaries, lists and tuples are looked into.
-        place: The place of the one that is, if that is known.
+        raws: The messages.
+        place: The place of the message that is nested too deep; ``None`` to search for it.
     """
     if place is None:
         place = next((place for place, message in enumerate(raws) if _is_deeper(message, MAX_DEPTH)), None)
     where = "messages" if place is None else f"messages[{place}]"
     rule = f"it is nested too deep; up to {MAX_DEPTH} levels are safe"
-    return InvalidMessage(where, rule, "pass what is nested as a string of JSON, or leave it out")
+    return InvalidMessage(where, rule, "pass the nested data as a string of JSON, or leave it out")
 
 
 def _is_deeper(value: object, depth: int) -> bool:
-    """Whether data is nested deeper than this many levels; level by level, so that no depth is too much."""
+    """Whether data is nested deeper than this; not recursive, so that any depth is safe."""
     level: dict[int, object] = {0: value}
     for _ in range(depth):
         level = {id(child): child for each in level.values() for child in _children(each) if _nests(child)}
@@ -139,13 +142,6 @@ def _is_utf8(text: str) -> bool:
 
 def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def _finite_float(text: str) -> float:

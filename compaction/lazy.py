@@ -1,4 +1,4 @@
-"""Exports that are imported at their first use, so that a program loads only the parts it uses."""
+"""Packages that import their exports at first use, so that a program loads only the modules it needs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["export_lazily"]
 
 
 def export_lazily(package: str, modules: Mapping[str, str]) -> None:
-    """Make a package import names from its modules when they are first used (PEP 562).
+    """Make a package import each name from its module when the name is first used (PEP 562).
 
-    The package also imports them under ``if TYPE_CHECKING:``, for type checkers and editors; a test compares the two.
+    A package's ``__init__`` calls this once. It also imports the names under ``if TYPE_CHECKING:``, for type checkers and
+    editors; a test compares the two.
 
     Args:
         package: The package's ``__name__``.
-        modules: Each module, relative to the package, and the names that the package exports from it, separated by spaces.
-            The modules themselves are loaded at their first use too.
+        modules: Each module of the package, with the names that the package exports from it, separated by spaces. A module
+            itself is loaded at its first use too.
 
     >>> import compaction
-    >>> export_lazily("compaction", {"triggers": "", "index": "Drop Replace"})
     >>> compaction.Drop.__name__, compaction.triggers.__name__
     ('Drop', 'compaction.triggers')
     """
@@ -40,9 +40,9 @@ def export_lazily(package: str, modules: Mapping[str, str]) -> None:
 
 
 class _LazyPackage(ModuleType):
-    """A package whose exports hide modules of the same name, in whichever order the two are loaded."""
+    """A package in which an export hides the module of the same name, whichever is loaded first."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, unless it is a module that an export hides: the import system sets each module it has loaded."""
+        """Set an attribute, unless it is a module hidden by an export: the import system sets each module that it loads."""
         if not (isinstance(value, ModuleType) and name in vars(self)["__places__"]):
             super().__setattr__(name, value)

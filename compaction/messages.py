@@ -1,8 +1,8 @@
-"""A message, read once: who says it, what it is made of, and the caller's own object.
+"""`Message`, one message of a conversation in a form that is the same for all wire formats, and the parts of messages.
 
-The rest of the package never looks inside a caller's message. A wire format reads it into a `Message` (role, parts, name),
-keeps the original in ``raw``, and a message that no edit touches leaves as that same object: unknown fields survive because
-they were never unpacked. ``message.evolve(...)`` makes a changed copy in the same format.
+A wire format (a folder of `compaction.formats`) reads a caller's message into a `Message` with a role, parts and a name, and
+keeps the caller's object in ``raw``. The rest of the package reads only the `Message`. A message that no edit changes is
+returned as that object, with all its fields. ``message.evolve(...)`` makes a changed copy in the same format.
 
     >>> from compaction.formats import openai_chat
     >>> hello = openai_chat.read({"role": "user", "content": "hello", "x_trace": 7})
@@ -37,11 +37,11 @@ __all__ = [
 
 @attrs.frozen(weakref_slot=False)
 class TextPart:
-    """Words for a reader.
+    """A text.
 
     Args:
-        text: The words; may be empty.
-        raw: The wire part it was read from; ``None`` where the whole content is one string.
+        text: The text; may be empty.
+        raw: The wire part from which it was read; ``None`` if the message's content is one string.
     """
 
     text: str
@@ -50,11 +50,11 @@ class TextPart:
 
 @attrs.frozen
 class ReasoningPart:
-    """What the model thought before it spoke; providers differ on whether it may be resent.
+    """The reasoning of the model before its answer; some providers accept it in later requests, others do not.
 
     Args:
-        text: The visible thought; empty where the provider sends only an opaque block.
-        raw: The wire part, or a mark of the field it was read from.
+        text: The visible reasoning; empty if the provider sends only an opaque block.
+        raw: The wire part, or a marker of the field from which it was read.
     """
 
     text: str
@@ -66,9 +66,9 @@ class ToolCallPart:
     """A request to run a tool.
 
     Args:
-        id: What its result will name; empty if the message has none.
-        name: The tool.
-        arguments: As sent, usually JSON text, not necessarily valid.
+        id: The id that the result will name; empty if the message has none.
+        name: The name of the tool.
+        arguments: The arguments as sent, usually JSON text, not necessarily valid.
         raw: The wire part.
     """
 
@@ -80,12 +80,12 @@ class ToolCallPart:
 
 @attrs.frozen
 class MediaPart:
-    """An image, a sound, a video or a file: counted by table, never as text.
+    """An image, a sound, a video or a file; its tokens are those in `ChatCosts`, whatever its data.
 
     Args:
         kind: ``"image"``, ``"audio"``, ``"video"`` or ``"file"``.
-        detail: What the provider was told of its size, such as ``"low"``; empty if nothing.
-        size_bytes: Bytes of the data carried in the message, as sent; 0 for a reference.
+        detail: The requested resolution, such as ``"low"``; empty if the message does not say.
+        size_bytes: Bytes of the data in the message, as sent; 0 for a reference.
         raw: The wire part.
     """
 
@@ -97,13 +97,13 @@ class MediaPart:
 
 @attrs.frozen(weakref_slot=False)
 class ToolResultPart:
-    """What a tool answered.
+    """The result of a tool call.
 
     Args:
-        call_id: The id of the call it answers; empty if the message has none.
-        text: The answer's text, parts joined by line ends.
-        media: Images and files within it.
-        failed: Whether the tool failed, where the format says so; ``None`` where it does not. Not written: ``raw`` keeps it.
+        call_id: The id of the call; empty if the message has none.
+        text: The texts of the result, joined by line ends.
+        media: The images and files in the result.
+        failed: Whether the tool failed; ``None`` if the format does not say. It is only read: a changed copy keeps ``raw``'s.
         raw: The wire part.
     """
 
@@ -116,7 +116,7 @@ class ToolResultPart:
 
 @attrs.frozen
 class OtherPart:
-    """A part no rule knows: kept, counted as the JSON it is, never rewritten.
+    """A part of an unknown type: it is kept, counted as JSON text, and never rewritten.
 
     Args:
         text: The part as JSON text, for counting.
@@ -131,41 +131,41 @@ Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | Med
 
 
 CallOutline: TypeAlias = tuple[str, str, str, Any]
-"""A tool call that was only glanced at: its id, name and arguments, and the wire part."""
+"""The id, name and arguments of a tool call, and the wire part; faster to read than a `ToolCallPart`."""
 
-Outline: TypeAlias = tuple[str, str | None, Sequence[CallOutline], str | None]
-"""A message that was only glanced at: its role, its one text, its calls, and the id of the call it answers."""
+Outline: TypeAlias = tuple[str, str | None, Sequence[CallOutline], str | None, str | None]
+"""The role of a simple message, its text, its calls, the id of the call it answers, and its name."""
 
 
 class Writer(Protocol):
-    """The half of a wire format a message needs to change itself."""
+    """The methods of a wire format that a message calls to make a changed copy."""
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        """A copy of the message made of these parts."""
+        """Return a copy of the message with these parts."""
         ...
 
     def completes_summary(self, message: Message) -> bool:
-        """Whether a message that directly follows a summary is the second of its two messages."""
+        """Return whether a message that directly follows a summary belongs to it, as its acknowledgement."""
         ...
 
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class Message:
-    """One message of a conversation, whatever its wire format.
+    """One message of a conversation.
 
     Args:
-        role: ``"system"``, ``"developer"``, ``"user"``, ``"assistant"`` or ``"tool"``; another role is kept as it is.
-        parts: What it is made of, in order.
-        raw: The caller's own object. It is what comes out again; nobody here changes it.
+        role: ``"system"``, ``"developer"``, ``"user"``, ``"assistant"``, ``"tool"``, or another role of the format.
+        parts: Its parts, in order.
+        raw: The caller's object. It is returned if no edit changes the message, and is never modified.
         format: The wire format that read it.
-        name: The participant, where the format has one.
-        continues: Whether it goes on with the answer that the message before it began, and so has to stay with it: some formats
-            write one answer as several messages.
-        begins: Ids of what the provider runs itself and has no result yet when the message ends; empty for what only it knows.
-        resumes: Ids of what the provider began to run in earlier messages and goes on with here.
-        holds_history: Whether the provider wrote it in place of what came before, so that the model knows that from it alone.
+        name: The name of the participant, if the format has one.
+        continues: Whether it continues the answer in the message before it, with which it must stay: some formats write one
+            answer as several messages.
+        begins: Ids of the calls of tools run by the provider that have no result yet at the end of the message.
+        resumes: Ids of such calls in earlier messages whose results are in this message.
+        holds_history: Whether the provider wrote it in place of the messages before it, which the model then no longer sees.
 
-    Two messages are equal only if they are the same object: contents are compared by the format's ``key``.
+    Two messages are equal only if they are the same object; the format's ``key`` compares contents.
     """
 
     role: str
@@ -180,66 +180,61 @@ class Message:
 
     @classmethod
     def of_outline(cls, outline: Outline, raw: Any, format: Writer) -> Message:
-        """Return the message that a format would read where it gave this outline."""
-        role, text, calls, answers = outline
+        """Return the message that has this outline."""
+        role, text, calls, answers, name = outline
         if answers is not None:
-            return cls(role, (ToolResultPart(answers, text or ""),), raw, format)
+            return cls(role, (ToolResultPart(answers, text or ""),), raw, format, name)
         parts: list[Part] = [] if text is None else [TextPart(text)]
         parts += [ToolCallPart(*call) for call in calls]
-        return cls(role, tuple(parts), raw, format)
+        return cls(role, tuple(parts), raw, format, name)
 
     @property
     def text(self) -> str:
-        """The words of its text parts and tool results, joined by line ends; reasoning and calls left out."""
+        """The texts of its text parts and tool results, joined by line ends, without reasoning and calls."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart | ToolResultPart))
 
     @property
     def is_system(self) -> bool:
-        """Whether it instructs the model: a system or developer message."""
+        """Whether it is a system or developer message."""
         return self.role == "system" or self.role == "developer"
 
     def tool_calls(self) -> Iterator[ToolCallPart]:
-        """The calls it makes, in order."""
+        """Return its tool calls, in order."""
         return (part for part in self.parts if isinstance(part, ToolCallPart))
 
     def tool_results(self) -> Iterator[ToolResultPart]:
-        """The results it carries, in order."""
+        """Return its tool results, in order."""
         return (part for part in self.parts if isinstance(part, ToolResultPart))
 
     def evolve(self, *, text: str | None = None, parts: Sequence[Part] | None = None) -> Message:
-        """A changed copy in the same format; unknown fields stay, and this message does not change.
+        """Return a changed copy in the same format; unknown fields are kept.
 
         Args:
-            text: New words. They take the place of the first text part, or of the result's text in a tool message; further
-                text parts go. Everything else stays.
-            parts: All parts anew, instead of ``text``. A part that is taken over as it was is written as it was.
+            text: A new text. It replaces the first text part, or the text of the result in a tool message; other text parts are
+                removed, all other parts stay.
+            parts: The new parts, if ``text`` is not given. An unchanged part is written as it was.
 
         Returns:
-            The copy. Its ``raw`` is new; whatever was not changed is shared with the original's.
+            The copy. Its ``raw`` is a new object that shares the unchanged values with the original's.
         """
         if parts is None:
             parts = self.parts if text is None else _with_text(self.parts, text)
         return self.format.changed(self, parts)
 
     def with_parts(self, change: Callable[[Part], Part]) -> Message:
-        """A copy with each part changed; this message itself if no part was."""
+        """Return a copy with each part changed, or this message if no part was."""
         parts = [change(part) for part in self.parts]
         return self if all(map(operator.is_, parts, self.parts)) else self.evolve(parts=parts)
 
 
 def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
-    """The parts with ``text`` where the first words stood, and no further words."""
+    """Return the parts with ``text`` in place of the first text, and without other text parts."""
     changed: list[Part] = []
-    placed = False
+    first: Part | None = None
     for part in parts:
-        if isinstance(part, TextPart | ToolResultPart):
-            if not placed:
-                changed.append(attrs.evolve(part, text=text))
-                placed = True
-            elif isinstance(part, ToolResultPart):
-                changed.append(part)
-        else:
+        if first is None and isinstance(part, TextPart | ToolResultPart):
+            first = attrs.evolve(part, text=text)
+            changed.append(first)
+        elif not isinstance(part, TextPart):
             changed.append(part)
-    if not placed:
-        changed.append(TextPart(text))
-    return changed
+    return changed if first else [*changed, TextPart(text)]

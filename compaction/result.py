@@ -1,4 +1,4 @@
-"""The result of a run: each step that fired, each failure, and the outcome."""
+"""`CompactionResult`, the result of a run, and `RunRecorder`, which collects it while a strategy runs."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ __all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step", "sp
 
 _logger = logging.getLogger("compaction")
 
-_OPENING: Final = "no user message opens the view, and strict chat templates refuse such a list"
+_OPENING: Final = "the shortened list does not begin with a user message; strict chat templates refuse such a list"
 
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
 """The outcome of a run.
 
-``degraded``: a part failed and its policy took over. ``over_target``: the budget is exceeded, or a step that fired
-ended short of its target, the target is still false, and no later step reached its own."""
+``unchanged``: no edit was made. ``compacted``: edits were made, and nothing failed. ``degraded``: a part failed, such as a
+summarizer, and the fallback that its strategy configures was used. ``over_target``: the budget is exceeded, or a strategy that
+ran missed its target. A miss is forgiven if the target holds at the end of the run, or if a later strategy reached its own
+target and the trigger of the first one no longer fires (or is ``always``)."""
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One strategy that fired, as an observer sees it.
+    """The run of one strategy whose trigger fired.
 
     Args:
         strategy: The strategy's name.
-        configured: The expression that builds it.
+        configured: The ``repr`` of the strategy.
         why: Its trigger's explanation.
         before: Sizes of the view when it began.
         after: Sizes of the view when it ended.
         edits: Its edits, in order.
-        seconds: How long it took, awaiting included.
-        reached: Whether its target held at the end; ``None`` if it was closed before its end.
+        seconds: Its duration, including the time spent waiting.
+        reached: Whether its target held at the end; ``None`` if an enclosing strategy stopped it.
     """
 
     strategy: str
@@ -56,14 +58,14 @@ class CompactionResult:
     """The result of a run.
 
     Args:
-        messages: The view: the caller's own objects where nothing changed.
+        messages: The compacted list; unchanged messages are the caller's own objects.
         before: Sizes before the run.
         after: Sizes after the run.
-        edits: The edits, in order, each with its reason.
-        refused: Edits that a strategy asked for and a rule refused.
-        failures: What failed, and what was done instead.
-        outcome: How the run ended.
-        notes: What a strict reader may refuse in the view and would have taken before the run, in words.
+        edits: The edits that were applied, in order, each with its reason.
+        refused: The edits that were not applied, each with the rule that forbids it.
+        failures: The parts that failed, and what was done instead.
+        outcome: The outcome of the run.
+        notes: Warnings in words, such as that the list no longer begins with a user message.
     """
 
     messages: list[Any]
@@ -76,7 +78,7 @@ class CompactionResult:
     notes: tuple[str, ...] = ()
 
     def with_failures(self, *failures: Failed) -> CompactionResult:
-        """Return the result with failures of what ran beside the strategy."""
+        """Return the result with more failures, such as that the session could not be saved."""
         if not failures:
             return self
         outcome: Outcome = "over_target" if self.outcome == "over_target" else "degraded"
@@ -84,20 +86,20 @@ class CompactionResult:
 
 
 Observer: TypeAlias = Callable[[Step], object]
-"""A function that is called with each step that fired, as it ends."""
+"""A function that is called after each strategy that ran, with its `Step`."""
 
 
 class RunRecorder:
-    """Records a run as it happens. Holds state: the steps now running, outermost first, and the targets that were missed.
+    """Collects the reports of a running strategy. Holds state: the open steps, the failures and the missed targets.
 
     Args:
         index: The index of the run.
-        on_step: Called with each step.
-        clock: Returns seconds, for the durations of steps only.
+        on_step: Called with each step as it ends.
+        clock: Returns seconds; used for the durations of steps only.
 
     Attributes:
         before: Sizes before the run.
-        mark: The place in the journal where the run began.
+        mark: The position in the edit journal where the run began, for `MessageIndex.rollback`.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
     """
@@ -115,7 +117,7 @@ class RunRecorder:
 
     @property
     def running(self) -> str:
-        """The name of the strategy that is running."""
+        """The name of the innermost strategy that is running."""
         return self._open[-1][0].strategy.name if self._open else ""
 
     def note(self, report: Report) -> None:
@@ -129,8 +131,8 @@ class RunRecorder:
             self.failures.append(report.logged())
 
     def _close(self, ended: StepEnded) -> None:
-        """End a step, and first the steps inside it that were closed without a report."""
-        if self._index.end_step() and not ended.reached:
+        """End a step. First end the nested steps that were stopped and so could not report their end."""
+        if self._index.end_step() and not ended.reached:  # held drops were applied, so evaluate the target again
             ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
         while self._open:
             began, before, mark, start = self._open.pop()
@@ -145,7 +147,12 @@ class RunRecorder:
                 seconds=self._clock() - start,
                 reached=ended.reached if mine else None,
             )
-            self._tell(step)
+            sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
+            _logger.info(
+                "%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why
+            )
+            if self._on_step is not None:
+                self._on_step(step)
             if mine:
                 break
         if self._open:
@@ -156,25 +163,19 @@ class RunRecorder:
             self.missed = [each for each in self.missed if self._fires(each[0])]
 
     def _fires(self, strategy: Strategy) -> bool:
-        """Return whether a strategy would run again at once: then a later target does not make up for the one it missed."""
+        """Return whether a strategy's trigger still fires; if so, a later step's target does not make up for the missed one."""
         trigger = getattr(strategy, "trigger", always)
         return trigger != always and trigger(self._index)
-
-    def _tell(self, step: Step) -> None:
-        sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
-        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
-        if self._on_step is not None:
-            self._on_step(step)
 
     def result(self, budget: int | None, *, hard: bool) -> CompactionResult:
         """Return the result of the run.
 
         Args:
-            budget: Tokens that a request may send.
-            hard: Whether to raise if the budget or a target is missed.
+            budget: The most tokens of the next request.
+            hard: Whether to raise an error if the budget or a target is missed.
 
         Raises:
-            BudgetUnsatisfiable: If ``hard``, and the budget or a target is missed.
+            BudgetUnsatisfiable: If ``hard`` is true, and the budget or a target is missed.
         """
         index = self._index
         edits = index.edits_since(self.mark)
@@ -182,7 +183,7 @@ class RunRecorder:
         if budget is not None and index.tokens > budget:
             missed.append(f"budget={budget}")
         if missed and hard:
-            raise BudgetUnsatisfiable(index.tokens, missed, space_report(index))
+            raise BudgetUnsatisfiable(index.tokens, tuple(missed), space_report(index))
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
@@ -196,38 +197,35 @@ class RunRecorder:
 
 
 def _opens_well(index: MessageIndex) -> bool:
-    """Return whether the view begins as its format prefers; O(instructions that lead it)."""
+    """Return whether the view begins as its format prefers; O(leading system messages)."""
     return index.format.prefers(None, opening(index.columns))
 
 
-_MOST: Final = 5
-_SHORTEN: Final = "end with ToolResult(HeadTail(), keep=nothing) or Offload(..., keep=nothing), which shorten results in place"
+_MOST_USES: Final = 5
+_KEEP_LESS: Final = "let the strategies keep less"
+_SHORTEN: Final = "add ToolResult(HeadTail(), keep=nothing) or Offload(..., keep=nothing) as the last strategy"
 _REMEDIES: Final = {
-    GroupKind.SYSTEM: "shorten the instructions, or allow drop_system=True",
-    GroupKind.USER: "shorten or split what the user sends before it is added",
-    GroupKind.ASSISTANT: "let its strategies keep less",
+    GroupKind.SYSTEM: "shorten the instructions, or pass drop_system=True to Truncation",
+    GroupKind.USER: "shorten or split user messages before you add them",
+    GroupKind.ASSISTANT: _KEEP_LESS,
     GroupKind.TOOL_CALL: _SHORTEN,
     GroupKind.SUMMARY: "ask for a shorter summary",
 }
 
 
-def space_report(index: MessageIndex, *, most: int = _MOST) -> tuple[SpaceUse, ...]:
-    """Return the largest groups of the view and the overhead of a request, largest first; O(groups log groups).
-
-    Args:
-        index: The conversation.
-        most: The number of entries, >= 1.
+def space_report(index: MessageIndex) -> tuple[SpaceUse, ...]:
+    """Return the five largest parts of the request (groups of the view, and the overhead); O(groups log groups).
 
     >>> index = MessageIndex([{"role": "user", "content": "word " * 400}], counter="chars/4")
     >>> print(space_report(index)[0])
-    group 0 (user): 504 tokens, the newest group stays; shorten or split what the user sends before it is added
+    group 0 (user): 504 tokens, the newest group must be kept; shorten or split user messages before you add them
     """
     uses = [_use(index, group) for group in index.included_groups]
     overhead = index.context.overhead_tokens
     if overhead > 0:
         remedy = "send fewer or shorter tool schemas"
         uses.append(SpaceUse(group=None, kind="overhead", tokens=overhead, why="it is sent beside the messages", remedy=remedy))
-    return tuple(sorted(uses, key=lambda use: use.tokens, reverse=True)[:most])
+    return tuple(sorted(uses, key=lambda use: use.tokens, reverse=True)[:_MOST_USES])
 
 
 def _use(index: MessageIndex, group: MessageGroup) -> SpaceUse:
@@ -236,8 +234,8 @@ def _use(index: MessageIndex, group: MessageGroup) -> SpaceUse:
     if group.pinned:
         remedy = "pin less"
     elif group.pending:
-        remedy = "shorten the result before it is added, or wait for the last one"
+        remedy = "shorten results before you add them, or compact again after the last result has arrived"
     elif rule is None and group.kind is not GroupKind.TOOL_CALL:
-        remedy = "let its strategies keep less"
-    why = "no strategy took it" if rule is None else rule
+        remedy = _KEEP_LESS
+    why = "no strategy removed it" if rule is None else rule
     return SpaceUse(group=group.id, kind=group.kind.value, tokens=group.tokens, why=why, remedy=remedy)

@@ -1,8 +1,16 @@
-"""The whole flow: messages are read into an index, a strategy yields edits, a driver applies them, and the view is returned.
+"""The functions that compact a conversation: `compact` and `apply_compaction`, with their ``_sync`` forms, and `run`.
 
-The logic is one generator, `_flow`, which two drivers advance, one sync and one async. It applies each edit before the
-strategy's next line runs, passes requests (which must be called or awaited) to the driver, and reports each step to an
-observer. If an exception is raised that no strategy handles, the index is rolled back: a failure changes nothing.
+A run has four parts:
+
+1. A `MessageIndex` reads the messages into groups.
+2. A strategy is called with the index. It yields edits (drop these groups, replace those with a summary) and requests (ask a
+   model for a summary, store a message).
+3. The generator `_flow` applies each edit to the index before the strategy continues. The index refuses an edit that would
+   break a rule, such as one that separates a tool call from its result.
+4. The coroutine `_driven` calls or awaits each request, and sends the answer to the strategy.
+
+The result's ``messages`` is the shortened list. The messages passed in are never changed. If a strategy raises an exception, or
+the run is cancelled, all edits are undone.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, NoReturn, TypeVar, get_args
 
+from .checks import is_count
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
 from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay
@@ -44,23 +53,28 @@ def _flow(
     on_step: Observer | None,
     clock: Callable[[], float],
 ) -> Generator[Request, Any, CompactionResult]:
-    """Run a strategy, all or nothing; an error raised while the strategy is closed never hides the cause."""
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-        raise ConfigurationError(f"budget={budget!r}: a whole number of tokens >= 1")
+    """Apply the edits of a strategy, and yield its requests; undo all edits if an exception is raised.
+
+    If closing the strategy's generator raises another exception, the first one is raised.
+    """
+    if budget is not None and not is_count(budget, 1):
+        raise ConfigurationError(f"budget={budget!r}: must be a whole number of tokens >= 1")
     lifted = as_strategy(strategy)
-    if index.marks is None:
+    if index.marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))
     recorder = RunRecorder(index, on_step, clock)
     steps = lifted(index)
 
     def answered(item: Any) -> Any:
+        """Apply an edit, record a report, and pass a request on to the caller."""
         if isinstance(item, _EDITS):
             return index.apply(item, by=recorder.running)
         if isinstance(item, Report):
             return recorder.note(item)
         if isinstance(item, Request):
             return PASS_ON
-        raise StrategyError(f"{recorder.running or lifted.name} yielded {item!r}; a strategy yields edits and requests")
+        name = recorder.running or lifted.name
+        raise StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
 
     try:
         yield from relay(steps, answered)
@@ -84,19 +98,19 @@ def run_sync(
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
-    """Run a strategy that awaits nothing on an existing index; on failure the index is as it was.
+    """Run a strategy on an index, for code without an event loop; an exception leaves the index unchanged.
 
     Args:
-        index: The conversation; its edits change.
+        index: The conversation, to which the edits are applied.
         strategy: A strategy or a plain function.
-        budget: Tokens that the view may have at the end.
-        hard: Whether to raise if the outcome would be ``over_target``.
-        on_step: Called with each step that fired, as it ends.
-        clock: Returns seconds, for the durations of steps only.
+        budget: The most tokens of the request after the run, including the context's ``overhead_tokens``.
+        hard: Whether to raise an error if the outcome would be ``over_target``.
+        on_step: Called after each strategy that ran, with its `Step`.
+        clock: Returns seconds; used for the durations of steps only.
 
     Raises:
-        SyncDriverError: If the strategy awaits something; no failure policy of a strategy hides it.
-        BudgetUnsatisfiable: If ``hard``, and the budget is exceeded or a step that fired missed its target.
+        SyncDriverError: If the strategy has to be awaited. Its ``on_failure`` does not handle this error.
+        BudgetUnsatisfiable: If ``hard`` is true, and the budget is exceeded or a strategy that ran missed its target.
         ConfigurationError: If the budget is not a whole number >= 1.
         Exception: Any exception of the strategy.
     """
@@ -113,7 +127,7 @@ async def run(
     on_step: Observer | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
-    """Run a strategy on an existing index; on failure or cancellation the index is as it was.
+    """Run a strategy on an existing index; an exception or a cancellation leaves the index unchanged.
 
     The arguments are those of `run_sync`.
     """
@@ -122,7 +136,10 @@ async def run(
 
 
 async def _driven(flow: Generator[Request, Any, CompactionResult], *, sync: bool) -> CompactionResult:
-    """Answer the requests of a run; if ``sync``, refuse those that have to be awaited."""
+    """Call each request of a run, await its answer if it is awaitable, and send it to the strategy.
+
+    If ``sync``, a request that has to be awaited is an error.
+    """
     try:
         request = next(flow)
         while True:
@@ -131,11 +148,11 @@ async def _driven(flow: Generator[Request, Any, CompactionResult], *, sync: bool
                 if inspect.isawaitable(answer):
                     if sync:
                         name = type(request).__name__
-                        refuse(answer, f"{name} has to be awaited: use compact or apply_compaction, not their _sync forms")
+                        refuse(answer, f"{name} has to be awaited: use the form without _sync, such as compact")
                     answer = await request.wait(answer)
             except Exception as error:
                 if sync and isinstance(error, SyncDriverError):
-                    raise  # no policy of a strategy hides the caller's mistake
+                    raise  # the caller's mistake: the strategy must not handle it as a failed request
                 request = flow.throw(error)
             else:
                 request = flow.send(answer)
@@ -147,22 +164,22 @@ async def _driven(flow: Generator[Request, Any, CompactionResult], *, sync: bool
 
 
 def unawaited(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that awaits nothing, without an event loop: the sync form of an async function.
+    """Return the result of a coroutine that awaits nothing, without an event loop.
 
     Raises:
         SyncDriverError: If it awaits something.
     """
     try:
-        awaited = coroutine.send(None)
+        coroutine.send(None)
     except StopIteration as done:
         result: _T = done.value
         return result
     coroutine.close()
-    raise SyncDriverError(f"{awaited!r} has to be awaited: use the method without _sync")
+    raise SyncDriverError("this call has to be awaited: use the method without _sync")
 
 
 def refuse(answer: object, why: str) -> NoReturn:
-    """Close what would have to be awaited, and raise a `SyncDriverError`."""
+    """Close an awaitable, so that Python does not warn that it was never awaited, and raise a `SyncDriverError`."""
     getattr(answer, "close", lambda: None)()
     raise SyncDriverError(why)
 
@@ -179,24 +196,24 @@ async def compact(
     hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
-    """Compact a list of messages, and return the result with all edits.
+    """Run a strategy on a list of messages, and return the compacted list together with the edits that led to it.
 
     Args:
         messages: The conversation, oldest first; neither the list nor its messages are changed.
         strategy: A strategy, a pipeline, or a plain function.
-        counter: A token counter or the name of one.
-        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
-        context: The window, overhead tokens and the time, for triggers and strategies that need them.
-        pin: Returns whether the group of a message must stay as it is.
-        budget: Tokens a request may send; if it would send more, the outcome is ``over_target``.
-        hard: Whether to raise instead of returning that outcome.
-        on_step: Called with each `Step` as it ends.
+        counter: A token counter, or its name (see `compaction.tokens.counter`).
+        format: The wire format, or its name; ``None`` to detect it.
+        context: The model's window, the tokens sent outside the messages, and the time.
+        pin: A function that returns true for a message that must stay; its whole group is then neither removed nor changed.
+        budget: The most tokens of the request after the run; if it has more, the outcome is ``over_target``.
+        hard: Whether to raise an error instead of returning the outcome ``over_target``.
+        on_step: Called after each strategy that ran, with its `Step`.
 
     Raises:
-        InputError: If ``messages`` is not a list of messages.
-        BudgetUnsatisfiable: If ``hard``, and the outcome would be ``over_target``.
+        InputError: If ``messages`` is not a list of messages in a known format.
+        BudgetUnsatisfiable: If ``hard`` is true, and the outcome would be ``over_target``.
         ConfigurationError: If an argument is out of range.
-        Exception: Any exception of the strategy; nothing is changed then.
+        Exception: Any exception of the strategy.
 
     >>> import anyio
     >>> from compaction.strategies import SlidingWindow
@@ -222,10 +239,10 @@ def compact_sync(
     hard: bool = False,
     on_step: Observer | None = None,
 ) -> CompactionResult:
-    """Compact like `compact`, for strategies that await nothing; arguments and errors are the same.
+    """Like `compact`, for code without an event loop and strategies that await nothing.
 
     Raises:
-        SyncDriverError: If the strategy awaits something.
+        SyncDriverError: If the strategy has to be awaited.
     """
     index = MessageIndex(messages, counter=counter, format=format, context=context, pin=pin)
     return run_sync(index, strategy, budget=budget, hard=hard, on_step=on_step)
@@ -242,7 +259,7 @@ async def apply_compaction(
     budget: int | None = None,
     hard: bool = False,
 ) -> list[Any]:
-    """Return the compacted list alone; arguments and errors are those of `compact`."""
+    """Return only the messages of `compact`'s result; the arguments and errors are the same."""
     return (
         await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard)
     ).messages
@@ -259,7 +276,7 @@ def apply_compaction_sync(
     budget: int | None = None,
     hard: bool = False,
 ) -> list[Any]:
-    """Return the compacted list alone; arguments and errors are those of `compact_sync`."""
+    """Return only the messages of `compact_sync`'s result; the arguments and errors are the same."""
     return compact_sync(
         messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard
     ).messages

@@ -1,11 +1,14 @@
-"""Selectors of the groups to keep: any callable from an index to a set of groups, combined with ``|``, ``&`` and ``~``.
+"""Selectors: values that choose groups of a conversation, such as those that a strategy keeps.
 
     >>> last(tokens=20_000) | kinds(GroupKind.USER)
     last(tokens=20000) | kinds(GroupKind.USER)
 
-A count grows to whole groups, so that ``last(messages=4)`` may keep five; a range of tokens shrinks to whole groups, the newest
-excepted. ``first`` counts system messages, ``last`` does not; neither counts summaries. A collapsed tool call counts as a tool
-call.
+They are combined with ``|``, ``&`` and ``~``. Rules for `first` and `last`:
+
+- Only whole groups are chosen. A number of messages is rounded up, so that ``last(messages=4)`` may keep five. A number of
+  tokens is rounded down, but the newest group is always chosen.
+- `last` skips system messages and never chooses them; `first` chooses them.
+- Both skip summaries and never choose them. A collapsed tool call is treated as a tool call.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
+from .checks import is_count
 from .errors import ConfigurationError
 from .index import GroupKind, MessageGroup, MessageIndex
 
@@ -38,18 +42,15 @@ __all__ = [
 ]
 
 
-_CALL: Final = GroupKind.TOOL_CALL
-
-
 _Choice: TypeAlias = Callable[[MessageIndex], Iterable[MessageGroup | int]]
 
 
 class Selector(Predicate["Selector", _Choice]):
-    """A choice among the groups in the view; O(groups) unless it says otherwise."""
+    """Chooses groups of the view, which is the list that would be sent now; O(groups) unless the docstring says otherwise."""
 
     __slots__ = ()
 
-    _not_an_answer = "a choice, not an answer: combine selectors with | & ~, and call one with an index to see it"
+    _not_an_answer = "a selector, which has no truth value: combine selectors with | & ~; call one with an index for its groups"
 
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> frozenset[int]:
@@ -60,11 +61,11 @@ class Selector(Predicate["Selector", _Choice]):
 
 
 SelectorLike: TypeAlias = Selector | _Choice
-"""A selector, or a function that can be one: it returns groups or their ids."""
+"""A selector, or a function of an index that returns groups or their ids."""
 
 
 def as_selector(choice: SelectorLike) -> Selector:
-    """Return the choice as a selector; a plain function is lifted, and groups outside the view are left out of its answer.
+    """Return the selector; a plain function is wrapped in one that ignores groups outside the view.
 
     Raises:
         ConfigurationError: If it is not callable.
@@ -72,7 +73,7 @@ def as_selector(choice: SelectorLike) -> Selector:
     if isinstance(choice, Selector):
         return choice
     if not callable(choice):
-        raise ConfigurationError(f"a selector is a callable of an index (got {choice!r}); see compaction.selectors")
+        raise ConfigurationError(f"a selector must be a callable that takes an index (got {choice!r})")
     return _Function(choice)
 
 
@@ -120,39 +121,27 @@ class _Constant(Constant[Selector, _Choice], Selector):
 
 
 @attrs.frozen(repr=False)
+class _Call(Selector):
+    """A selector that calls a function with fixed arguments."""
+
+    name: str
+    choose: Callable[..., Iterable[int]]
+    arguments: tuple[object, ...]
+
+    def __call__(self, index: MessageIndex) -> frozenset[int]:
+        return frozenset(self.choose(index, *self.arguments))
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(map(repr, self.arguments))})"
+
+
+@attrs.frozen(repr=False)
 class _Pinned(Selector):
     def __call__(self, index: MessageIndex) -> frozenset[int]:
         return frozenset([id for id in index.included_ids if id in index.columns.pinned])
 
     def __repr__(self) -> str:
         return "pinned"
-
-
-@attrs.frozen(repr=False)
-class _Kinds(Selector):
-    kinds: tuple[GroupKind, ...]
-
-    def __call__(self, index: MessageIndex) -> frozenset[int]:
-        kind, collapsed = index.columns.kind, index.columns.is_collapsed
-        return frozenset([id for id in index.included_ids if (_CALL if collapsed(id) else kind(id)) in self.kinds])
-
-    def __repr__(self) -> str:
-        return f"kinds({', '.join(map(repr, self.kinds))})"
-
-
-@attrs.frozen(repr=False)
-class _Tools(Selector):
-    patterns: tuple[str, ...]
-
-    def __call__(self, index: MessageIndex) -> frozenset[int]:
-        calling = [group for group in index.included_groups if group.tool_calls or group.is_collapsed]
-        return frozenset([group.id for group in calling if any(map(self._matches, group.tool_names))])
-
-    def _matches(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.patterns)
-
-    def __repr__(self) -> str:
-        return f"tools({', '.join(map(repr, self.patterns))})"
 
 
 @attrs.frozen(repr=False)
@@ -173,10 +162,10 @@ class _Range(Selector):
         return frozenset(_RANGES[self.unit](index, self._candidates(index), amount))
 
     def _expected(self, index: MessageIndex) -> int:
-        """Return how much of the range will be taken by what a rehearsal expects at the end of the view.
+        """Return how many messages, groups, turns or tokens of the range will be new ones, which are not in the view yet.
 
-        For messages and groups that is as many as there would be if each were as large as the largest group in the range, and
-        at least one; a new turn is not certain.
+        A session that prepares a summary ahead sets ``expected_tokens``, the tokens of these messages. Each new message or
+        group is assumed to be as large as the largest group in the range, and there is at least one. No new turn is expected.
         """
         tokens = index.context.expected_tokens
         if self.unit == "tokens":
@@ -191,10 +180,9 @@ class _Range(Selector):
         ids = index.included_ids
         for id in ids if self.end == "first" else reversed(ids):
             kind = index.columns.kind(id)
-            beside = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
-            if beside or (kind is GroupKind.SYSTEM and self.end == "last"):
-                continue
-            if allowed is None or id in allowed:
+            is_summary = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
+            is_counted = not is_summary and not (kind is GroupKind.SYSTEM and self.end == "last")
+            if is_counted and (allowed is None or id in allowed):
                 yield id
 
     def __repr__(self) -> str:
@@ -215,7 +203,7 @@ def _by_turns(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator[
     turns: set[int] = set()
     for id in ids:
         turn = index.columns.turn(id)
-        if turn:
+        if turn:  # None: no turn; 0: before the first user message
             turns.add(turn)
         if len(turns) > amount or (turn == 0 and len(turns) == amount):
             return
@@ -231,26 +219,6 @@ def _by_tokens(index: MessageIndex, ids: Iterator[int], amount: int) -> Iterator
         yield id
 
 
-@attrs.frozen(repr=False)
-class _Fitting(Selector):
-    """The first choice with which the request fits."""
-
-    tokens: int
-    choices: tuple[Selector, ...]
-
-    def __call__(self, index: MessageIndex) -> frozenset[int]:
-        free, tokens = index.removable_ids(), index.columns.tokens
-        *wanted, least = self.choices
-        for choice in wanted:
-            kept = choice(index)
-            if index.tokens - sum(tokens(id) for id in free if id not in kept) <= self.tokens:
-                return kept
-        return least(index)
-
-    def __repr__(self) -> str:
-        return f"fitting({', '.join(map(repr, (self.tokens, *self.choices)))})"
-
-
 _RANGES: Final[dict[str, Callable[[MessageIndex, Iterator[int], int], Iterator[int]]]] = {
     "messages": _by_messages,
     "groups": lambda _, ids, amount: islice(ids, amount),
@@ -264,8 +232,8 @@ def _range(end: str, of: SelectorLike | None, amounts: dict[str, int | None]) ->
     if len(given) != 1:
         raise ConfigurationError(f"{end}(): give exactly one of {', '.join(amounts)} (got {', '.join(given) or 'none'})")
     ((unit, amount),) = given.items()
-    if isinstance(amount, bool) or not isinstance(amount, int) or amount < 0:
-        raise ConfigurationError(f"{end}({unit}={amount!r}): the amount is a whole number >= 0")
+    if not is_count(amount):
+        raise ConfigurationError(f"{end}({unit}={amount!r}): the amount must be a whole number >= 0")
     return _Range(end, unit, amount, None if of is None else as_selector(of))
 
 
@@ -276,11 +244,11 @@ nothing: Final[Selector] = _Constant(False)
 """No group."""
 
 pinned: Final[Selector] = _Pinned()
-"""Pinned groups; edits that would remove them are always refused."""
+"""Pinned groups; an edit that would remove one is always refused."""
 
 
 def kinds(*kinds: GroupKind) -> Selector:
-    """Return a selector of the groups of these kinds; a collapsed tool call is of the kind ``TOOL_CALL``.
+    """Return a selector of the groups of these kinds; a collapsed tool call has the kind ``TOOL_CALL``.
 
     Raises:
         ConfigurationError: If one is not a `GroupKind`.
@@ -290,16 +258,21 @@ def kinds(*kinds: GroupKind) -> Selector:
     """
     for kind in kinds:
         if not isinstance(kind, GroupKind):
-            raise ConfigurationError(f"kinds({kind!r}): name kinds as GroupKind.USER")
-    return _Kinds(kinds)
+            raise ConfigurationError(f"kinds({kind!r}): a kind is a member of GroupKind, such as GroupKind.USER")
+    return _Call("kinds", _of_kinds, kinds)
+
+
+def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
+    kind, collapsed = index.columns.kind, index.columns.is_collapsed
+    return [id for id in index.included_ids if (GroupKind.TOOL_CALL if collapsed(id) else kind(id)) in kinds]
 
 
 system: Final[Selector] = kinds(GroupKind.SYSTEM)
-"""System and developer messages; edits that would remove them are refused unless a strategy's options allow it."""
+"""System and developer messages; an edit that would remove one is refused, unless the strategy has ``drop_system=True``."""
 
 
 def tools(*names: str) -> Selector:
-    """Return a selector of the tool-call groups that call one of these tools, collapsed ones included.
+    """Return a selector of the tool-call groups that call one of these tools, including collapsed ones.
 
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.
@@ -307,19 +280,24 @@ def tools(*names: str) -> Selector:
     >>> tools("read_file", "browser_*")
     tools('read_file', 'browser_*')
     """
-    return _Tools(names)
+    return _Call("tools", _that_call, names)
+
+
+def _that_call(index: MessageIndex, *patterns: str) -> list[int]:
+    calling = [group for group in index.included_groups if group.tool_calls or group.is_collapsed]
+    return [group.id for group in calling if any(fnmatchcase(name, each) for name in group.tool_names for each in patterns)]
 
 
 def first(
     *, messages: int | None = None, groups: int | None = None, turns: int | None = None, of: SelectorLike | None = None
 ) -> Selector:
-    """Return a selector of the beginning of the view, system messages counted, summaries not.
+    """Return a selector of the first groups of the view, system messages included; summaries are skipped.
 
     Args:
         messages: At least this many messages, in whole groups.
         groups: This many groups.
-        turns: Everything up to the end of this many user turns.
-        of: Count and choose only among these groups.
+        turns: All groups up to the end of the user turn with this number.
+        of: A selector of the groups among which to count and choose.
 
     Raises:
         ConfigurationError: Unless exactly one amount is given, >= 0.
@@ -339,14 +317,14 @@ def last(
     tokens: int | None = None,
     of: SelectorLike | None = None,
 ) -> Selector:
-    """Return a selector of the end of the view, neither system messages nor summaries counted.
+    """Return a selector of the last groups of the view; system messages and summaries are skipped.
 
     Args:
         messages: At least this many messages, in whole groups.
         groups: This many groups.
         turns: This many user turns.
-        tokens: As many whole groups as fit in this many tokens, the newest in any case.
-        of: Count and choose only among these groups: ``last(groups=1, of=kinds(GroupKind.TOOL_CALL))``.
+        tokens: As many whole groups as fit in this many tokens, but at least the newest.
+        of: A selector of the groups among which to count and choose: ``last(groups=1, of=kinds(GroupKind.TOOL_CALL))``.
 
     Raises:
         ConfigurationError: Unless exactly one amount is given, >= 0.
@@ -355,14 +333,14 @@ def last(
 
 
 def fitting(tokens: int, *choices: SelectorLike) -> Selector:
-    """Return a selector that chooses as the first of several does with which the request fits, or else as the last.
+    """Return a selector that uses the first choice with which the request has at most so many tokens, or else the last.
 
-    Counted are the chosen groups, all groups that cannot leave anyway, summaries, and what is sent besides the messages; all
-    else counts as removed. O(groups) for each choice.
+    The size of the request is that of the chosen groups, the groups that may not be removed, and the overhead sent outside the
+    messages. O(groups) for each choice.
 
     Args:
-        tokens: The tokens that the request may have, >= 0.
-        choices: Selectors, the most wanted first; one or more.
+        tokens: The most tokens of the request, >= 0.
+        choices: One or more selectors, in the order of preference.
 
     Raises:
         ConfigurationError: If ``tokens`` is not a whole number >= 0, or no choice is given.
@@ -371,6 +349,16 @@ def fitting(tokens: int, *choices: SelectorLike) -> Selector:
     >>> sorted(fitting(300, last(messages=4), last(messages=2))(MessageIndex(conversation, counter="chars/4")))
     [3, 4]
     """
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0 or not choices:
-        raise ConfigurationError(f"fitting({tokens!r}, {len(choices)} choices): a whole number >= 0, and at least one choice")
-    return _Fitting(tokens, tuple(map(as_selector, choices)))
+    if not is_count(tokens) or not choices:
+        raise ConfigurationError(f"fitting({tokens!r}, {len(choices)} choices): give tokens >= 0 and at least one choice")
+    return _Call("fitting", _that_fit, (tokens, *map(as_selector, choices)))
+
+
+def _that_fit(index: MessageIndex, limit: int, *choices: Selector) -> frozenset[int]:
+    free, tokens = index.removable_ids(), index.columns.tokens
+    *wanted, least = choices
+    for choice in wanted:
+        kept = choice(index)
+        if index.tokens - sum(tokens(id) for id in free if id not in kept) <= limit:
+            return kept
+    return least(index)

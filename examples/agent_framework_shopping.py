@@ -27,7 +27,7 @@ def lookup_price(product: str) -> str:
 
 
 def make_agent(client: OpenAIChatCompletionClient, window: int) -> Agent:
-    """The assistant: gentle steps first, the oldest groups go last."""
+    """Return the assistant: gentle steps run first, and the oldest groups leave last."""
     pipeline = Pipeline(
         ToolResult(
             trigger=tokens_exceed(window // 2),
@@ -53,7 +53,7 @@ def make_agent(client: OpenAIChatCompletionClient, window: int) -> Agent:
 
 
 async def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the session is saved after each, the toolkit's state in it."""
+    """Answer one question a line; the session is saved after each, with the toolkit's state in it."""
     saved = folder / "session.json"
     agent = make_agent(OpenAIChatCompletionClient(model="gpt-5-mini"), window)
     session = AgentSession.from_dict(json.loads(saved.read_text())) if saved.exists() else agent.create_session()

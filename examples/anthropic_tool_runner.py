@@ -41,7 +41,7 @@ def turn(client: Anthropic, tools: list[Any], messages: list[Any]) -> str:
 
 
 def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the whole history is saved, and what was decided beside it."""
+    """Answer one question a line; the whole history is saved, and the edits beside it."""
     saved = folder / "history.json"
     messages: list[Any] = json.loads(saved.read_text()) if saved.exists() else []
     compaction = RequestCompaction(presets.context_window(window), window=window, store=SessionStore(folder / "compaction.db"))

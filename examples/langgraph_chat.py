@@ -33,7 +33,7 @@ logger = logging.getLogger("chat")
 
 
 def add_messages(existing: list[AnyMessage] | None, new: list[AnyMessage] | AnyMessage) -> list[AnyMessage]:
-    """Append to the messages: with this reducer, a node can project but not rewrite."""
+    """Append to the messages; with this reducer, a node can project but not rewrite."""
     return [*(existing or []), *(new if isinstance(new, list) else [new])]
 
 

@@ -13,7 +13,7 @@ from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, SQLiteS
 from openai import AsyncOpenAI
 
 from compaction import presets
-from compaction.integrations.openai_agents import CompactingSession, compacting_model
+from compaction.integrations.openai_agents import CompactingModel, CompactingSession
 from compaction.stores import SessionStore
 
 
@@ -38,7 +38,7 @@ async def main(folder: Path, window: int) -> None:
             name="ShoppingAssistant",
             instructions="You are a helpful shopping assistant.",
             tools=[look_up_price],
-            model=compacting_model(OpenAIChatCompletionsModel("gpt-5-mini", client)),
+            model=CompactingModel(OpenAIChatCompletionsModel("gpt-5-mini", client)),
         )
         for question in sys.stdin:
             result = await Runner.run(agent, question.strip(), session=session, run_config=run_config)

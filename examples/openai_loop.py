@@ -47,7 +47,7 @@ def turn(client: OpenAI, session: CompactionSession, messages: list[Any]) -> str
 
 
 def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the history is saved whole, what was decided beside it."""
+    """Answer one question a line; the whole history is saved, and the edits beside it."""
     saved = folder / "history.json"
     messages: list[Any] = [{"role": "system", "content": "You are a helpful shopping assistant."}]
     if saved.exists():

@@ -22,7 +22,7 @@ def look_up_price(product: str) -> str:
 
 
 async def main(folder: Path, window: int) -> None:
-    """Answer one question a line; the whole history is saved, and what was decided about it."""
+    """Answer one question a line; the whole history is saved, and the edits beside it."""
     saved = folder / "history.json"
     processor = CompactionProcessor(presets.context_window(window), window=window, store=SessionStore(folder / "compaction.db"))
     agent = Agent(

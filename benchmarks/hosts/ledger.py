@@ -71,7 +71,7 @@ class Ledger:
         return sum(getattr(page, name) for page in self.pages.values()) + waiting
 
     def refuse(self, conversation: str, why: str, *, over: bool) -> None:
-        """Note a refused request."""
+        """Record a refused request."""
         page = self.page(conversation)
         page.problems = [*page.problems, why][:5]
         if not over:
@@ -82,7 +82,7 @@ class Ledger:
         page.waits_for_retry = True
 
     def accept(self, conversation: str, messages: Sequence[Any], tokens: int, characters: int) -> int:
-        """Note an accepted request, and return how many of its tokens the one before began with."""
+        """Record an accepted request, and return the number of its tokens that the previous request began with."""
         page = self.page(conversation)
         now = [json.dumps(_content(message), sort_keys=True) for message in messages]
         common = next((at for at, pair in enumerate(zip(page.last, now, strict=False)) if pair[0] != pair[1]), None)
@@ -102,7 +102,7 @@ class Ledger:
 
 
 def _content(value: Any) -> Any:
-    """A message without what only steers the cache."""
+    """Return a message without the fields that only control the cache."""
     if isinstance(value, dict):
         return {name: _content(each) for name, each in value.items() if name not in NOT_READ}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A case and its measurement: the host is asked turn after turn, then the same is asked of a plain loop."""
+"""A case and its measurement: all turns in the host, then the same turns in a plain loop."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Row:
 
     @property
     def problems(self) -> list[str]:
-        """Return each figure that is above the plain loop's, in words; empty if there is none.
+        """Return each figure that is above the plain loop's, as text; empty if there is none.
 
         A turn that is cancelled and asked again may cost one summary and one prefix break more: a framework either takes back
         what the turn had said so far, and the next request cannot begin as the last one, or it keeps it, and there is more to
@@ -135,7 +135,7 @@ def measure(case: Case, *, turns: int = 100, seed: int = 0, window: int = 6_000)
 
 @cache
 def _run_once(case: Case, *, turns: int, seed: int, window: int) -> Figures:
-    """The figures of a plain loop, which stands beside several frameworks."""
+    """Return the figures of a plain loop, which serves several frameworks."""
     return _run(
         attrs.evolve(case, make=lambda trial: PLAIN[case.wire](trial, case.tools)), turns=turns, seed=seed, window=window
     )
@@ -167,7 +167,7 @@ def _run(case: Case, *, turns: int, seed: int, window: int) -> Figures:
 
 
 async def _drive(case: Case, trial: Trial) -> tuple[int, str | None]:
-    """Ask all turns of all conversations; return how many were answered, and the error that ended it early."""
+    """Run all turns of all conversations; return the number of answers, and the error that ended the run early."""
     host = case.make(trial)
     done = 0
 
@@ -187,7 +187,7 @@ async def _drive(case: Case, trial: Trial) -> tuple[int, str | None]:
 
 
 async def _turn(trial: Trial, host: Host, name: str, text: str) -> None:
-    """One turn; it is asked again after it was cancelled while a summary was under way."""
+    """Run a turn, and repeat it if it was cancelled during a summary."""
     for _ in range(MAX_CANCELS):
         cancelled = trial.summarizer.cancelled
         task = asyncio.ensure_future(host.turn(name, text))

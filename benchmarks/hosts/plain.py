@@ -1,4 +1,4 @@
-"""The measure of all rows: a plain loop on a `CompactionSession`, fed the source and what the provider reports.
+"""The reference for all rows: a plain loop on a `CompactionSession`, which gets the source and the reported usage.
 
 It has the same server, script, strategy and turns as the framework beside it, in the same wire format.
 """
@@ -18,7 +18,7 @@ from .trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
 
 class PlainLoop(Host):
-    """The loop; a subclass says how a request is sent and what of the reply is kept.
+    """The loop; a subclass sends the requests and reads the replies.
 
     Args:
         trial: What it is given.
@@ -33,7 +33,7 @@ class PlainLoop(Host):
         self._known: dict[str, tuple[CompactionSession, list[Any]]] = {}
 
     def conversation(self, name: str) -> tuple[CompactionSession, list[Any]]:
-        """The session and the messages of a conversation."""
+        """Return the session and the messages of a conversation."""
         if name not in self._known:
             session = CompactionSession(self.trial.strategy, format=self.format, overhead_tokens=100, **self.trial.options)
             self._known[name] = (session, self.start())
@@ -50,7 +50,7 @@ class PlainLoop(Host):
             raise
 
     async def _answer(self, session: CompactionSession, messages: list[Any], tools: Sequence[str]) -> None:
-        """Call the model and the tools it asks for until it answers."""
+        """Call the model and its tools until it answers."""
         while True:
             view = await session.view(messages)
             try:
@@ -71,7 +71,7 @@ class PlainLoop(Host):
         return str(await tool(arguments["item"]))
 
     def schemas(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """The tools as they are described to the model."""
+        """Return the schemas of the tools."""
         parameters = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
         return [{"name": name, "description": getattr(self, name).__doc__, "parameters": parameters} for name in names]
 
@@ -80,7 +80,7 @@ class PlainLoop(Host):
         return []
 
     def said(self, text: str) -> dict[str, Any]:
-        """A user's message."""
+        """Return a user's message."""
         return {"role": "user", "content": text}
 
     def usage(self, reply: Any) -> Any:
@@ -92,15 +92,15 @@ class PlainLoop(Host):
         raise NotImplementedError
 
     def kept(self, reply: Any) -> list[Any]:
-        """The messages of a reply."""
+        """Return the messages of a reply."""
         raise NotImplementedError
 
     def calls(self, reply: Any) -> list[tuple[str, str, dict[str, Any]]]:
-        """The calls of a reply: their ids, tools and arguments."""
+        """Return the calls of a reply: their ids, tools and arguments."""
         raise NotImplementedError
 
     def results(self, answers: list[tuple[str, str, str]]) -> list[Any]:
-        """The messages with what the tools returned: the calls' ids, the tools, the texts."""
+        """Return the messages with the tools' results: the calls' ids, the tools, the texts."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The plain loop with the clients of Anthropic, Google and Amazon, which are imported where a loop is made."""
+"""The plain loop with the clients of Anthropic, Google and Amazon, each imported by the loop that needs it."""
 
 from __future__ import annotations
 

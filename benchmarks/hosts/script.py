@@ -1,4 +1,4 @@
-"""The part that the model plays: five tool calls a turn, three of them parallel, then an answer; and the texts it is about.
+"""The model's script: five tool calls a turn, three of them parallel, then an answer; and the texts.
 
 Nothing is remembered: the reply follows from the request. A user's message holds a marker, ``[[conversation:turn]]``, and each
 call an item, ``conversation/turn/round/number``, so that the model knows where it is however the request was shortened.
@@ -89,6 +89,7 @@ class Reply:
         id: A name for this reply that no other has.
         text: The text.
         calls: The calls.
+        signature: The signature or encrypted form of the thought before the calls, where the format has one.
         prompt_tokens: Tokens of the request, by the server's count.
         cached_tokens: Those of them that the last request of the conversation began with.
         completion_tokens: Tokens of the reply.
@@ -97,13 +98,14 @@ class Reply:
     id: str
     text: str = ""
     calls: tuple[Call, ...] = ()
+    signature: str = ""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
 
 
 def words(about: str, characters: int) -> str:
-    """A text of about so many characters, always the same for the same subject."""
+    """Return a text of about this many characters, always the same for the same subject."""
     source = random.Random(about)
     return " ".join(source.choice(WORDS) for _ in range(characters // 7))
 
@@ -120,18 +122,18 @@ def result_text(item: str, seed: int = 0) -> str:
 
 
 def markers(steps: Sequence[Step]) -> list[tuple[str, int]]:
-    """The markers in what the user said, newest first."""
+    """Return the markers in the user's messages, newest first."""
     return [(name, int(turn)) for step in reversed(steps) if step.kind == "user" for name, turn in MARKER.findall(step.text)]
 
 
 def conversation_of(asked: Asked) -> str:
-    """The conversation that a request belongs to; an empty name if nothing says."""
+    """Return the name of the conversation that a request belongs to; empty if it has none."""
     found = markers(asked.steps)
     return found[0][0] if found else ""
 
 
 def script(asked: Asked, id: str) -> Reply:
-    """The model's reply to a request: calls until the turn's rounds are done, then an answer.
+    """Return the model's reply to a request: calls until the turn's rounds are done, then an answer.
 
     Args:
         asked: The request.
@@ -156,7 +158,7 @@ def script(asked: Asked, id: str) -> Reply:
 
 
 def _tool(names: Sequence[str], turn: int, now: int, number: int) -> str:
-    """The tool of a call: a specialist's in some turns, one that needs approval for some calls, else the price list."""
+    """Return the tool of a call: a specialist in some turns, a tool with approval for some calls, else the price list."""
     if "ask_specialist" in names and now == 0 and turn % 5 == 2:
         return "ask_specialist"
     if "place_order" in names and (now == 1 or number == 2):
@@ -165,7 +167,7 @@ def _tool(names: Sequence[str], turn: int, now: int, number: int) -> str:
 
 
 def _round(steps: Sequence[Step]) -> int:
-    """Return the number of rounds of calls in this turn: none if the user spoke last, else as many as the newest call says."""
+    """Return the number of rounds of calls in this turn: none if the user spoke last, else the number in the newest call."""
     if not steps or steps[-1].kind != "results":
         return 0
     newest = next((step for step in reversed(steps) if step.kind == "calls" and step.items), None)

@@ -1,4 +1,4 @@
-"""A strict model on loopback, in every wire format: it refuses what a provider would refuse, and counts.
+"""A strict model on loopback, in every wire format: it refuses the requests that a provider would refuse, and counts.
 
 A request that breaks a rule of its format, by `tests.support.validators`, is refused with 400; one that is longer than the
 window, by a count of the server's own, with the provider's own length error. What is left is answered by the script, in one
@@ -60,7 +60,7 @@ class StrictServer:
 
     @property
     def address(self) -> str:
-        """The server's address, without a path; OpenAI's clients want ``/v1`` after it."""
+        """Return the server's address, without a path; OpenAI's clients need ``/v1`` after it."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -101,7 +101,7 @@ class StrictServer:
         return self.reply(wire, asked, attrs.evolve(reply, prompt_tokens=tokens, cached_tokens=cached))
 
     def reply(self, wire: Wire, asked: Asked, reply: Reply) -> tuple[int, str, bytes]:
-        """Return the response that says this, in one piece or streamed."""
+        """Return the response with this reply, in one piece or streamed."""
         said = len(reply.text) + sum(len(json.dumps(call.arguments)) for call in reply.calls)
         reply = attrs.evolve(reply, completion_tokens=self.tokens(said), prompt_tokens=reply.prompt_tokens or 1)
         if asked.stream:
@@ -109,7 +109,7 @@ class StrictServer:
         return json_response(200, wire.write(asked, reply))
 
     def tokens(self, characters: int) -> int:
-        """Return the tokens of so many characters, by this server's count."""
+        """Return the tokens of this many characters, by the server's count."""
         return ceil(characters / self.characters_per_token)
 
 
@@ -124,7 +124,7 @@ class _Server(ThreadingHTTPServer):
     model: StrictServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that go away, as those of cancelled turns do."""
+        """Ignore clients that disconnect, like those of cancelled turns."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -151,4 +151,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

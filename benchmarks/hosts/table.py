@@ -1,4 +1,4 @@
-"""The table of docs/hosts.md, and how it came about."""
+"""The table of docs/hosts.md, and the sentence about its measurement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = (
 
 
 def section(rows: Sequence[Row], *, date: str, turns: int, seed: int, window: int) -> Section:
-    """Return the table, and a sentence about what it was measured with."""
+    """Return the table, and a sentence about the versions and settings of the measurement."""
     return Section("hosts", (*_table(rows), "", _setting(rows, date=date, turns=turns, seed=seed, window=window)))
 
 
@@ -52,7 +52,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _beside(ours: int, plain: int, cancelled: int) -> str:
-    """A count and the plain loop's, bold where it is more than it may be."""
+    """Return a count and the plain loop's, bold if it is above the allowed one."""
     text = f"{ours} / {plain}"
     return f"**{text}**" if ours > plain + cancelled else text
 

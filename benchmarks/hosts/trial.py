@@ -1,4 +1,4 @@
-"""One run of one case: its server, its summarizer, its strategy, and the host that is asked turn after turn."""
+"""One run of one case: its server, its summarizer, its strategy, and the host that answers turn after turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ StrategyName: TypeAlias = Literal["summaries", "adaptive", "context_window"]
 
 
 class CountingSummarizer:
-    """A summarizer that returns a short text, always the same. Holds state: how often it was asked.
+    """A summarizer that always returns the same short text. Holds state: the number of its requests.
 
     Args:
         does: ``"work"``, ``"fail"`` at once, or ``"hang"`` for some seconds before it fails.
@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def url(self) -> str:
-        """The address that OpenAI's clients take."""
+        """Return the address for OpenAI's clients."""
         return f"{self.server.address}/v1"
 
     @property
@@ -108,11 +108,11 @@ class Host:
         self.trial = trial
 
     async def turn(self, conversation: str, text: str) -> None:
-        """Let the agent answer the user in a conversation; a sub-agent's is named after the call that asked for it."""
+        """Answer the user in a conversation; a sub-agent's conversation is named after the call that started it."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close everything that is open."""
 
     async def look_up_price(self, item: str) -> str:
         """Look up what an item costs."""

@@ -1,1 +1,1 @@
-"""Other packages' compaction as candidates of a replay, each set up as documented, all with our digest and our counter."""
+"""Candidates of a replay that run other packages' compaction, each configured as documented, with our digest and counter."""

@@ -1,4 +1,4 @@
-"""Agent Framework's compaction: the strategy for a context window, and the pipeline of its documentation, gentlest first."""
+"""Agent Framework's compaction: its strategy for a context window, and the pipeline of its documentation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Client:
 
 
 def _pipeline(setting: CandidateSetting, counter: _Counter) -> Any:
-    """Tool results, a summary, a window of groups: each until 80 % of the window holds."""
+    """Collapse tool results, summarize, then keep a window of groups, until the request is within 80 % of the window."""
     client: Any = _Client(int(0.1 * setting.window), setting.counter)
     return af.TokenBudgetComposedStrategy(
         token_budget=int(0.8 * setting.window),

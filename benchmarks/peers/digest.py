@@ -1,7 +1,7 @@
-"""A language model that is none: it answers a prompt to summarize with our digest of what the prompt quotes.
+"""A stand-in for a language model: it answers a prompt to summarize with our digest of the messages in the prompt.
 
-Every peer asks a model for its summaries. Here all of them get the same one, which costs nothing and always says the same: the
-prompt is taken apart at the names its package puts before each message, and a digest is made of these.
+Every package lets a model write its summaries. Here all get the same deterministic one: the prompt is split at the names that
+the package writes before each message, and the messages are digested.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _USERS: Final = ("USER", "Human", "user")
 
 
 def digest_of(prompt: str, budget: int, counter: TokenCounter) -> str:
-    """Our digest of the messages that a prompt quotes.
+    """Return our digest of the messages that a prompt quotes.
 
     Args:
-        prompt: What a model would be asked.
+        prompt: The prompt for the model.
         budget: Tokens the digest may have.
-        counter: Counts them.
+        counter: The token counter.
     """
     index = MessageIndex(_quoted(prompt), counter=counter)
     digest = DigestSummarizer()
@@ -38,7 +38,7 @@ def digest_of(prompt: str, budget: int, counter: TokenCounter) -> str:
 
 
 def _quoted(prompt: str) -> list[dict[str, Any]]:
-    """The messages a prompt quotes; what stands before the first is its own instructions."""
+    """Return the messages a prompt quotes; the text before the first one is the prompt's instructions."""
     found = list(_NAMED.finditer(prompt))
     if not found:
         return [{"role": "assistant", "content": prompt}]

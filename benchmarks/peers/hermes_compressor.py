@@ -1,6 +1,6 @@
-"""Hermes Agent's own compressor, from its package: its constants, its boundaries, its words; our counter, and our digest.
+"""Hermes Agent's compressor from its package, with our counter and our digest.
 
-Its host asks before each call whether to compress, and then up to three times while that helps.
+As in Hermes Agent, each call compresses if needed, up to three times while that helps.
 """
 
 from __future__ import annotations

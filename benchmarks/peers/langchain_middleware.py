@@ -1,7 +1,7 @@
 """LangChain's two middlewares that shorten a conversation, called as its agents call them before each model call.
 
-The system prompt is not in an agent's state, so it is set aside and put in front again. Messages keep their ids, and those that
-came through unchanged are sent as they were recorded.
+The system prompt is not in an agent's state, so it is removed before and added again after. Messages keep their ids, and
+unchanged messages are sent as recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DigestModel(BaseChatModel):
 
 
 class Translated:
-    """Recorded messages as LangChain's, and back. Holds state: the messages, by id."""
+    """Converts recorded messages to LangChain's and back. Holds state: the messages by id."""
 
     def __init__(self, setting: CandidateSetting) -> None:
         self.meter = MessageMeter(setting.counter)
@@ -49,7 +49,7 @@ class Translated:
         self._sizes: dict[str, int] = {}
 
     def new(self, messages: list[Any]) -> list[BaseMessage]:
-        """The messages that came since the last call."""
+        """Return the messages that were added since the last call."""
         made: list[BaseMessage] = []
         for ordinal in range(len(self._raws), len(messages)):
             raw = messages[ordinal]
@@ -62,13 +62,13 @@ class Translated:
         return made
 
     def raw(self, message: BaseMessage) -> Any:
-        """A message as it was recorded, or if it was changed or is new, as LangChain writes it."""
+        """Return a message as recorded; a changed or new one as LangChain writes it."""
         if message.id in self._raws and message.content == self._made[message.id]:
             return self._raws[message.id]
         return convert_to_openai_messages([message])[0]
 
     def tokens(self, messages: Any, **options: Any) -> int:
-        """Their size, as the replay counts."""
+        """Return their tokens by the counter of the replay."""
         return sum(self._size(message) for message in messages)
 
     def _size(self, message: BaseMessage) -> int:
@@ -80,7 +80,7 @@ class Translated:
 
 @attrs.frozen
 class _Summarization:
-    """Above 80 % of the window, all but the newest half becomes a summary."""
+    """Summarizes all but the newest half above 80 % of the window."""
 
     def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)
@@ -108,7 +108,7 @@ class _Summarization:
 
 @attrs.frozen
 class _ClearToolUses:
-    """Above half of the window, all but the newest 3 tool results are cleared, in the request only, again at each call."""
+    """Clears all but the newest 3 tool results above half of the window, in each request from scratch."""
 
     def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)

@@ -15,7 +15,7 @@ from .langchain_middleware import DigestModel, Translated
 
 @attrs.frozen
 class _Langmem:
-    """Past 80 % of the window the oldest become a running summary, so that half of it stays."""
+    """Summarizes the oldest messages above 80 % of the window, down to half of it."""
 
     def __call__(self, setting: CandidateSetting) -> Any:
         translated = Translated(setting)

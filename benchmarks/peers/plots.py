@@ -15,7 +15,7 @@ from compaction.replay import ReplayResult  # noqa: E402
 
 
 def plot_frontier(result: ReplayResult, path: Path, ours: Container[str]) -> None:
-    """Cost against recall with intervals, as SVG; the same result gives the same file."""
+    """Plot cost against recall with intervals as SVG; the same result gives the same file."""
     figure, axes = plt.subplots(figsize=(9, 5))
     for name, summary in result.summaries.items():
         cost, usable = summary.macro["cost"], summary.macro["usable"]

@@ -1,7 +1,7 @@
-"""The column of an Arrow table that holds the messages: JSON text, or nested lists of structs.
+"""The column of an Arrow table with the messages: JSON text, or nested lists of structs.
 
-pyarrow is imported when it is first needed. A nested column has nulls for the keys that a message lacks; they are removed
-before a message is read, and a message that was not changed is written as it was.
+pyarrow is imported when it is first needed. A nested column has nulls for the keys that a message lacks. They are removed
+before a message is read; an unchanged message is written with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .json_lines import JsonLine
 
 
 def arrow_module() -> Any:
-    """Import ``pyarrow`` when it is first needed.
+    """Import ``pyarrow``.
 
     Raises:
         ConfigurationError: If it is not installed.
@@ -33,7 +33,7 @@ def arrow_module() -> Any:
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Generator[Any]:
-    """Open a Parquet file, and close it at the end."""
+    """Open a Parquet file."""
     arrow_module()
     parquet: Any = import_module("pyarrow.parquet")
     with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as table:
@@ -42,10 +42,10 @@ def open_parquet(path: str) -> Generator[Any]:
 
 @attrs.define
 class NestedMessages:
-    """Holds state: a list of messages in a nested column, and the same list without nulls once it is read.
+    """Holds state: a value of a nested column, and its messages without nulls after `read`.
 
     Args:
-        value: The column's value.
+        value: The value.
         type: The column's Arrow type.
     """
 
@@ -61,10 +61,10 @@ class NestedMessages:
         return self._clean
 
     def write(self, messages: list[Any]) -> list[Any]:
-        """Return the value to write: unchanged messages as they were, with their nulls.
+        """Return the value to write; unchanged messages keep their nulls.
 
         Raises:
-            InputError: If the column cannot hold a new message.
+            InputError: If the column cannot store a new message.
         """
         original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
         new = [message for message in messages if id(message) not in original]
@@ -76,16 +76,16 @@ class NestedMessages:
         """Check that the column's type has all fields of new messages.
 
         Raises:
-            InputError: If it does not: Arrow would silently drop the others.
+            InputError: If it lacks one; Arrow would silently drop that field.
         """
         arrow = arrow_module()
         try:
             [back] = arrow.array([messages], type=self.type).to_pylist()
         except (arrow.ArrowException, TypeError, ValueError) as error:
-            raise InputError(f"its column cannot hold a changed message ({error}); store messages as JSON") from error
+            raise InputError(f"its column cannot store a changed message ({error}); store messages as JSON") from error
         for message, held in zip(messages, back, strict=True):
             if _without_nulls(held) != _without_nulls(message):
-                raise InputError("its column has no place for a field of a changed message; store messages as JSON")
+                raise InputError("its column lacks a field of a changed message; store messages as JSON")
 
 
 def _without_nulls(value: Any) -> Any:
@@ -116,13 +116,11 @@ class MessageColumn:
         """Return the column of that name.
 
         Raises:
-            ConfigurationError: If there is none, or it has another type.
+            ConfigurationError: If there is no such column, or its type is not one of these.
         """
         types: Any = import_module("pyarrow.types") if arrow_module() else None
         if name not in schema.names:
-            raise ConfigurationError(
-                f"column={name!r}: there is no such column; name the one that holds the messages: {', '.join(schema.names)}"
-            )
+            raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
         type_ = schema.field(name).type
         inner = type_.value_type if types.is_dictionary(type_) else getattr(type_, "storage_type", type_)
         if types.is_string(inner) or types.is_large_string(inner):
@@ -130,7 +128,7 @@ class MessageColumn:
         if (types.is_list(inner) or types.is_large_list(inner)) and types.is_struct(inner.value_type):
             return cls(name, "nested", type_)
         raise ConfigurationError(
-            f"column={name!r}: it is {type_}; messages are JSON text or lists of structs; name another column, or convert it"
+            f"column={name!r}: its type is {type_}; messages are JSON text or lists of structs; name another column"
         )
 
     def rows(self, values: Any) -> list[JsonLine | NestedMessages]:

@@ -1,7 +1,7 @@
-"""Chunks of a slice: the lines, or table rows, that a worker holds in memory at a time, written as lines or as a table.
+"""Chunks of a slice: the lines or rows that a worker has in memory at a time, written as lines or as a table.
 
-Lines to lines and rows to rows lose nothing. Rows become lines with their columns as fields; lines become rows with their
-messages as JSON text, plain fields as columns, and other fields as JSON text.
+Lines written as lines and rows written as rows lose nothing. If a row becomes a line, its columns become fields. If a line
+becomes a row, its messages become JSON text, plain fields become columns, and other fields become JSON text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LineChunk:
         return arrow.table(arrays, names=names)
 
     def original(self, place: int) -> dict[str, Any]:
-        """Return the fields that an error entry holds of a bad conversation."""
+        """Return the fields of an error entry that show a bad conversation."""
         row = self.rows[place]
         if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
@@ -85,7 +85,7 @@ class TableChunk:
 
     Args:
         batch: The rows with every column.
-        column: The column that holds the messages.
+        column: The column with the messages.
         rows: The conversations.
     """
 
@@ -95,7 +95,7 @@ class TableChunk:
 
     def text(self, written: Sequence[Any]) -> bytes:
         """Return the written rows as lines."""
-        others: list[dict[str, Any]] = [{} for _ in written]
+        others: list[dict[str, Any]] = [{}] * len(written)
         if self.batch.num_columns > 1:
             others = self.batch.drop_columns([self.column.name]).to_pylist()
         return b"".join(
@@ -112,12 +112,12 @@ class TableChunk:
         return kept.set_column(place, field, self.column.array([written[each] for each in good]))
 
     def unchanged(self, place: int) -> Any:
-        """Return a row's own value, as `table` takes it."""
+        """Return the original value of a row, in the form that `table` takes."""
         value = self.batch.column(self.column.name)[place].as_py()
         return value.encode() if isinstance(value, str) else value
 
     def original(self, place: int) -> dict[str, Any]:
-        """Return the fields that an error entry holds of a bad conversation."""
+        """Return the fields of an error entry that show a bad conversation."""
         [fields] = self.batch.slice(place, 1).to_pylist()
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
 
@@ -127,9 +127,9 @@ Chunk: TypeAlias = LineChunk | TableChunk
 
 
 def _line(fields: dict[str, Any], messages: Any) -> bytes:
-    """Return a row as a line: its columns as fields, and its messages under ``messages``."""
+    """Return a row as a line with its columns as fields and its messages under ``messages``."""
     if _MESSAGES in fields:
-        raise ConfigurationError(f"another column is called {_MESSAGES!r}, as the conversations are in a line; rename it")
+        raise ConfigurationError(f"another column is called {_MESSAGES!r}, like the messages of a line; rename it")
     if isinstance(messages, list):
         text = dump_json(NestedMessages(cast("Any", messages), None).read())
     else:
@@ -137,7 +137,9 @@ def _line(fields: dict[str, Any], messages: Any) -> bytes:
     try:
         start = dump_json(fields)
     except TypeError as error:
-        raise ConfigurationError(f"a column has a value that JSON cannot hold ({error}); write Parquet, or drop it") from error
+        raise ConfigurationError(
+            f"JSON cannot represent a column's value ({error}); write Parquet, or drop the column"
+        ) from error
     return b'%b%b"messages":%b}\n' % (start[:-1], b"," if fields else b"", text)
 
 
@@ -146,10 +148,10 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int, *, end
 
     Args:
         slice: The slice.
-        column: The column of a table that holds the messages.
+        column: The column of a table with the messages.
         max_rows: Conversations in a chunk.
-        max_bytes: The longest line that is read.
-        ended: Whether each line is written with a line end even if it had none.
+        max_bytes: The longest line that is read, in bytes.
+        ended: Whether a line end is added to a line that has none.
 
     Raises:
         UnreadableFile: If a table cannot be read, or has no such column.
@@ -185,7 +187,7 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
 
 
 def _split(text: bytes) -> Iterator[bytes]:
-    """Yield lines that end in a line feed alone: a carriage return may be white space inside a line."""
+    """Yield lines that end in a line feed; a carriage return may be white space inside a line."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start) + 1 or len(text)

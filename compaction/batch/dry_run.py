@@ -1,4 +1,4 @@
-"""`estimate`: sizes, time and summarizer usage of a batch, estimated from a sample. Nothing is written or sent."""
+"""`estimate`: an estimate of a batch's sizes, time and summarizer usage, from a sample. Nothing is written or sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
+from ..files import unreadable_errors
 from ..strategies import StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .arrow_columns import open_parquet
@@ -19,12 +20,12 @@ from .input_files import InputFile, find_input_files
 from .job import Job, compact_row
 from .json_lines import JsonLine, OversizedLine
 from .report import BatchCounts
-from .slices import Slice, as_unreadable, cut_slices
+from .slices import Slice, cut_slices
 from .strategy_summarizers import replace_summarizers
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
-_PROMPT_TOKENS: Final = 1_000  # of a request besides the conversation: the prompt and its template
+_PROMPT_TOKENS: Final = 1_000  # tokens of a request besides the conversation: the prompt and its template
 
 
 @attrs.frozen(kw_only=True)
@@ -32,11 +33,11 @@ class BatchEstimate:
     """The estimated result of a batch.
 
     Args:
-        sample: The counts of the sample. Its requests are those that a summarizer would have got, its completion tokens the
-            most that these may return.
+        sample: The counts of the sample. Its requests are those that a batch would send to a summarizer, and its completion
+            tokens are the most that the answers may have.
         bytes_sampled: Bytes of the inputs, as stored, that the sample covers.
         bytes_total: Bytes of all inputs.
-        failed: Inputs that could not be read, and why.
+        failed: Inputs that could not be read, each with the reason.
     """
 
     sample: BatchCounts
@@ -46,7 +47,7 @@ class BatchEstimate:
 
     @property
     def whole(self) -> BatchCounts:
-        """The sample's counts, scaled to all of the inputs."""
+        """The counts of the sample, scaled to all inputs."""
         factor = self.bytes_total / self.bytes_sampled if self.bytes_sampled else 0.0
         return BatchCounts.from_dict(
             {
@@ -59,17 +60,17 @@ class BatchEstimate:
 def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, **options: Any) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
-    The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files; of many inputs,
-    some are sampled. A digest stands in for each summarizer, and the requests that it would have got are counted.
+    The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
+    inputs, only some are sampled. A digest replaces each summarizer, and the requests that a batch would send are counted.
 
     Args:
         inputs: Files and directories.
         strategy: The strategy that compacts each conversation.
-        sample: The size of the sample in conversations, roughly, >= 1.
+        sample: The approximate number of conversations in the sample, >= 1.
         options: The arguments of `Job`, such as ``counter``.
 
     Raises:
-        UnreadableFile: If there is nothing to read.
+        UnreadableFile: If no input can be read.
         ConfigurationError: If an argument is out of range.
     """
     if sample < 1:
@@ -126,9 +127,9 @@ def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tu
 
 
 def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> float:
-    """Compact the first conversations of a slice; return their share of it."""
+    """Compact the first conversations of a slice, and return their share of the slice."""
     taken = size = 0
-    with as_unreadable(slice.source.path):
+    with unreadable_errors(slice.source.path):
         for chunk in read_chunks(slice, job.column, rows, job.max_bytes, ended=False):
             for row in chunk.rows:
                 size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0

@@ -1,7 +1,7 @@
 """`compact_files`: compact the conversations of files in bounded memory, resumable after a crash.
 
-Inputs are cut into slices, workers compact the slices into part files, a manifest records what is done, and the parts are
-joined in the order of the input; so the output does not depend on which worker did what, or when.
+Inputs are cut into slices, and workers compact each slice into a part file. A manifest records the finished slices. The parts
+are joined in the order of the input, so the output does not depend on the number or the timing of the workers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..tokens import TokenCounter
 from .batch_run import BatchRun
 from .input_files import find_input_files, plan_output_files
 from .job import FileBatch, Job
-from .manifest import BatchPlan, Manifest
+from .manifest import Manifest
 from .rate_limits import Limits, RateLimiter, rate_limited
 from .report import BatchProgress, BatchReport
 from .slice_worker import WorkerConfig
@@ -55,45 +55,47 @@ def compact_files(
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> BatchReport:
-    """Compact the conversations of files, in bounded memory; run again after a crash, it resumes.
+    """Compact the conversations of files in bounded memory; after a crash, the same call resumes.
 
-    Beside the output it writes ``OUT.manifest.jsonl``, what is done; ``OUT.errors.jsonl``, bad conversations; and, until the
-    end, ``OUT.parts``. The outputs of a batch that was interrupted and resumed are the same bytes as those of one run.
+    Three things are written beside the output: ``OUT.manifest.jsonl``, which lists the finished work; ``OUT.errors.jsonl``,
+    the bad conversations; and, until the end, the folder ``OUT.parts``. A batch that was interrupted and resumed writes the
+    same bytes as one uninterrupted run.
 
     Args:
-        inputs: Files and directories: JSONL, plain, gzip or zstd, and Parquet.
+        inputs: Files and directories: JSONL (plain, gzip or zstd) and Parquet.
         output: A directory, or one file if its name ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or ``.parquet``.
         strategy: The strategy that compacts each conversation.
         counter: The token counter: a name, or an object that can be pickled.
-        format: The wire format; ``None`` to detect it for each conversation. One with messages of different formats is bad.
+        format: The wire format; ``None`` to detect it for each conversation. A conversation of mixed formats is bad.
         budget: Tokens a result may have.
         window: Tokens of the model's context window, for triggers that use it.
-        column: The column of a Parquet file that holds the messages.
-        to: How to store the output: ``"jsonl"``, ``"jsonl.gz"``, ``"jsonl.zst"`` or ``"parquet"``; by default as the output's
-            name says, else as the input is stored.
-        workers: The number of processes; by default one for each processor. A strategy that asks a summarizer runs in one
-            process, with many conversations at a time. A function makes another kind of workers, see `ray_workers`.
-        limits: How many requests, and how fast, the strategy's summarizers may get.
-        strict: Whether a conversation that breaks a rule of its format, comes out degraded or stays over its target is bad too;
-            the first bad one then ends the batch.
+        column: The column of a Parquet file with the messages.
+        to: How to store the output: ``"jsonl"``, ``"jsonl.gz"``, ``"jsonl.zst"`` or ``"parquet"``; by default the kind in the
+            output's name, else the kind of the input.
+        workers: The number of processes; by default one per processor. A strategy with a summarizer runs in one process, with
+            many conversations at a time. A function makes another kind of worker pool, see `ray_workers`.
+        limits: The limits for requests to the strategy's summarizers.
+        strict: Whether a conversation is also bad if it breaks a rule of its format, its result is degraded or it stays over
+            its target; the first bad conversation then ends the batch.
         max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
         max_bytes: The largest conversation that is read, in bytes.
-        slice_bytes: Bytes of text that a worker compacts at a time, >= 1; slices in progress are done again after a crash.
-        restart: Whether to discard what an earlier run did, and replace existing outputs.
-        keys: Keys that sign summaries, so that nobody can forge one: the first signs, each is accepted. Nothing that is written
-            holds them.
-        on_progress: Called with the progress each time a slice is done.
-        stop: Called now and then; when it returns true, slices in progress are finished and the batch ends ``"interrupted"``.
-        clock: The time in seconds, for the report only.
+        slice_bytes: Bytes of text that a worker compacts at a time, >= 1; after a crash, unfinished slices are repeated.
+        restart: Whether to discard the work of an earlier run and replace existing outputs.
+        keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
+            No file contains a key.
+        on_progress: Called with the progress after each slice.
+        stop: Called from time to time; when it returns true, slices in progress are finished and the batch ends
+            ``"interrupted"``.
+        clock: Returns the time in seconds, for the report only.
 
     Raises:
         UnreadableFile: If no input can be read.
-        UnwritableFile: If an output cannot be written, or exists and is not this batch's.
-        StateError: If the manifest is of another batch, or another process is running this one.
+        UnwritableFile: If an output cannot be written, or an existing one was not written by this batch.
+        StateError: If the manifest belongs to another batch, or another process is running this batch.
         ConfigurationError: If an argument is out of range, or the strategy cannot work.
         SummarizerDown: If a summarizer failed too often in a row.
     """
-    paths = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
     job = Job.of(
         strategy,
         counter=counter,
@@ -106,37 +108,25 @@ def compact_files(
         keys=tuple(keys),
     )
     batch = FileBatch(
-        inputs=[Path(path) for path in paths],
         output=Path(output),
         job=job,
-        to=to,
         slice_bytes=slice_bytes,
         max_errors=0 if strict and max_errors is None else max_errors,
     )
-    return _run(batch, workers, limits or Limits(), restart=restart, on_progress=on_progress, stop=stop, clock=clock)
-
-
-def _run(
-    batch: FileBatch,
-    workers: int | WorkerPoolFactory | None,
-    limits: Limits,
-    *,
-    restart: bool,
-    on_progress: Callable[[BatchProgress], object] | None,
-    stop: Callable[[], bool],
-    clock: Callable[[], float],
-) -> BatchReport:
-    sources, foreign = find_input_files(batch.inputs)
-    targets = plan_output_files(sources, batch.output, batch.to, batch.inputs)
-    plan = BatchPlan(
-        batch.job.described(), batch.slice_bytes, [each.to_dict() for each in sources], [each.to_dict() for each in targets]
-    )
+    sources, foreign = find_input_files(paths)
+    targets = plan_output_files(sources, batch.output, to, paths)
+    plan = {
+        "job": job.described(),
+        "slice_bytes": slice_bytes,
+        "sources": [attrs.asdict(source) for source in sources],
+        "targets": [attrs.asdict(target) for target in targets],
+    }
     path, parts = batch.beside("manifest.jsonl"), batch.beside("parts")
     if not restart and not path.exists():
         _refuse_existing([*(Path(target.path) for target in targets), batch.beside("errors.jsonl")])
     manifest = Manifest(path, parts, plan, restart=restart)
     try:
-        pool, rate_limiter = _worker_pool(batch.job, workers, limits, parts, stop)
+        pool, rate_limiter = _worker_pool(job, workers, limits or Limits(), parts, stop)
         run = BatchRun(
             batch=batch,
             manifest=manifest,
@@ -150,7 +140,7 @@ def _run(
         )
         return run.report(run.run(pool), foreign, pool)
     except OSError as error:
-        raise UnwritableFile(f"{batch.output}: it cannot be written ({error.strerror or error}); check the folder") from error
+        raise UnwritableFile(f"{output}: it cannot be written ({error.strerror or error}); check the folder") from error
     finally:
         manifest.close()
 
@@ -174,4 +164,4 @@ def _worker_pool(
 def _refuse_existing(paths: Sequence[Path]) -> None:
     for path in paths:
         if path.exists():
-            raise UnwritableFile(f"{path}: it is there already; name another output, or restart to replace it (--restart)")
+            raise UnwritableFile(f"{path}: it exists already; choose another output, or restart to replace it (--restart)")

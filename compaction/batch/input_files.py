@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -33,7 +33,7 @@ class InputFile:
     Args:
         number: Its number among the inputs, from 0.
         path: Its path.
-        name: Its path relative to the directory that was named, or its own name.
+        name: Its path relative to the directory given as an input; the file name if the file itself was given.
         kind: How it is stored.
         size: Its size in bytes.
         modified_ns: The time of its last change, in nanoseconds.
@@ -46,10 +46,6 @@ class InputFile:
     size: int
     modified_ns: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON data."""
-        return attrs.asdict(self)
-
 
 @attrs.frozen
 class OutputFile:
@@ -59,7 +55,7 @@ class OutputFile:
         number: Its number among the outputs, from 0.
         path: Its path.
         kind: How it is stored.
-        sources: The numbers of the inputs that go into it, in order.
+        sources: The numbers of the inputs that are written to it, in order.
     """
 
     number: int
@@ -67,13 +63,9 @@ class OutputFile:
     kind: FileKind
     sources: tuple[int, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON data."""
-        return {**attrs.asdict(self), "sources": list(self.sources)}
-
 
 def file_kind(name: str) -> FileKind | None:
-    """Return how a file of that name is stored; ``None`` if the name does not tell.
+    """Return how a file of that name is stored; ``None`` for an unknown ending.
 
     >>> file_kind("chats.jsonl.zst"), file_kind("notes.txt")
     ('jsonl.zst', None)
@@ -85,12 +77,12 @@ def file_kind(name: str) -> FileKind | None:
 def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
-    A file that is named itself is read whatever its name; if the name does not tell how it is stored, its first bytes do. In a
-    directory only the name counts; files and folders that start with a dot or an underscore are skipped silently.
+    A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
+    file in a directory is read only if its ending is known. Names that start with a dot or an underscore are skipped silently.
 
     Raises:
         UnreadableFile: If a file does not exist, its content contradicts its name, or no file is found.
-        ConfigurationError: If a file is named twice.
+        ConfigurationError: If a file is given twice.
     """
     sources: list[InputFile] = []
     foreign: list[str] = []
@@ -102,11 +94,11 @@ def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], lis
             stat = path.stat()
             sources.append(InputFile(len(sources), str(path), name, kind, stat.st_size, stat.st_mtime_ns))
     if not sources:
-        raise UnreadableFile(f"{', '.join(map(str, inputs))}: there is no file of conversations; their names end in {_KNOWN}")
+        raise UnreadableFile(f"{', '.join(map(str, inputs))}: no file of conversations found; their names end in {_KNOWN}")
     real = [Path(source.path).resolve() for source in sources]
     if len(set(real)) < len(real):
         twice = next(path for path in real if real.count(path) > 1)
-        raise ConfigurationError(f"{twice}: it is named twice; name each input once")
+        raise ConfigurationError(f"{twice}: it is given twice; give each input once")
     return sources, foreign
 
 
@@ -127,30 +119,30 @@ def _kind_of_named(path: Path) -> FileKind:
         with path.open("rb") as stream:
             start = stream.read(4)
     except OSError as error:
-        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); name a file or directory that is there") from error
+        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); give an existing file or directory") from error
     binary: FileKind | None = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
     text: FileKind | None = "jsonl" if start[:1] in (b"", b"{", b"[", b"\n", b" ") else None
     kind = file_kind(path.name) or binary or text
     if path.suffix == ".json" or kind is None:
         raise UnreadableFile(
-            f"{path}: it is not a file of conversations, one a line or a row; their names end in {_KNOWN}. "
+            f"{path}: it is not a file of conversations, one per line or row; their names end in {_KNOWN}. "
             "'compaction compact' reads a single JSON document"
         )
     if start and binary != (None if kind == "jsonl" else kind):
-        raise UnreadableFile(f"{path}: it is not {kind}, as its name says; rename it")
+        raise UnreadableFile(f"{path}: it is not {kind}, although its name says so; rename it")
     return kind
 
 
 def plan_output_files(
     sources: Sequence[InputFile], output: str | Path, to: str | None, inputs: Sequence[str | Path]
 ) -> list[OutputFile]:
-    """Return the output files: one file if the output is named like one, else a file for each input in that directory.
+    """Return the output files: one file if the output's name has a known ending, else a file per input in that directory.
 
     Args:
         sources: The inputs.
         output: A file or a directory.
-        to: How to store the outputs; ``None`` for what the output's name says, else as each input is stored.
-        inputs: The files and directories that were named as inputs: nothing is written into a directory that is read.
+        to: How to store the outputs; ``None`` for the kind in the output's name, else the kind of each input.
+        inputs: The files and directories given as inputs; an output must not be inside one of these directories.
 
     Raises:
         ConfigurationError: If two inputs would be written to one file, or an output is an input.
@@ -184,7 +176,7 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
     for target in targets:
         place = Path(target.path).resolve()
         if place in read or any(folder in place.parents for folder in folders):
-            raise ConfigurationError(f"{target.path}: the output must not be an input, nor be inside one; name another place")
+            raise ConfigurationError(f"{target.path}: the output must not be an input or inside one; choose another output")
         if place in written:
-            raise ConfigurationError(f"{target.path}: two inputs would be written to it; run them one by one")
+            raise ConfigurationError(f"{target.path}: two inputs would be written to this file; run them one by one")
         written.add(place)

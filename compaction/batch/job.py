@@ -1,7 +1,7 @@
-"""The settings of a batch, and the compaction of one conversation under them.
+"""The settings of a batch, and the compaction of one conversation.
 
-A job is a plain value: it is sent to workers as it is, and its description is written to the manifest, so that an interrupted
-batch is only resumed under the same settings.
+A job is a plain value that is sent to workers. Its description is written to the manifest, so that an interrupted batch is only
+resumed with the same settings.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import attrs
 
 from ..checks import count
 from ..errors import ConfigurationError, InputError, StateError, SyncDriverError
-from ..formats import MessageFormat
+from ..formats import MessageFormat, openai_chat
 from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
 from ..run import compact, compact_sync
 from ..strategies import Strategy, StrategyLike, as_strategy
-from ..tokens import TokenCounter
+from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
+from ..triggers import Bounds
 from .arrow_columns import NestedMessages
 from .json_lines import JsonLine
 from .report import BatchCounts
 
+_BYTES_PER_TOKEN: Final = 8  # of a line that is long for its tokens; if these few are too many, nothing is counted in advance
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -34,20 +36,25 @@ def _counter(spec: str | TokenCounter) -> str | TokenCounter:
     return spec
 
 
+Row: TypeAlias = JsonLine | NestedMessages
+"""One conversation of a file or table: ``read`` returns its messages, ``write`` the row with other messages."""
+
+
 @attrs.frozen(kw_only=True)
 class Job:
-    """How each conversation is compacted.
+    """The settings for compacting each conversation.
 
     Args:
-        strategy: The strategy that compacts it.
+        strategy: The strategy.
         counter: The token counter: a name, or an object that can be pickled.
         format: The wire format; ``None`` to detect it for each conversation, see `compaction.formats.resolve`.
         budget: Tokens a result may have; ``None`` for the strategy's own targets alone.
         window: Tokens of the model's context window, for triggers that use it; ``None`` if unknown.
-        column: The column of a table that holds the messages.
+        column: The column of a table with the messages.
         max_bytes: The largest conversation that is read, in bytes of its text, >= 1; a larger one is bad.
-        strict: Whether a conversation that breaks a rule of its format, comes out degraded or stays over its target is bad.
-        keys: Keys that sign summaries, see `RunContext`; workers get them, and nothing that is written holds them.
+        strict: Whether a conversation is also bad if it breaks a rule of its format, its result is degraded or it stays over
+            its target.
+        keys: Keys that sign summaries, see `RunContext`. They are sent to workers and written to no file.
 
     Raises:
         ConfigurationError: If an argument is out of range.
@@ -66,7 +73,7 @@ class Job:
 
     @classmethod
     def of(cls, strategy: StrategyLike, **options: Any) -> Job:
-        """Return a job for anything that can be a strategy; the options are the other arguments."""
+        """Return a job for a strategy or a plain function; the options are the other arguments."""
         return cls(strategy=as_strategy(strategy), **options)
 
     @property
@@ -76,7 +83,7 @@ class Job:
         return {"counter": self.counter, "format": self.format, "budget": self.budget, "context": context}
 
     def described(self) -> dict[str, Any]:
-        """Return all that the result depends on, as JSON data; a plain function is described by its name alone."""
+        """Return the settings that the result depends on, as JSON data; of a plain function, only the name."""
         return {
             "strategy": _ADDRESS.sub("", repr(self.strategy)),
             "counter": resolve_counter(self.counter).name,
@@ -88,6 +95,41 @@ class Job:
             "strict": self.strict,
             **({"signed": True} if self.keys else {}),
         }
+
+    def leaves_unchanged(self, row: Row, messages: list[Any], counts: BatchCounts) -> bool:
+        """Whether the size and form of a line show that the strategy does not run; if so, count the conversation.
+
+        The messages must be chat completions of plain texts and calls, so that their outlines are enough. Each text is a part
+        of the line, and the tokens around the texts are fewer than the JSON syntax around them could have. So the length of the
+        line bounds the tokens. If this bound is too high, the tokens are counted without making an index.
+        """
+        if self.strict or self.format not in (None, openai_chat) or not isinstance(row, JsonLine):
+            return False
+        counter, size, outline = resolve_counter(self.counter), len(row.text), openai_chat.outline
+        per_token = least_bytes_per_token(counter)
+        if per_token is not None and self._fits(size // per_token, messages, size):
+            for message in messages:  # a loop is faster than all()
+                if outline(message) is None:
+                    return False
+            counts.uncounted += 1
+        elif not self._fits(size // _BYTES_PER_TOKEN, messages, size):
+            return False
+        else:
+            outlines = [found for message in messages if (found := outline(message)) is not None]
+            tokens, sizes = MessageMeter(counter).measure_outlines(outlines)
+            total = sum(tokens)
+            if len(outlines) < len(messages) or not self._fits(total, messages, sum(sizes)):
+                return False
+            counts.tokens_before += total
+            counts.tokens_after += total
+        counts.messages_before += len(messages)
+        counts.messages_after += len(messages)
+        return True
+
+    def _fits(self, tokens: int, messages: list[Any], size: int) -> bool:
+        """Whether the strategy does not run for conversations of at most this size, and the budget holds."""
+        bounds = Bounds(tokens=tokens, bytes=size, messages=len(messages), window=self.window)
+        return self.strategy.cannot_run(bounds) and (self.budget is None or tokens <= self.budget)
 
     def objection(self, messages: list[Any], result: CompactionResult) -> str | None:
         """Return why a strict job rejects a result; ``None`` if it accepts it."""
@@ -103,12 +145,17 @@ class Job:
 
 @attrs.frozen(kw_only=True)
 class FileBatch:
-    """The arguments of `compact_files` that decide what is written."""
+    """The arguments of `compact_files` that a run needs.
 
-    inputs: list[Path]
+    Args:
+        output: The output, a directory or a file.
+        job: The job.
+        slice_bytes: Bytes of text in a slice.
+        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
+    """
+
     output: Path
     job: Job
-    to: str | None
     slice_bytes: int = attrs.field(validator=count(1))
     max_errors: int | None = attrs.field(validator=attrs.validators.optional(count()))
 
@@ -117,16 +164,12 @@ class FileBatch:
         return self.output.with_name(f"{self.output.name}.{suffix}")
 
 
-Row: TypeAlias = JsonLine | NestedMessages
-"""One conversation of a file or table, however it is stored: ``read`` returns its messages, ``write`` the row with others."""
-
-
 @attrs.frozen
 class BadConversation:
     """A conversation that is left out of the output.
 
     Args:
-        reason: Why, in words.
+        reason: The reason, in words.
         error: The error's class name.
     """
 
@@ -138,13 +181,15 @@ def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
     """Compact one conversation; return what to write, or a `BadConversation`.
 
     Raises:
-        ConfigurationError: If the job cannot work for any conversation.
+        ConfigurationError: If the job fails for every conversation.
         SyncDriverError: If the strategy awaits something.
         StateError: If a file that the strategy uses cannot be read or written.
     """
     counts.conversations += 1
     try:
         messages = row.read()
+        if job.leaves_unchanged(row, messages, counts):
+            return row.write(messages)
         result = compact_sync(messages, job.strategy, **job.options)
         return _written(job, row, messages, result, counts)
     except Exception as error:
@@ -152,10 +197,12 @@ def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
 
 
 async def compact_row_async(job: Job, row: Row, counts: BatchCounts) -> Any:
-    """Compact one conversation like `compact_row`, with a strategy that may await."""
+    """Compact one conversation like `compact_row`; the strategy may await."""
     counts.conversations += 1
     try:
         messages = row.read()
+        if job.leaves_unchanged(row, messages, counts):
+            return row.write(messages)
         result = await compact(messages, job.strategy, **job.options)
         return _written(job, row, messages, result, counts)
     except Exception as error:
@@ -173,10 +220,10 @@ def _written(job: Job, row: Row, messages: list[Any], result: CompactionResult, 
 
 
 def _bad(error: Exception, counts: BatchCounts) -> BadConversation:
-    """Return the bad conversation that an error stands for.
+    """Return the bad conversation for an error.
 
     Raises:
-        Exception: The error itself, if the next conversation would raise it too.
+        Exception: The error itself, if every other conversation would raise it too.
     """
     if isinstance(error, ConfigurationError | SyncDriverError | StateError):
         raise error

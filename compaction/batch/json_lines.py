@@ -1,14 +1,16 @@
 """Conversations as lines of JSONL: read fast, and written so that unchanged parts keep every byte.
 
-Lines are parsed by orjson if it is installed. Only a line that changed is read again with the position of each message, so that
-everything beside the messages stays as it was.
+orjson parses the lines if it is installed. Only a line that changed is read again, with the position of each message, so that
+the text around the messages stays the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import IO, Any, Final, cast
 
 import attrs
@@ -20,17 +22,12 @@ _CHUNK: Final = 1 << 20
 _FIELD: Final = b'"messages"'
 
 
-def _orjson() -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]] | None:
-    try:
-        import orjson
-    except ImportError:
-        return None
-    return orjson.loads, orjson.dumps
+_orjson: Any = None
+with contextlib.suppress(ImportError):
+    _orjson = import_module("orjson")
 
-
-_fast = _orjson()
-load_json: Final[Callable[[bytes], Any]] = json.loads if _fast is None else _fast[0]
-"""Parses JSON from bytes; the standard library may read what orjson rejects."""
+load_json: Final[Callable[[bytes], Any]] = (lambda text: json.loads(text.decode())) if _orjson is None else _orjson.loads
+"""Parses JSON in UTF-8; the standard library reads some texts that orjson rejects."""
 
 
 def dump_json(value: Any) -> bytes:
@@ -39,11 +36,9 @@ def dump_json(value: Any) -> bytes:
     >>> dump_json({"a": [1, "é"]}).decode()
     '{"a":[1,"é"]}'
     """
-    if _fast is not None:
-        try:
-            return _fast[1](value)
-        except TypeError:
-            pass
+    if _orjson is not None:
+        with contextlib.suppress(TypeError):
+            return bytes(_orjson.dumps(value))
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -85,19 +80,17 @@ def parse_json(text: bytes) -> Any:
     Raises:
         InputError: If it is not JSON.
     """
-    try:
+    with contextlib.suppress(ValueError):
         return load_json(text)
-    except ValueError:
-        pass
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        _with_positions(text)  # raises an error that says what is wrong, and where
+        _with_positions(text)  # raises an error with the reason and the position
         raise InputError("it is not JSON; a line is a conversation in JSON") from None
 
 
 def _with_positions(text: bytes) -> FileConversation:
-    """Read a line with the position of each message, as the other commands do."""
+    """Read a line with the position of each message, as `read_conversations` does."""
     try:
         [conversation] = read_conversations(io.BytesIO(text))
     except UnreadableFile as error:
@@ -107,11 +100,11 @@ def _with_positions(text: bytes) -> FileConversation:
 
 @attrs.define
 class JsonLine:
-    """Holds state: a line, and its messages once they are read.
+    """Holds state: a line, and its messages after `read`.
 
     Args:
         text: The line, with its line end.
-        ended: Whether it is written with a line end even if it had none.
+        ended: Whether a line end is added if it has none.
     """
 
     text: bytes
@@ -143,6 +136,6 @@ class JsonLine:
         try:
             text = replace_list(self.text, self._values, messages)
         except (ValueError, RecursionError):
-            _with_positions(self.text)  # raises an error that says what is wrong
+            _with_positions(self.text)  # raises an error with the reason
             raise
         return text + b"\n" if self.ended and not text.endswith(b"\n") else text

@@ -1,7 +1,8 @@
-"""The manifest of a batch: a file with a line for each finished slice and output, synced as it is written.
+"""The manifest of a batch: a file with a line for each finished slice and output, synced to disk after each line.
 
-Its first line describes the batch: the job, the inputs with sizes and times, the outputs. A run that finds a manifest resumes
-that batch if the description still holds, and refuses otherwise. A last line that a crash cut short is ignored.
+Its first line is the plan: the job, the inputs with sizes and times, and the outputs. Two runs with the same plan write the
+same bytes. A run that finds a manifest resumes the batch if its own plan is the same, and raises an error otherwise. If a crash
+cut the last line short, that line is ignored.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -26,68 +27,52 @@ _LOCK: Final = "lock"
 _PART: Final = re.compile(r"(\d{6}(-\d{8})?|summaries)\.(part|errors|whole|sqlite)([.-].*)?|\.compaction-\w+\.part")
 
 
-@attrs.frozen
-class BatchPlan:
-    """The description of a batch as JSON data: two runs with the same plan write the same bytes.
+def _differences(plan: Mapping[str, Any], earlier: Mapping[str, Any], may_change: set[int]) -> Iterator[str]:
+    """Yield the differences between a plan and an earlier one, in words.
 
     Args:
-        job: The job's description.
-        slice_bytes: The size of a slice.
-        sources: The inputs.
-        targets: The outputs.
+        plan: The plan.
+        earlier: The plan of the earlier run.
+        may_change: Inputs that may have changed, because no output was made from them.
     """
-
-    job: Mapping[str, Any]
-    slice_bytes: int
-    sources: list[dict[str, Any]]
-    targets: list[dict[str, Any]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON data."""
-        return attrs.asdict(self)
-
-    def differences(self, other: Mapping[str, Any], may_change: set[int]) -> list[str]:
-        """Return the differences from an earlier plan, in words.
-
-        Args:
-            other: The plan of the earlier run, as JSON data.
-            may_change: Inputs that may have changed, because no output was made from them.
-        """
-        mine, found = data_of(json_of(self.to_dict(), "the plan"), "the plan", dict), list[str]()
-        for name, value in mine["job"].items():
-            if value != other["job"].get(name):
-                found.append(f"{name} was {other['job'].get(name)!r:.200}")
-        if self.slice_bytes != other["slice_bytes"]:
-            found.append(f"slice_bytes was {other['slice_bytes']:,}")
-        before = {source["path"]: source for source in other["sources"]}
-        now = {source["path"]: source for source in mine["sources"]}
-        found += [f"{path} was not an input" for path in now if path not in before]
-        found += [f"{path} was an input" for path in before if path not in now]
-        found += [
-            f"{path} has changed"
-            for path, source in now.items()
-            if path in before and source != before[path] and source["number"] not in may_change
-        ]
-        if mine["targets"] != other["targets"] and not found:
-            found.append("the outputs were different")
-        return found
+    for name, value in plan["job"].items():
+        if value != earlier["job"].get(name):
+            yield f"{name} was {earlier['job'].get(name)!r:.200}"
+    if plan["slice_bytes"] != earlier["slice_bytes"]:
+        yield f"slice_bytes was {earlier['slice_bytes']:,}"
+    before = {source["path"]: source for source in earlier["sources"]}
+    now = {source["path"]: source for source in plan["sources"]}
+    yield from (f"{path} was not an input" for path in now if path not in before)
+    yield from (f"{path} was an input" for path in before if path not in now)
+    for path, source in now.items():
+        if path in before and source != before[path] and source["number"] not in may_change:
+            yield f"{path} has changed"
+    if plan["targets"] != earlier["targets"]:
+        yield "the outputs were different"
 
 
 class Manifest:
-    """Holds state: an open manifest, and what it records.
+    """Holds state: an open manifest, and its entries.
 
     Args:
         path: The file.
-        parts: The folder of the part files; created if missing, emptied if this is a new batch.
-        plan: What this run is to do.
-        restart: Whether to discard what an earlier run did.
+        parts: The folder of the part files; it is created if missing, and emptied for a new batch.
+        plan: The plan of this run, as JSON data.
+        restart: Whether to discard the work of an earlier run.
+
+    Attributes:
+        done: The finished slices, by key.
+        joined: The size of each finished output, by number.
+        failed: Why each input that could not be read failed, by number.
+        finished: Whether the batch is finished.
+        resumed: Whether an earlier run left a manifest that this run resumes.
 
     Raises:
         StateError: If another process is running this batch, or the file has another plan or is not a manifest.
         UnwritableFile: If it cannot be written.
     """
 
-    def __init__(self, path: Path, parts: Path, plan: BatchPlan, *, restart: bool) -> None:
+    def __init__(self, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> None:
         self.path = path
         self.done: dict[tuple[int, int], SliceResult] = {}
         self.joined: dict[int, int] = {}
@@ -95,21 +80,21 @@ class Manifest:
         self.finished = False
         self.resumed = path.exists() and not restart
         self._parts = parts
+        self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
         self._lock = _lock_folder(path, parts)
         try:
             if self.resumed:
-                self._read(plan)
+                self._read()
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
-                with atomic_writer(path) as stream:
-                    stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
+                self._rewrite()
             self._out = path.open("ab")
         except BaseException:
             self._unlock()
             raise
 
-    def _read(self, plan: BatchPlan) -> None:
+    def _read(self) -> None:
         text = self.path.read_bytes()
         complete = text[: text.rfind(b"\n") + 1]
         try:
@@ -118,41 +103,40 @@ class Manifest:
                 raise KeyError("compaction batch")
             for entry in rest:
                 self._apply(entry)
-            changed = plan.differences(first, set(self.failed))
+            changed = list(_differences(self._plan, first, set(self.failed)))
         except (StateError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StateError(f"{self.path}: it is not a manifest of this version; move it away, or pass restart") from error
+            raise StateError(f"{self.path}: it is not a manifest of this version; move it, or restart (--restart)") from error
         if changed:
             raise StateError(
                 f"{self.path}: it belongs to another batch: {'; '.join(changed[:5])}; undo the change, or restart (--restart)"
             )
-        self._check_outputs(plan)
-        if self.failed:
-            self._remove_failed(plan)
+        self._check_outputs()
+        if self.failed:  # these inputs are read again
+            self.done = {key: result for key, result in self.done.items() if key[0] not in self.failed}
+            self.failed, self.finished = {}, False
+            self._rewrite()
         elif len(complete) < len(text):
             os.truncate(self.path, len(complete))
 
-    def _check_outputs(self, plan: BatchPlan) -> None:
-        """Check that each finished output is still there, since its parts are gone.
+    def _check_outputs(self) -> None:
+        """Check that each finished output still exists; its part files were deleted.
 
         Raises:
             StateError: If one is missing or changed.
         """
-        for target in plan.targets:
+        for target in self._plan["targets"]:
             path, size = Path(target["path"]), self.joined.get(target["number"])
             if size is not None and (not path.exists() or path.stat().st_size != size):
-                raise StateError(f"{path}: it was finished, and is missing or changed now; put it back, or restart (--restart)")
+                raise StateError(f"{path}: it was finished, and is missing or changed now; restore it, or restart (--restart)")
 
-    def _remove_failed(self, plan: BatchPlan) -> None:
-        """Rewrite the manifest without the inputs that could not be read, so that they are read again."""
-        self.done = {key: result for key, result in self.done.items() if key[0] not in self.failed}
-        self.failed = {}
-        self.finished = False
+    def _rewrite(self) -> None:
+        """Write the plan and the current entries as a new file."""
         with atomic_writer(self.path) as stream:
-            stream.write(_line({"compaction batch": _VERSION, **plan.to_dict()}))
-            stream.writelines(_line(_entry(result)) for result in self.done.values())
+            stream.write(_line({"compaction batch": _VERSION, **self._plan}))
+            stream.writelines(_line(attrs.asdict(result)) for result in self.done.values())
             stream.writelines(_line({"joined": place, "size": size}) for place, size in self.joined.items())
 
-    def _apply(self, entry: dict[str, Any]) -> None:
+    def _apply(self, entry: Mapping[str, Any]) -> None:
         if "key" in entry:
             first, second = map(natural_number, entry["key"])
             counts = BatchCounts.from_dict(entry["tally"])
@@ -167,34 +151,33 @@ class Manifest:
 
     def record_slice(self, result: SliceResult) -> None:
         """Record that a slice is finished and its part is written."""
-        self.done[result.key] = result
-        self._write(_entry(result))
+        self._record(attrs.asdict(result))
 
     def record_joined(self, target: int, size: int) -> None:
         """Record that an output is written."""
-        self.joined[target] = size
-        self._write({"joined": target, "size": size})
+        self._record({"joined": target, "size": size})
 
     def record_failure(self, source: int, reason: str) -> None:
-        """Record that an input could not be read."""
-        self.failed[source] = reason
-        self._write({"failed": source, "reason": reason})
+        """Record that an input could not be read; the first failure of an input is kept."""
+        if source not in self.failed:
+            self._record({"failed": source, "reason": reason})
 
     def record_finished(self) -> None:
         """Record that the batch is finished."""
-        self.finished = True
-        self._write({"finished": True})
+        if not self.finished:
+            self._record({"finished": True})
 
-    def _write(self, entry: dict[str, Any]) -> None:
+    def _record(self, entry: Mapping[str, Any]) -> None:
+        self._apply(entry)
         try:
             self._out.write(_line(entry))
             self._out.flush()
             os.fsync(self._out.fileno())
         except OSError as error:
-            raise UnwritableFile(f"{self.path}: it cannot be written ({error.strerror or error}); make room") from error
+            raise UnwritableFile(f"{self.path}: it cannot be written ({error.strerror or error}); free some space") from error
 
     def close(self) -> None:
-        """Close the file, and let another process open it."""
+        """Close the file, and release the lock."""
         with contextlib.suppress(OSError):
             self._out.close()
         self._unlock()
@@ -207,10 +190,6 @@ class Manifest:
         self._lock.close()
 
 
-def _entry(result: SliceResult) -> dict[str, Any]:
-    return {**attrs.asdict(result, recurse=False), "key": list(result.key), "tally": result.tally.to_dict()}
-
-
 def _line(entry: Mapping[str, Any]) -> bytes:
     return json_of(entry, "the manifest", compact=True).encode() + b"\n"
 
@@ -219,21 +198,21 @@ def _leftovers(parts: Path) -> list[Path]:
     """Return the files that an earlier batch left in the folder of parts.
 
     Raises:
-        UnwritableFile: If the folder holds any other file.
+        UnwritableFile: If the folder contains any other file.
     """
     found = [path for path in parts.iterdir() if path.name != _LOCK]
     if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
-        raise UnwritableFile(f"{foreign[0]}: it is in the way, and not a part of a batch; move it, or name another output")
+        raise UnwritableFile(f"{foreign[0]}: it is not a part file of a batch; move it, or choose another output")
     return found
 
 
 def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
-    """Lock the folder of parts while the returned stream is open; a system without file locks does not keep two runs apart."""
+    """Lock the folder of parts while the returned stream is open; without ``fcntl``, as on Windows, nothing is locked."""
     try:
         parts.mkdir(parents=True, exist_ok=True)
         stream = (parts / _LOCK).open("ab")
     except OSError as error:
-        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); name one you may write to") from error
+        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to") from error
     try:
         import fcntl
     except ImportError:

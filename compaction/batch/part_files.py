@@ -1,7 +1,7 @@
 """Part files, one for each slice, and the outputs joined from them.
 
-Parts and outputs are written under a temporary name, synced to disk and renamed, so a file that exists is complete, whatever
-killed the process.
+Parts and outputs are written under a temporary name, synced to disk and renamed. So every file that exists is complete, even
+after the process was killed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import contextlib
 import gzip
 import json
 import shutil
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -26,7 +27,7 @@ _COPY_BYTES: Final = 1 << 20
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
-    """`open_replacement` for the files of a batch.
+    """Open a file that replaces another when it is complete, as `open_replacement` does.
 
     Raises:
         UnwritableFile: If it cannot be written.
@@ -35,7 +36,7 @@ def atomic_writer(path: Path) -> Generator[IO[bytes]]:
         with open_replacement(path) as stream:
             yield stream
     except OSError as error:
-        remedy = "make room, or check that the folder may be written to; what is finished is kept, so run it again then"
+        remedy = "free some space or allow writing to the folder, then run the same again; finished work is kept"
         raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error
 
 
@@ -58,7 +59,7 @@ class PartFiles:
 
     @property
     def errors(self) -> Path:
-        """The file of its bad conversations; lines are counted from the slice's first."""
+        """The file of its bad conversations; their line numbers count from the slice's first line."""
         return self.folder / f"{self.key[0]:06}-{self.key[1]:08}.errors"
 
     def have_sizes(self, size: int, errors: int) -> bool:
@@ -66,52 +67,25 @@ class PartFiles:
         return _size(self.rows) == size and (not errors or _size(self.errors) == errors)
 
     @contextlib.contextmanager
-    def open_rows(self, kind: FileKind) -> Generator[Any]:
-        """Open the rows file for writing; its ``write`` takes a chunk's text, or its table for Parquet."""
-        with atomic_writer(self.rows) as stream, contextlib.ExitStack() as exit_stack:
-            if kind == "jsonl.gz":
-                yield exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
-            elif kind == "jsonl.zst":
-                yield exit_stack.enter_context(_ZstdFrame(stream))
-            elif kind == "parquet":
-                yield exit_stack.enter_context(_ArrowStream(stream))
+    def open_rows(self, kind: FileKind) -> Generator[Callable[[Any], object]]:
+        """Open the rows file; yields a function that writes a chunk's text, or its table for Parquet."""
+        with atomic_writer(self.rows) as stream:
+            if kind == "jsonl":
+                yield stream.write
+            elif kind == "jsonl.gz":
+                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                    yield packed.write
             else:
-                yield stream
-
-
-class _ZstdFrame(contextlib.AbstractContextManager["_ZstdFrame"]):
-    """Holds state: texts that are written as one zstd frame at the end."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._codec = arrow_module().Codec("zstd")
-        self._texts: list[bytes] = []
-
-    def write(self, text: bytes) -> None:
-        self._texts.append(text)
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._stream.write(self._codec.compress(b"".join(self._texts), asbytes=True))
-
-
-class _ArrowStream(contextlib.AbstractContextManager["_ArrowStream"]):
-    """Holds state: tables that are written as one Arrow stream at the end."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._tables: list[Any] = []
-
-    def write(self, table: Any) -> None:
-        self._tables.append(table)
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self._tables:
-            arrow = arrow_module()
-            table = arrow.concat_tables(self._tables, promote_options="permissive")
-            options = arrow.ipc.IpcWriteOptions(compression="lz4")
-            with arrow.ipc.new_stream(self._stream, table.schema, options=options) as out:
-                out.write_table(table)
+                arrow = arrow_module()
+                held: list[Any] = []
+                yield held.append
+                if kind == "jsonl.zst":
+                    stream.write(arrow.Codec("zstd").compress(b"".join(held), asbytes=True))
+                elif held:
+                    table = arrow.concat_tables(held, promote_options="permissive")
+                    options = arrow.ipc.IpcWriteOptions(compression="lz4")
+                    with arrow.ipc.new_stream(stream, table.schema, options=options) as out:
+                        out.write_table(table)
 
 
 def _size(path: Path) -> int:
@@ -122,12 +96,12 @@ def _size(path: Path) -> int:
 
 
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
-    """Join parts into an output; O(their bytes), in constant memory, except that a table is held one part at a time.
+    """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
 
     Args:
         target: The output.
         parts: Its part files, in order.
-        folder: Where it is written before it is moved into place.
+        folder: The folder in which it is written before it is moved.
 
     Returns:
         Its size in bytes.
@@ -151,32 +125,35 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     try:
         whole.replace(path)
     except OSError as error:
-        raise UnwritableFile(f"{path}: it cannot be moved into place ({error.strerror or error}); check the folder") from error
+        raise UnwritableFile(f"{path}: it cannot be moved here ({error.strerror or error}); check the folder") from error
     return size
 
 
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
-    from importlib import import_module
-
     arrow, parquet = arrow_module(), cast("Any", import_module("pyarrow.parquet"))
     filled = [part for part in parts if part.stat().st_size]
     try:
-        schemas = [_schema(part) for part in filled] or [arrow.schema({"messages": arrow.string()})]
-        schema = arrow.unify_schemas(schemas, promote_options="permissive")
+        schemas: list[Any] = []
+        for part in filled:
+            with _open_tables(part) as tables:
+                schemas.append(tables.schema)
+        empty = arrow.schema({"messages": arrow.string()})
+        schema = arrow.unify_schemas(schemas or [empty], promote_options="permissive")
         with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
             for part in filled:
-                with arrow.OSFile(str(part)) as read, arrow.ipc.open_stream(read) as tables:
+                with _open_tables(part) as tables:
                     out.write_table(_with_schema(tables.read_all(), schema))
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise UnwritableFile(
-            f"{path}: a column's type differs from line to line ({error}); write JSONL, or change the column"
+            f"{path}: the lines have different types in one column ({error}); write JSONL, or change the column"
         ) from error
 
 
-def _schema(part: Path) -> Any:
+@contextlib.contextmanager
+def _open_tables(part: Path) -> Generator[Any]:
     arrow = arrow_module()
     with arrow.OSFile(str(part)) as read, arrow.ipc.open_stream(read) as tables:
-        return tables.schema
+        yield tables
 
 
 def _with_schema(table: Any, schema: Any) -> Any:
@@ -191,8 +168,8 @@ def join_errors(path: Path, slices: Iterable[tuple[str, int, Path]]) -> None:
     """Write the file of bad conversations.
 
     Args:
-        path: The file; it is not written if there are none.
-        slices: For each slice in order: its input, the number of lines before it, and its own file of bad conversations.
+        path: The file; it is not written if there are no bad conversations.
+        slices: For each slice in order: its input, the number of lines before it, and its file of bad conversations.
     """
     first = next(found := _errors(slices), None)
     if first is None:

@@ -1,7 +1,7 @@
-"""Limits on the requests that a batch sends to its summarizers: how many at a time, and how fast.
+"""Limits for the requests that a batch sends to its summarizers.
 
 Every summarizer of a strategy is wrapped so that all conversations share one rate limiter. When a server answers 429, the
-limiter holds back every request, not only the one that was refused.
+limiter delays every request, not only the one that was refused.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import anyio
 import attrs
 
 from ..checks import above, count
-from ..errors import ConfigurationError, SummaryFailed
+from ..errors import ConfigurationError
 from ..strategies import Strategy
-from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest, answer_in_time
+from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest, answer_in_time, usable_text
 from ..tokens import Usage
 from .report import BatchCounts
 from .strategy_summarizers import replace_summarizers
@@ -28,19 +28,19 @@ _TRIES: Final = 6
 
 
 class SummarizerDown(ConfigurationError):
-    """A summarizer failed so often in a row that the batch stopped."""
+    """A summarizer failed too often in a row, so the batch stopped."""
 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """How many requests a batch may send to its summarizers, and how fast.
+    """Limits for the requests of a batch to its summarizers.
 
     Args:
         concurrency: Conversations in progress at a time, >= 1.
-        requests_per_minute: Requests, > 0; ``None`` for no limit. A summary that is made in several requests counts each.
-        tokens_per_minute: Tokens sent and received, > 0; ``None`` for no limit. Estimated before a request, corrected by the
-            usage that the server reports.
-        give_up_after: Summaries that fail in a row before the batch stops, >= 1; what is finished stays, and a later run
+        requests_per_minute: Requests, > 0; ``None`` for no limit. Each request for a summary counts.
+        tokens_per_minute: Tokens sent and received, > 0; ``None`` for no limit. They are estimated before a request, and
+            corrected by the usage that the server reports.
+        give_up_after: Summaries that fail in a row before the batch stops, >= 1; finished work is kept, and a later run
             resumes.
 
     Raises:
@@ -63,7 +63,7 @@ class Limits:
 
 
 class _TokenBucket:
-    """Holds state: an allowance that refills over time, up to one second's worth; below zero it is a debt."""
+    """Holds state: an allowance that refills over time, up to that of one second; below zero it is a debt."""
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
         self._rate = None if per_minute is None else per_minute / 60
@@ -86,10 +86,10 @@ class _TokenBucket:
 
 
 class RateLimiter:
-    """Holds state: what a batch has asked of its summarizers, and when the next request may be sent.
+    """Holds state: the usage of a batch's summarizers, and when the next request may be sent.
 
     Args:
-        limits: What may be asked.
+        limits: The limits.
         clock: Returns the time in seconds.
         sleep: Waits for a number of seconds.
     """
@@ -120,12 +120,12 @@ class RateLimiter:
         self._used.requests += 1
 
     async def pause(self, seconds: float) -> None:
-        """Hold back every request for a time, then wait until one may be sent again."""
+        """Delay every request for a number of seconds, and wait until one may be sent."""
         self._open_at = max(self._open_at, self._clock() + seconds)
         await self.acquire(0)
 
     def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
-        """Correct an estimate by the reported usage; each further reply for one summary counts as a request."""
+        """Correct an estimate by the reported usage; every reply to one summary but the first counts as another request."""
         self._used.prompt_tokens += usage.prompt_tokens
         self._used.completion_tokens += usage.completion_tokens
         self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
@@ -134,7 +134,7 @@ class RateLimiter:
             self._requests.take(1)
 
     def take_usage(self, *, keep: bool = False) -> BatchCounts:
-        """Return what was asked and answered since the last call; with ``keep`` the next call returns it too."""
+        """Return the usage since the last call; with ``keep``, the next call returns it again."""
         used = attrs.evolve(self._used)
         new = used.minus(self._taken)
         if not keep:
@@ -142,11 +142,11 @@ class RateLimiter:
         return new
 
     def record_success(self) -> None:
-        """Note that a summary was made."""
+        """Record that a summary was made."""
         self._failures = 0
 
     def record_failure(self, error: Exception) -> None:
-        """Note that the summarizer failed.
+        """Record that the summarizer failed.
 
         Raises:
             SummarizerDown: If it failed too often in a row.
@@ -155,12 +155,12 @@ class RateLimiter:
         if self._failures >= self.limits.give_up_after:
             raise SummarizerDown(
                 f"the summarizer failed {self._failures} times in a row, at last: {error}; when it works again, run the same"
-                " command again: what is finished is kept, and no answer is asked for twice"
+                " command again: finished work and every answer are kept"
             ) from error
 
 
 def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
-    """Return a strategy whose summarizers are asked through a rate limiter; with a cache, each answer is kept in that file."""
+    """Return a strategy whose summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
 
     def limited(summarizer: Summarizer) -> Summarizer:
         inner = LimitedSummarizer(summarizer, rate_limiter)
@@ -171,20 +171,20 @@ def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | No
 
 @attrs.frozen(eq=False)
 class LimitedSummarizer:
-    """A summarizer that is asked through a rate limiter.
+    """A summarizer that waits for a rate limiter before each request.
 
     Args:
         inner: The summarizer.
-        rate_limiter: Decides when a request may be sent.
+        rate_limiter: The rate limiter.
     """
 
-    timeout_seconds: ClassVar[None] = None  # waiting for the rate limiter is not counted, and the inner summarizer has its own
+    timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer
     rate_limiter: RateLimiter = attrs.field(repr=False)
 
     @property
     def cache_key(self) -> str:
-        """The inner summarizer's key, so that cached answers are found again."""
+        """The inner summarizer's key, so that cached answers of earlier runs are found."""
         return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
 
     async def summarize(self, request: SummaryRequest) -> str:
@@ -220,26 +220,20 @@ class LimitedSummarizer:
         return answer
 
     async def _ask_with_retries(self, summarizer: Summarizer, request: SummaryRequest) -> str:
-        """Return the answer; after a 429 everybody waits, then it is asked for again."""
-        wait = _FIRST_WAIT
-        for _ in range(_TRIES):
+        """Return the answer; after a 429, every request is delayed and this one is sent again."""
+        for attempt in range(_TRIES):
             try:
                 return await _answer(summarizer, request)
             except Exception as error:
-                if not (seconds := _retry_after(error, wait)):
+                if not (seconds := _retry_after(error, min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT))):
                     raise
                 await self.rate_limiter.pause(seconds)
-                wait = min(2 * wait, _LONGEST_WAIT)
         return await _answer(summarizer, request)
 
 
 async def _answer(summarizer: Summarizer, request: SummaryRequest) -> str:
     answer = summarizer.summarize(request)
-    if not isinstance(answer, str):
-        answer = await answer_in_time(summarizer, answer)
-    if not isinstance(answer, str):
-        raise SummaryFailed(f"the summarizer answered {answer!r:.100}: a summary is a text")
-    return answer
+    return usable_text(answer if isinstance(answer, str) else await answer_in_time(summarizer, answer))
 
 
 def _retry_after(error: BaseException | None, default: float) -> float | None:

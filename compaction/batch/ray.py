@@ -1,7 +1,7 @@
 """Batches on a Ray cluster: `ray_workers` for `compact_files`, and `compact_dataset` for Ray Data.
 
-The files of a batch are on a file system that all nodes share. Progress is kept in the manifest, not in Ray, so losing the
-cluster costs only the slices in progress, and no summary is asked for twice.
+`ray_workers` needs a file system that all nodes share. The manifest records the progress, so losing the cluster costs only the
+slices in progress, and the summaries of these are cached.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import attrs
 
 from ..errors import CompactionError, ConfigurationError
 from ..strategies import StrategyLike
+from .async_worker import compact_slice_async
 from .input_files import FileKind
 from .job import Job
 from .rate_limits import Limits, RateLimiter, rate_limited
-from .slice_worker import SliceResult, WorkerConfig, compact_slice, compact_slice_async
+from .slice_worker import SliceResult, WorkerConfig, compact_slice
 from .slices import Slice
 from .strategy_summarizers import find_summarizers
 from .table import table_of
@@ -30,7 +31,7 @@ _RETRIES: Final = 5
 
 
 def ray_module() -> Any:
-    """Import ``ray`` when it is first needed.
+    """Import ``ray``.
 
     Raises:
         ConfigurationError: If it is not installed.
@@ -48,8 +49,8 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
 
     Args:
         count: The number of actors, each on one processor; by default the number of processors of the cluster.
-        limits: The limits for the summarizers of all actors together; each actor gets its share.
-        address: The cluster, as ``ray.init`` takes it; by default the one of the environment, or a new local one. If this
+        limits: The limits for the summarizers of all actors together; each actor gets an equal share.
+        address: The cluster's address for ``ray.init``; by default the one in the environment, or a new local cluster. If this
             process is already connected to Ray, that cluster is used.
 
     Raises:
@@ -60,7 +61,7 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
 
 
 class _RayPool(WorkerPool):
-    """Holds state: the actors of a batch, and how many slices each has."""
+    """Holds state: the actors of a batch, and the number of pending slices of each."""
 
     def __init__(self, config: WorkerConfig, *, count: int | None, limits: Limits, address: str | None) -> None:
         self._ray = ray_module()
@@ -92,7 +93,7 @@ class _RayPool(WorkerPool):
         if error is not None:
             future.set_exception(
                 ConfigurationError(
-                    f"an actor was lost {_RETRIES + 1} times ({type(error).__name__}); what is finished is kept: run the same"
+                    f"an actor was lost {_RETRIES + 1} times ({type(error).__name__}); finished work is kept: run the same"
                     " command again"
                 )
             )
@@ -107,14 +108,14 @@ class _RayPool(WorkerPool):
 
 
 class _RayWorker:
-    """Holds state: an actor's configuration and its rate limiter. A tokenizer that it loads stays loaded."""
+    """Holds state: an actor's configuration and rate limiter."""
 
     def __init__(self, config: WorkerConfig, limits: Limits) -> None:
         self._config = config
         self._rate_limiter = RateLimiter(limits) if find_summarizers(config.job.strategy) else None
 
     def compact_slice(self, slice: Slice, kind: FileKind, ended: bool) -> SliceResult | CompactionError:
-        """Compact a slice; called again if the actor died while doing so."""
+        """Compact a slice, or return the error; Ray calls it again if the actor dies."""
         try:
             if self._rate_limiter is None:
                 return compact_slice(self._config, slice, kind, ended)
@@ -126,9 +127,9 @@ class _RayWorker:
 async def _compact_limited(
     config: WorkerConfig, rate_limiter: RateLimiter, slice: Slice, kind: FileKind, ended: bool
 ) -> SliceResult:
-    """Compact a slice whose conversations wait for summaries.
+    """Compact a slice with a strategy that awaits summaries.
 
-    This is not a method: Ray would run every method of a class that has an async one in an event loop.
+    It is not a method, because Ray runs all methods of a class in an event loop if one of them is async.
     """
     cache = config.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
     job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, rate_limiter, cache))
@@ -151,21 +152,21 @@ def compact_dataset(
 ) -> Any:
     """Compact the conversations of a Ray Data dataset.
 
-    If an actor dies, Ray runs its batch again, and the summaries it had are lost unless the strategy's summarizer is a
-    `CachedSummarizer` whose file all actors can reach. `compact_files` with `ray_workers` keeps them by itself.
+    If an actor dies, Ray runs its batch again. The summaries of that batch are lost, unless the strategy's summarizer is a
+    `CachedSummarizer` with a file that all actors can reach. `compact_files` with `ray_workers` has such a cache.
 
     Args:
         dataset: A ``ray.data.Dataset``.
         strategy: The strategy that compacts each conversation.
-        column: The column that holds the messages: JSON text, or nested Arrow lists.
+        column: The column with the messages: JSON text, or nested Arrow lists.
         on_error: As in `compact_table`.
-        actors: The number of actors; each loads the token counter once and keeps what it counted.
+        actors: The number of actors; each loads the token counter once.
         limits: The limits for the summarizers of all actors together.
         batch_rows: Conversations in a batch.
         options: Further arguments of `Job`, such as ``counter``.
 
     Returns:
-        A dataset with as many rows; nothing runs until it is consumed.
+        A dataset with the same number of rows; Ray computes it when it is consumed.
 
     Raises:
         ConfigurationError: If Ray is not installed, or an argument is out of range.

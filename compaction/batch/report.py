@@ -1,4 +1,4 @@
-"""Counts of what a batch did, its progress, and the report at its end."""
+"""The counts, the progress and the final report of a batch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class BatchCounts:
     Args:
         conversations: Conversations read, the bad ones included.
         changed: Conversations that were edited.
+        uncounted: Conversations written unchanged without counting their tokens, because the strategy runs for none so small.
         bad: Conversations left out of the output, each with a reason.
         degraded: Conversations in which a step failed and its failure policy was applied.
         over_target: Conversations that are still over their target.
         messages_before: Messages read, without those of bad conversations.
         messages_after: Messages written.
-        tokens_before: Tokens of the messages read.
-        tokens_after: Tokens of the messages written.
+        tokens_before: Tokens of the messages read, without those of uncounted conversations.
+        tokens_after: Tokens of the messages written, without those of uncounted conversations.
         bytes_read: Bytes of text read, uncompressed.
         bytes_written: Bytes of text written, before compression.
         lines: Lines or rows of the input.
@@ -36,6 +37,7 @@ class BatchCounts:
 
     conversations: int = 0
     changed: int = 0
+    uncounted: int = 0
     bad: int = 0
     degraded: int = 0
     over_target: int = 0
@@ -76,11 +78,11 @@ class BatchCounts:
         >>> BatchCounts.from_dict(BatchCounts(conversations=2, seconds=0.25).to_dict())
         BatchCounts(conversations=2, ..., seconds=0.25, ...)
         """
-        return {name: getattr(self, name) for name in _NAMES}
+        return attrs.asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BatchCounts:
-        """Return the counts that `to_dict` wrote; a ``ValueError`` or ``TypeError`` for anything else."""
+        """Return the counts that `to_dict` wrote; raise ``ValueError`` or ``TypeError`` for anything else."""
         for value in data.values():
             finite_number(value)
         return cls(**data)
@@ -90,19 +92,19 @@ _NAMES = tuple(field.name for field in attrs.fields(BatchCounts))
 
 
 BatchOutcome: TypeAlias = Literal["finished", "interrupted", "too many errors"]
-"""How a batch ended. Unless it is ``"finished"``, running the same batch again resumes it."""
+"""The outcome of a batch. Unless it is ``"finished"``, running the same batch again resumes it."""
 
 
 @attrs.frozen(kw_only=True)
 class BatchProgress:
-    """How far a batch is.
+    """The progress of a batch.
 
     Args:
-        tally: What has been done, by earlier runs too.
-        bytes_done: Bytes of the inputs, as stored, that are done.
+        tally: The counts so far, earlier runs included.
+        bytes_done: Bytes of the inputs, as stored, that are processed.
         bytes_total: Bytes of all inputs.
-        bytes_before: The part of ``bytes_done`` that earlier runs did.
-        seconds: How long this run has taken so far.
+        bytes_before: The part of ``bytes_done`` that earlier runs processed.
+        seconds: The duration of this run so far.
     """
 
     tally: BatchCounts
@@ -113,7 +115,7 @@ class BatchProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The time left at this rate; ``None`` while it is unknown."""
+        """The estimated time left, at the rate so far; ``None`` before the first slice is finished."""
         done = self.bytes_done - self.bytes_before
         return None if done <= 0 else self.seconds * (self.bytes_total - self.bytes_done) / done
 
@@ -124,16 +126,16 @@ class BatchReport:
 
     Args:
         outcome: How it ended.
-        tally: Sums over all runs of the batch.
-        seconds: How long this run took.
+        tally: The counts of all runs of the batch.
+        seconds: The duration of this run.
         workers: The number of processes, concurrent conversations or Ray actors.
         counter: The token counter's name.
         outputs: The files written, with their sizes in bytes.
         errors: The file of bad conversations; ``None`` if there are none.
-        failed: Inputs that could not be read, and why; their outputs are not written.
+        failed: Inputs that could not be read, each with the reason; their outputs are not written.
         foreign: Files in the input directories that were ignored.
         resumed: Whether this run resumed an earlier one.
-        manifest: The file that a later run resumes from.
+        manifest: The path of the manifest, from which a later run resumes.
     """
 
     outcome: BatchOutcome
@@ -155,4 +157,4 @@ class BatchReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
-        return {**attrs.asdict(self, recurse=False), "tally": self.tally.to_dict()}
+        return attrs.asdict(self)

@@ -1,7 +1,7 @@
-"""Slices of an input, of bounded size: the unit of work of one worker, and of what is done again after a crash.
+"""Slices of bounded size into which an input is cut: a worker compacts one at a time, and a crash loses unfinished ones only.
 
-The cuts depend on the input and the slice size alone, so a later run makes the same ones. A plain file is cut by seeking, and
-workers read their slices themselves; a compressed file can only be read from its start, so its text is sent to the workers.
+The cuts depend only on the input and the slice size, so a later run makes the same cuts. A plain file is cut by seeking, and
+each worker reads its slice itself. A compressed file can only be read from its start, so its text is sent to the workers.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
 import attrs
 
-from ..errors import UnreadableFile
+from ..files import unreadable_errors
 from .arrow_columns import arrow_module, open_parquet
 from .input_files import InputFile
 from .json_lines import OversizedLine, bounded_lines
@@ -35,7 +34,7 @@ class Slice:
         end: The byte, or row group, after its last.
         weight: Bytes of the file that it covers, as stored.
         text: The text, if the input is compressed.
-        oversized: The size of its only line, if that is too long to be read.
+        oversized: The size in bytes of its only line, if that line is too long to be read.
     """
 
     source: InputFile
@@ -48,7 +47,7 @@ class Slice:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The input's number and the slice's, unique in a batch."""
+        """The number of the input and the number of the slice; unique in a batch."""
         return self.source.number, self.number
 
 
@@ -57,38 +56,19 @@ def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
 
     Args:
         source: The input.
-        size: Bytes of text in a slice, roughly.
+        size: The approximate bytes of text in a slice.
         max_line: The longest line that is read, in bytes.
 
     Raises:
-        UnreadableFile: If the input cannot be read to its end; the slices before that have been yielded.
+        UnreadableFile: If the input cannot be read to its end; the slices before the damage were yielded.
     """
-    with as_unreadable(source.path):
+    with unreadable_errors(source.path):
         if source.kind == "parquet":
             yield from _table_slices(source, size)
         elif source.kind == "jsonl":
             yield from _plain_slices(source, size)
         else:
             yield from _compressed_slices(source, size, max_line)
-
-
-@contextlib.contextmanager
-def as_unreadable(path: str) -> Generator[None]:
-    """Turn the errors of reading a file into `UnreadableFile` that names it.
-
-    Raises:
-        UnreadableFile: In place of what the libraries raise.
-    """
-    try:
-        yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile(f"{path}: its data is cut short or damaged ({error}); fetch or compress it again") from error
-    except OSError as error:  # pyarrow reports damaged data as an OSError, or as a ValueError of its own
-        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror or error}); check that it is whole") from error
-    except ValueError as error:
-        if not type(error).__module__.startswith("pyarrow"):
-            raise
-        raise UnreadableFile(f"{path}: it cannot be read ({error}); check that it is whole") from error
 
 
 def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
@@ -113,37 +93,37 @@ def _line_end(stream: IO[bytes], at: int) -> int:
 
 
 def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
-    number = position = start = 0
+    read = start = 0
+    with _decompressed(source) as (stream, tell):
+        for number, (text, oversized) in enumerate(_texts(bounded_lines(stream, max_line), size)):
+            before, read = read, tell()
+            end = start + (oversized or len(text))
+            yield Slice(source, number, start, end, read - before, text, oversized)
+            start = end
+
+
+def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the text of each slice and 0, or no text and the size of an oversized line."""
     held: list[bytes] = []
     length = 0
-    with _decompressed(source) as (stream, tell):
-
-        def cut(text: bytes | None, oversized: int, bytes_: int) -> Slice:
-            nonlocal number, position, start
-            weight = tell() - position
-            slice = Slice(source, number, start, start + bytes_, weight, text, oversized)
-            number, position, start = number + 1, position + weight, start + bytes_
-            return slice
-
-        for line in bounded_lines(stream, max_line):
-            if isinstance(line, OversizedLine):
-                if held:
-                    yield cut(b"".join(held), 0, length)
-                yield cut(b"", line.size, line.size)
-                held, length = [], 0
-                continue
+    for line in lines:
+        if isinstance(line, bytes):
             held.append(line)
             length += len(line)
-            if length >= size:
-                yield cut(b"".join(held), 0, length)
-                held, length = [], 0
+            if length < size:
+                continue
         if held:
-            yield cut(b"".join(held), 0, length)
+            yield b"".join(held), 0
+            held, length = [], 0
+        if isinstance(line, OversizedLine):
+            yield b"", line.size
+    if held:
+        yield b"".join(held), 0
 
 
 @contextlib.contextmanager
 def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
-    """Open the text of a compressed file; the second value is a function that returns how much of the file has been read."""
+    """Open the text of a compressed file, with a function that returns how many bytes of the file have been read."""
     with Path(source.path).open("rb") as file:
         if source.kind == "jsonl.gz":
             with gzip.GzipFile(fileobj=file) as text:
@@ -155,7 +135,7 @@ def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
 
 
 def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
-    """Yield runs of whole row groups: small ones together, a large one alone."""
+    """Yield slices of whole row groups: several small ones, or a single large one."""
     with open_parquet(source.path) as table:
         groups = table.metadata
         start = number = held = read = 0

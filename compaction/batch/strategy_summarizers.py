@@ -13,7 +13,7 @@ from ..summarizers import CachedSummarizer, DigestSummarizer, FirstOf, Summarize
 
 
 def find_summarizers(strategy: Strategy) -> list[Summarizer]:
-    """Return the summarizers of a strategy and of those inside it, except digests, which ask no model.
+    """Return the summarizers of a strategy and its parts, except digests, which ask no model.
 
     Summarizers that a plain function calls are not found.
 
@@ -23,16 +23,16 @@ def find_summarizers(strategy: Strategy) -> list[Summarizer]:
     """
     found: list[Summarizer] = []
 
-    def note(summarizer: Summarizer) -> Summarizer:
+    def add(summarizer: Summarizer) -> Summarizer:
         found.append(summarizer)
         return summarizer
 
-    replace_summarizers(strategy, note)
+    replace_summarizers(strategy, add)
     return found
 
 
 def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer], *, digests: bool = False) -> Strategy:
-    """Return a strategy with each summarizer replaced; inside a cache, the cached one is replaced.
+    """Return a strategy with each summarizer replaced; of a `CachedSummarizer`, the inner one is replaced.
 
     Args:
         strategy: The strategy.

@@ -1,7 +1,7 @@
 """`compact_table`: compact the conversations of an Arrow table.
 
-It reads no file, keeps no state and starts no process, so Ray Data, Daft, Hugging Face ``datasets``, Spark and others can call
-it on each of their batches.
+It reads no file, keeps no state and starts no process. So Ray Data, Daft, Hugging Face ``datasets`` and Spark can call it for
+each of their batches.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import attrs
 from ..errors import ConfigurationError, InputError
 from ..strategies import StrategyLike
 from .arrow_columns import MessageColumn, arrow_module
+from .async_worker import compact_chunk_async
 from .chunks import TableChunk
 from .job import BadConversation, Job, compact_row
 from .rate_limits import Limits, RateLimiter, rate_limited
 from .report import BatchCounts
-from .slice_worker import compact_chunk_async
 from .strategy_summarizers import find_summarizers
 
 ERROR_COLUMN = "compaction_error"
-"""The column that says why a conversation was left as it was."""
+"""The column with the reason why a conversation was not compacted."""
 
 
 def compact_table(
@@ -38,18 +38,18 @@ def compact_table(
 
     Args:
         table: A ``pyarrow.Table``.
-        strategy: The strategy that compacts each conversation. One that awaits runs in an event loop of its own.
-        column: The column that holds the messages: JSON text, or lists of structs.
-        on_error: What to do with a bad conversation: ``"raise"``, or ``"mark"`` to leave it as it is and give the reason in a
-            text column ``compaction_error``, which is null for the others.
-        limits: How many requests, and how fast, this call may send to the strategy's summarizers.
+        strategy: The strategy that compacts each conversation. If it asks a summarizer, it runs in a new event loop.
+        column: The column with the messages: JSON text, or lists of structs.
+        on_error: What to do with a bad conversation: ``"raise"``, or ``"mark"`` to keep it unchanged and write the reason to
+            the text column ``compaction_error``, which is null for all other rows.
+        limits: The limits for requests of this call to the strategy's summarizers.
         options: Further arguments of `Job`: ``counter``, ``format``, ``budget``, ``window``, ``strict``.
 
     Returns:
-        A ``pyarrow.Table`` with as many rows in the same order; the other columns are unchanged.
+        A ``pyarrow.Table`` with the same rows in the same order; the other columns are unchanged.
 
     Raises:
-        InputError: If a conversation is bad and ``on_error`` is ``"raise"``; names the row.
+        InputError: If a conversation is bad and ``on_error`` is ``"raise"``; the error names the row.
         ConfigurationError: If there is no such column, or an argument is out of range.
 
     >>> import pyarrow
@@ -69,7 +69,7 @@ def compact_table(
 
 
 def table_of(job: Job, table: Any, *, on_error: Literal["raise", "mark"], rate_limiter: RateLimiter | None) -> Any:
-    """Compact a table by a job; with a rate limiter the strategy awaits."""
+    """Compact a table; with a rate limiter, in a new event loop."""
     arrow = arrow_module()
     column = MessageColumn.of(table.schema, job.column)
     chunk = TableChunk(table, column, column.rows(table.column(job.column)))
@@ -77,7 +77,7 @@ def table_of(job: Job, table: Any, *, on_error: Literal["raise", "mark"], rate_l
     if rate_limiter is None:
         written = [compact_row(job, row, counts) for row in chunk.rows]
     else:
-        written = anyio.run(_in_event_loop, job, chunk, counts, rate_limiter)
+        written = anyio.run(_compact_limited_chunk, job, chunk, counts, rate_limiter.limits.concurrency)
     bad = {place: each for place, each in enumerate(written) if isinstance(each, BadConversation)}
     if bad and on_error == "raise":
         place, first = next(iter(bad.items()))
@@ -91,5 +91,5 @@ def table_of(job: Job, table: Any, *, on_error: Literal["raise", "mark"], rate_l
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
 
 
-async def _in_event_loop(job: Job, chunk: TableChunk, counts: BatchCounts, rate_limiter: RateLimiter) -> list[Any]:
-    return await compact_chunk_async(job, chunk, counts, anyio.CapacityLimiter(rate_limiter.limits.concurrency))
+async def _compact_limited_chunk(job: Job, chunk: TableChunk, counts: BatchCounts, concurrency: int) -> list[Any]:
+    return await compact_chunk_async(job, chunk, counts, anyio.CapacityLimiter(concurrency))

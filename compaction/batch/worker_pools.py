@@ -1,21 +1,15 @@
 """Pools of workers that compact slices: in this process, in other processes, or concurrently in an event loop.
 
-Each pool takes slices and returns futures, so `BatchRun` does not depend on the kind of pool. Ray's pool is in `ray.py`.
+Each pool takes slices and returns futures, so that `BatchRun` is independent of the kind of pool. Ray's pool is in `ray.py`.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
-import gc
 import multiprocessing
-import multiprocessing.connection
-import os
 import pickle
-import signal
-import threading
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import Any, Self, TypeAlias
@@ -24,9 +18,11 @@ import anyio
 import anyio.from_thread
 
 from ..errors import ConfigurationError
+from .async_worker import compact_slice_async
 from .input_files import FileKind
+from .process_worker import compact_in_process, start_process
 from .rate_limits import RateLimiter
-from .slice_worker import SliceResult, WorkerConfig, compact_slice, compact_slice_async
+from .slice_worker import SliceResult, WorkerConfig, compact_slice
 from .slices import Slice
 
 
@@ -46,7 +42,7 @@ class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
         """Start a slice; the arguments are those of `compact_slice`."""
 
     def __exit__(self, *raised: object) -> None:
-        """Do nothing: there is nothing to close."""
+        """Close the pool; by default, do nothing."""
 
 
 WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
@@ -54,7 +50,7 @@ WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
 
 
 class InlinePool(WorkerPool):
-    """A pool that compacts each slice at once, in this process."""
+    """A pool that compacts each slice immediately, in this process."""
 
     max_pending = 1
     count = 1
@@ -73,10 +69,10 @@ class InlinePool(WorkerPool):
 
 
 class ProcessPool(WorkerPool):
-    """Holds state: a pool of fresh processes. The configuration is sent to each once, and no messages are sent back.
+    """Holds state: a pool of new processes. Each process gets the configuration once, and returns no messages.
 
     Args:
-        config: What the workers do.
+        config: The configuration of the workers.
         count: The number of processes.
 
     Raises:
@@ -89,63 +85,28 @@ class ProcessPool(WorkerPool):
         except Exception as error:
             raise ConfigurationError(
                 f"the strategy or the counter cannot be sent to another process ({error}); define it in a"
-                " module, or take one worker"
+                " module, or use one worker"
             ) from error
         self.max_pending = count + 2
         self.count = count
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_start_process, initargs=(config,))
+        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=start_process, initargs=(config,))
 
     def submit(self, slice: Slice, kind: FileKind, ended: bool) -> Future[SliceResult]:
         """Start a slice in one of the processes."""
-        return self._pool.submit(_compact_in_process, slice, kind, ended)
+        return self._pool.submit(compact_in_process, slice, kind, ended)
 
     def __exit__(self, *raised: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-_process_config: list[WorkerConfig] = []  # in a worker process: the one configuration it was started with
-
-
-def _start_process(config: WorkerConfig) -> None:
-    """Prepare a worker process: Ctrl-C is handled by its parent, and warnings were shown there."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.simplefilter("ignore")
-    _process_config[:] = [config]
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-
-
-def _exit_with_parent() -> None:
-    """Exit when the parent process is gone; a worker would otherwise wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
-
-
-def _compact_in_process(slice: Slice, kind: FileKind, ended: bool) -> SliceResult:
-    with _garbage_collection_paused():
-        return compact_slice(_process_config[0], slice, kind, ended)
-
-
-@contextlib.contextmanager
-def _garbage_collection_paused() -> Generator[None]:
-    """Collect garbage after a slice only: a conversation has hardly any cycles, and every collection walks all of it."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.collect()
-
-
 class AsyncPool(WorkerPool):
-    """Holds state: an event loop in a thread, in which many conversations wait for their summaries at a time.
+    """Holds state: an event loop in a thread, in which many conversations await their summaries at a time.
 
     Args:
-        config: What the workers do.
-        rate_limiter: How many conversations at a time, and how fast requests are sent.
-        stop: Called before each conversation; when it returns true, no further one is started.
+        config: The configuration of the workers.
+        rate_limiter: The rate limiter of the summarizers.
+        stop: Called before each conversation; when it returns true, no more conversations are started.
     """
 
     max_pending = 2

@@ -1,6 +1,6 @@
 """The command line: ``compaction compact``, ``inspect``, ``validate``, ``repair`` and others.
 
-It needs the extra ``cli``; without it, `main` says so in one line.
+It needs the extra ``cli``; without it, `main` prints one line that names the missing package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> NoReturn:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:
-        with contextlib.suppress(OSError):  # where it cannot be written, the application below says so
+        with contextlib.suppress(OSError):  # if it cannot be written, the application below reports it
             sys.stdout.write(f"{version_text()}\n")
             sys.stdout.flush()
             sys.exit()

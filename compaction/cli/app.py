@@ -26,7 +26,7 @@ _COMMANDS: Final = {
 
 
 class _LazyCommands(CommandGroup):
-    """The commands, each built when it is asked for."""
+    """The commands, each built at its first use."""
 
     def __init__(self, **options: Any) -> None:
         """Name the commands, for the list and for suggestions after a mistyped one."""

@@ -49,12 +49,12 @@ def batch_command(
             "--output",
             "-o",
             metavar="OUT",
-            help="A directory, or one file if the name has one of these endings.",
+            help="A directory, or one file if its name has one of these endings.",
             show_default=False,
         ),
     ],
     to: Annotated[
-        str | None, typer.Option(metavar="KIND", help="How to store the output: jsonl, jsonl.gz, jsonl.zst, parquet.")
+        str | None, typer.Option(metavar="KIND", help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet.")
     ] = None,
     preset: PresetName = None,
     pipeline: PipelineFile = None,
@@ -67,21 +67,20 @@ def batch_command(
     ] = None,
     counter: CounterName = "auto",
     format: FormatName = None,
-    column: Annotated[
-        str, typer.Option(metavar="NAME", help="The column of a Parquet file that holds the messages.")
-    ] = "messages",
+    column: Annotated[str, typer.Option(metavar="NAME", help="The column of a Parquet file with the messages.")] = "messages",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes; by default one for each processor.", show_default=False)
+        int | None, typer.Option(min=1, help="Number of processes; by default one per processor.", show_default=False)
     ] = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray: actors on a Ray cluster.")] = "local",
     address: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster; by default the environment's."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Conversations that wait for a summarizer at a time.")] = 16,
-    requests_per_minute: Annotated[float | None, typer.Option(metavar="N", help="Limit of requests to the summarizer.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Conversations that wait for a summarizer at the same time.")] = 16,
+    requests_per_minute: Annotated[float | None, typer.Option(metavar="N", help="Limit for summary requests.")] = None,
     tokens_per_minute: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Limit of tokens sent to and received from it.")
+        int | None,
+        typer.Option(parser=parse_size, metavar="SIZE", help="Limit for tokens of requests and answers."),
     ] = None,
     model: Annotated[
         str | None,
@@ -90,16 +89,17 @@ def batch_command(
     models: ModelTableFile = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="End at the first bad conversation; broken rules and missed targets are bad too."),
+        typer.Option("--strict", help="Stop at the first bad conversation; broken rules and missed targets count as bad."),
     ] = False,
     max_errors: Annotated[
-        int | None, typer.Option(min=0, help="End after this many bad conversations; by default never.", show_default=False)
+        int | None,
+        typer.Option(min=0, help="Stop after more bad conversations; by default never.", show_default=False),
     ] = None,
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="N", help="The largest conversation that is read, in bytes.")
     ] = 256_000_000,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Discard what an earlier run did, and replace existing outputs.")
+        bool, typer.Option("--restart", help="Discard the work of an earlier run and replace existing outputs.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; estimate the result from a sample.")] = False,
     sample: Annotated[int, typer.Option(min=1, help="Conversations in that sample.")] = 200,
@@ -107,12 +107,12 @@ def batch_command(
 ) -> int:
     """Compact files and directories of conversations in bounded memory.
 
-    After a crash or Ctrl-C, run the same command again to resume. Beside OUT it writes OUT.manifest.jsonl, what is done, and
-    OUT.errors.jsonl, bad conversations with their line and reason. Exit code 1: a conversation was bad, an input could not be
-    read, or there were too many errors; the rest of the output is written.
+    After a crash or Ctrl-C, run the same command again to resume. Beside OUT, OUT.manifest.jsonl lists the finished
+    work, and OUT.errors.jsonl the bad conversations with line and reason. Exit code 1: a conversation was bad, an input could
+    not be read, or there were too many errors; the rest of the output is written.
     """
     if engine not in _ENGINES:
-        raise ConfigurationError(f"--engine {engine}: there is no such engine; use one of {', '.join(_ENGINES)}")
+        raise ConfigurationError(f"--engine {engine}: unknown engine; use one of {', '.join(_ENGINES)}")
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     _, note = find_counter(counter)
     priced = None if model is None else prices_of(model, models)
@@ -151,14 +151,14 @@ def batch_command(
     else:
         show_report(report, printable(repr(plan.strategy), 400), priced, note)
     if report.outcome == "interrupted":
-        print_error("interrupted; what is finished is kept: run the same again to resume")
+        print_error("interrupted; finished work is kept: run the same again to resume")
         return ExitCode.INTERRUPTED
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
 
 
 @contextlib.contextmanager
 def _interruptible() -> Generator[Callable[[], bool]]:
-    """Yield a function that returns true after Ctrl-C; a second Ctrl-C stops at once."""
+    """Yield a function that returns true after Ctrl-C; a second Ctrl-C stops the process at once."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted.is_set
@@ -167,7 +167,7 @@ def _interruptible() -> Generator[Callable[[], bool]]:
     def interrupt(*_: object) -> None:
         interrupted.set()
         signal.signal(signal.SIGINT, before)
-        sys.stderr.write("compaction: finishing the work in progress; Ctrl-C again to stop at once\n")
+        sys.stderr.write("compaction: finishing the work in progress; press Ctrl-C again to stop at once\n")
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:

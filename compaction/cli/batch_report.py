@@ -1,4 +1,4 @@
-"""The output of ``compaction batch``: a progress bar, the table at the end, and the estimate of a dry run."""
+"""The output of ``compaction batch``: the progress bar, the final table, and the estimate of a dry run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 import attrs
 
 from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
-from ..replay import ModelPrices
+from ..models import ModelPrices
 from .printing import open_console, percent, plural, print_table, printable
 
 _MAX_ITEMS = 5
@@ -18,7 +18,7 @@ _MAX_ITEMS = 5
 
 @contextlib.contextmanager
 def progress_bar(prices: ModelPrices | None) -> Generator[Callable[[BatchProgress], object]]:
-    """Show a progress bar on standard error if that is a terminal; yields the function that updates it."""
+    """Show a progress bar on standard error if it is a terminal; yields a function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -38,17 +38,16 @@ def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
         plural(tally.bad, "error"),
     ]
     if tally.requests:
-        words.append(_asked(tally, prices))
+        words.append(_usage(tally, prices))
     if now.seconds_left is not None:
         words.append(f"{_duration(now.seconds_left)} left")
     return ", ".join(words)
 
 
 def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:
-    """Print the table and the lines at the end of a batch."""
-    tally = report.tally
+    """Print the final table and lines of a batch."""
     with open_console(sys.stdout) as console:
-        print_table(console, ["", ">before", ">after", ">left"], _sizes(tally))
+        print_table(console, ["", ">before", ">after", ">left"], _sizes(report.tally))
         for line in _lines(report, what, prices, note):
             console.print(printable(line))
 
@@ -68,8 +67,10 @@ def _lines(report: BatchReport, what: str, prices: ModelPrices | None, note: str
     yield f"{report.outcome}{resumed}: {_counts(tally)}"
     yield f"{_duration(report.seconds)} with {plural(report.workers, 'worker')}; tokens counted by {note or report.counter}"
     yield f"strategy: {what}"
+    if tally.uncounted:
+        yield f"tokens not counted: {plural(tally.uncounted, 'conversation')}, too small for the strategy and written unchanged"
     if tally.requests:
-        yield f"summarizer: {_asked(tally, prices)}"
+        yield f"summarizer: {_usage(tally, prices)}"
     yield from _listed("written", [f"{path} ({size:,} bytes)" for path, size in report.outputs.items()])
     yield from _listed("not read, and not written", [f"{reason}" for reason in report.failed.values()])
     yield from _listed("ignored", report.foreign)
@@ -87,7 +88,7 @@ def _counts(tally: BatchCounts) -> str:
 def _listed(label: str, items: list[str]) -> Iterator[str]:
     yield from (f"{label}: {item}" for item in items[:_MAX_ITEMS])
     if len(items) > _MAX_ITEMS:
-        yield f"{label}: {len(items) - _MAX_ITEMS:,} more; --json names them all"
+        yield f"{label}: {len(items) - _MAX_ITEMS:,} more; --json lists all"
 
 
 def write_json(report: BatchReport, prices: ModelPrices | None) -> None:
@@ -106,29 +107,23 @@ def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | 
     with open_console(sys.stdout) as console:
         print_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])
         share = percent(found.bytes_sampled / found.bytes_total) if found.bytes_total else "all"
-        console.print(
-            printable(
-                f"from a sample of {plural(sample.conversations, 'conversation')}, {share} of the input; nothing was written"
-            )
-        )
-        console.print(printable(f"all would be about {_counts(whole)}"))
-        console.print(printable(f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}"))
+        lines = [
+            f"from a sample of {plural(sample.conversations, 'conversation')}, {share} of the input; nothing was written",
+            f"estimate for all: {_counts(whole)}",
+            f"time: about {_duration(whole.seconds)} of one processor{f'; {note}' if note else ''}",
+        ]
         if sample.requests:
-            console.print(printable(f"a summarizer would get {_asked(whole, prices)}; its answers at their longest"))
-        for reason in found.failed.values():
-            console.print(printable(f"not read: {reason}"))
+            lines.append(f"requests to a summarizer: {_usage(whole, prices)}; the longest possible answers are assumed")
+        for line in (*lines, *(f"not read: {reason}" for reason in found.failed.values())):
+            console.print(printable(line))
 
 
-def _asked(tally: BatchCounts, prices: ModelPrices | None) -> str:
+def _usage(tally: BatchCounts, prices: ModelPrices | None) -> str:
     words = (
         f"{plural(tally.requests, 'request')}, {_short(tally.prompt_tokens)} tokens in, {_short(tally.completion_tokens)} out"
     )
     dollars = _dollars(tally, prices)
-    return (
-        words
-        if prices is None or dollars is None
-        else f"{words}, ${dollars:,.2f} at the prices of {prices.model}, {prices.date}"
-    )
+    return words if prices is None else f"{words}, ${dollars:,.2f} at the prices of {prices.model}, {prices.date}"
 
 
 def _dollars(tally: BatchCounts, prices: ModelPrices | None) -> float | None:

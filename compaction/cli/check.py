@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import attrs
@@ -13,32 +12,7 @@ from ..files import FileConversation, write_text
 from ..formats import Problem, repair, validate
 from .exit_codes import ExitCode, error_context, print_error
 from .options import STANDARD, AsJson, FormatName, Input, Output, open_output, read_input
-from .printing import plural, printable
-
-
-@attrs.frozen
-class FileCheck:
-    """The result of checking a file.
-
-    Args:
-        file: Its name as given.
-        conversations: The number of conversations that could be read.
-        messages: The number of their messages.
-        problems: The broken rules: the conversation's place and id, and the problem's own fields.
-        error: Why the file could not be read to its end, if so.
-    """
-
-    file: str
-    conversations: int = 0
-    messages: int = 0
-    problems: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]])
-    error: str | None = None
-
-    @property
-    def words(self) -> str:
-        """The result in words, for a file that could be read."""
-        found = plural(len(self.problems), "problem") if self.problems else "valid"
-        return f"{self.file}: {found} in {plural(self.conversations, 'conversation')} of {plural(self.messages, 'message')}"
+from .printing import plural, print_json, printable
 
 
 def validate_command(
@@ -55,33 +29,35 @@ def validate_command(
     """
     checked = [_checked(source, format) for source in sources]
     if as_json:
-        typer.echo(json.dumps({"files": [attrs.asdict(one) for one in checked]}))
+        print_json({"files": checked})
     for one in checked:
-        if one.error is not None:
-            print_error(one.error)
+        if one["error"] is not None:
+            print_error(one["error"])
         if not as_json:
-            for problem in one.problems:
+            for problem in one["problems"]:
                 typer.echo(_line(problem))
-            if one.error is None:
-                typer.echo(printable(one.words))
-    if any(one.error is not None for one in checked):
+            if one["error"] is None:
+                found = plural(len(one["problems"]), "problem") if one["problems"] else "valid"
+                sizes = f"{plural(one['conversations'], 'conversation')} of {plural(one['messages'], 'message')}"
+                typer.echo(printable(f"{one['file']}: {found} in {sizes}"))
+    if any(one["error"] is not None for one in checked):
         return ExitCode.UNUSABLE
-    return ExitCode.FOUND if any(one.problems for one in checked) else ExitCode.DONE
+    return ExitCode.FOUND if any(one["problems"] for one in checked) else ExitCode.DONE
 
 
-def _checked(source: str, format: str | None) -> FileCheck:
-    conversations = messages = 0
-    problems: list[dict[str, Any]] = []
+def _checked(source: str, format: str | None) -> dict[str, Any]:
+    """Return a file's name, its counts, the rules it breaks, and the error if it could not be read to its end."""
+    found: dict[str, Any] = {"file": source, "conversations": 0, "messages": 0, "problems": [], "error": None}
     try:
         for conversation in read_input(source):
             with error_context(conversation.where):
-                found = validate(conversation.messages, format=format)
-                problems += [_entry(conversation, problem) for problem in found]
-            conversations += 1
-            messages += len(conversation.messages)
+                problems = validate(conversation.messages, format=format)
+            found["problems"] += [_entry(conversation, problem) for problem in problems]
+            found["conversations"] += 1
+            found["messages"] += len(conversation.messages)
     except UnreadableFile as error:
-        return FileCheck(source, conversations, messages, problems, str(error))
-    return FileCheck(source, conversations, messages, problems)
+        found["error"] = str(error)
+    return found
 
 
 def repair_command(source: Input, output: Output = STANDARD, format: FormatName = None, as_json: AsJson = False) -> int:
@@ -103,7 +79,7 @@ def repair_command(source: Input, output: Output = STANDARD, format: FormatName 
             remaining += [_entry(conversation, problem) for problem in result.remaining]
             count += 1
     if as_json:
-        stream.write(json.dumps({"conversations": count, "changes": changes, "remaining": remaining}) + "\n")
+        print_json({"conversations": count, "changes": changes, "remaining": remaining}, stream)
     else:
         stream.writelines(f"changed: {_line(change)}\n" for change in changes)
         stream.writelines(f"left: {_line(problem)}\n" for problem in remaining)

@@ -15,12 +15,11 @@ from ..errors import ConfigurationError
 from ..files import FileConversation, write_text
 from ..formats import MessageFormat, resolve
 from ..index import RunContext
-from ..presets import PRESETS
 from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
-from .compact_report import CompactedConversation, CompactReport
+from .compact_report import ReportData, conversation_report, is_well, show_compaction, totals_of
 from .exit_codes import ExitCode, error_context
 from .options import (
     STANDARD,
@@ -34,17 +33,19 @@ from .options import (
     PresetName,
     Window,
     find_counter,
+    find_preset,
     open_output,
     parse_size,
     read_input,
     signing_keys,
     window_tokens,
 )
+from .printing import print_json
 
 
 @attrs.frozen
 class CompactionPlan:
-    """How each conversation is compacted.
+    """The strategy and limits of a command.
 
     Args:
         strategy: The strategy.
@@ -91,19 +92,28 @@ def compact_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = find_counter(counter)
     target, stream = open_output(output)
-    compacted: list[CompactedConversation] = []
+    compacted: list[ReportData] = []
     with write_text(target) as write:
         for conversation in read_input(source):
             with error_context(conversation.where):
                 text, done = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
             compacted.append(done)
-    report = CompactReport(source, counting.name, counting.exact, note, repr(plan.strategy), plan.budget, compacted)
+    report: ReportData = {
+        "file": source,
+        "counter": counting.name,
+        "exact": counting.exact,
+        "note": note,
+        "strategy": repr(plan.strategy),
+        "budget": plan.budget,
+        "conversations": compacted,
+        "totals": totals_of(compacted),
+    }
     if as_json:
-        report.write_json(stream)
+        print_json(report, stream)
     else:
-        report.show(stream)
-    return ExitCode.DONE if all(done.is_well for done in compacted) else ExitCode.FOUND
+        show_compaction(report, stream)
+    return ExitCode.DONE if all(map(is_well, compacted)) else ExitCode.FOUND
 
 
 def plan_compaction(
@@ -120,9 +130,7 @@ def plan_compaction(
     Raises:
         ConfigurationError: If the options contradict each other, or no table knows the model that ``--window`` names.
     """
-    known = PRESETS.get(preset or ("token_budget" if window is None else "context_window"))
-    if known is None:
-        raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(PRESETS)}")
+    known = find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets of a window; name a lower --budget")
@@ -143,7 +151,7 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, CompactedConversation]:
+) -> tuple[str, ReportData]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     options: dict[str, Any] = {
@@ -157,5 +165,5 @@ def _compacted(
         result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
     else:
         result = compact_sync(conversation.messages, plan.strategy, **options)
-    done = CompactedConversation.of(conversation, result, steps, budget=plan.budget, format=format)
+    done = conversation_report(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), done

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Annotated, Final, TextIO, TypeAlias
 
@@ -16,7 +16,7 @@ from ..errors import ConfigurationError, UnreadableFile
 from ..files import FileConversation, read_conversations
 from ..formats import FORMATS
 from ..models import UnknownModel, input_limit
-from ..presets import PRESETS
+from ..presets import PRESETS, Preset
 from ..tokens import TokenCounter, counter
 
 STANDARD: Final = "-"
@@ -138,10 +138,10 @@ def parse_seconds(text: str) -> float:
 
 
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
-    """Return the tokens that ``--window`` stands for: a number, less the reserve, or the input limit of a model.
+    """Return the tokens of ``--window``: a number minus the reserve, or the input limit of a model.
 
     Raises:
-        BadParameter: If it begins like a number and is not one.
+        BadParameter: If it is neither a number nor the name of a model.
         ConfigurationError: If no table knows the model, or the reserve is not below the window.
 
     >>> window_tokens("32k", None, 2_000), window_tokens("gpt-5", None)
@@ -156,6 +156,21 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
     if reserve >= tokens:
         raise ConfigurationError(f"--window {window}, reserve_output={reserve}: the window is above 0 and above the reserve")
     return tokens - reserve
+
+
+def find_preset(name: str, names: Iterable[str] = PRESETS) -> Preset:
+    """Return the preset that ``--preset`` names.
+
+    Args:
+        name: The value of the option.
+        names: The names that the command takes.
+
+    Raises:
+        ConfigurationError: If the command does not take this name.
+    """
+    if name not in names:
+        raise ConfigurationError(f"--preset {name}: there is no such preset; use one of {', '.join(names)}")
+    return PRESETS[name]
 
 
 def find_counter(name: str) -> tuple[TokenCounter, str | None]:
@@ -185,5 +200,5 @@ def open_output(output: str) -> tuple[Path | IO[bytes], TextIO]:
 
 
 def signing_keys() -> tuple[str, ...]:
-    """Return the keys in the environment variable ``COMPACTION_KEY``, parted by blanks: the first signs summaries."""
+    """Return the keys in the environment variable ``COMPACTION_KEY``, separated by blanks; the first signs summaries."""
     return tuple(os.environ.get("COMPACTION_KEY", "").split())

@@ -6,9 +6,13 @@ Transcripts are hostile text: none of it may move the cursor, ring the bell, cha
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
+
+import attrs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +82,11 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
         return "#" * round(share * width)
     full, eighths = divmod(round(share * width * 8), 8)
     return "█" * full + _EIGHTHS[eighths].strip()
+
+
+def print_json(data: object, stream: TextIO | None = None) -> None:
+    """Write data as one line of JSON, by default to standard output; attrs objects become objects of their fields."""
+    (stream or sys.stdout).write(json.dumps(data, default=attrs.asdict) + "\n")
 
 
 @contextlib.contextmanager

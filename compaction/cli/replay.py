@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,23 +12,22 @@ from typing import Annotated, Final
 import typer
 
 from ..errors import UnreadableFile
+from ..models import UnknownModel, prices_of, unpriced
 from ..replay import (
     CandidateSummary,
     IntervalEstimate,
+    Recommendation,
     Recording,
     ReplayResult,
-    UnknownModel,
-    prices_of,
     recommend,
     recordings_of,
     replay,
     strategy_names,
-    unpriced,
     write_report,
 )
 from .exit_codes import ExitCode
 from .options import AsJson, CounterName, FormatName, ModelTableFile, find_counter, parse_size, window_tokens
-from .printing import open_console, plural, print_table, printable
+from .printing import open_console, plural, print_json, print_table, printable
 
 _STRATEGIES: Final = ("adaptive", "context_window")
 _MAX_NOTES: Final = 20
@@ -76,7 +73,7 @@ def replay_command(
     ),
     seed: Annotated[int, typer.Option(help="The seed of the intervals.")] = 0,
     recommended: Annotated[
-        bool, typer.Option("--recommend", help="Name the strategies that no other beats on both cost and recall, with reasons.")
+        bool, typer.Option("--recommend", help="Recommend the cheapest strategy, and those that keep significantly more.")
     ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a report to open in a browser: one HTML file.")
@@ -112,10 +109,12 @@ def replay_command(
         )
     if report is not None:
         write_report(result, report)
+    advice = recommend(result) if recommended else None
     if as_json:
-        _write_json(result, wrong, recommended)
+        data = result.to_dict()
+        print_json({**data, "notes": [*wrong, *data["notes"]], **({"recommendation": advice} if advice else {})})
     else:
-        _show(result, wrong, recommended, note)
+        _show(result, wrong, advice, note)
     raised = any(run.failures for each in result.conversations for run in each.runs.values())
     return ExitCode.FOUND if wrong or raised or result.skipped else ExitCode.DONE
 
@@ -147,19 +146,10 @@ def _progress() -> Generator[Callable[[int, int], object]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _write_json(result: ReplayResult, wrong: Sequence[str], recommended: bool) -> None:
-    data = result.to_dict()
-    data["notes"] = [*wrong, *data["notes"]]
-    if recommended:
-        found = recommend(result)
-        data["recommendation"] = {"names": found.names, "reasons": found.reasons}
-    sys.stdout.write(json.dumps(data) + "\n")
-
-
 # ---------------------------------------------------------------- the table
 
 
-def _show(result: ReplayResult, wrong: Sequence[str], recommended: bool, note: str | None) -> None:
+def _show(result: ReplayResult, wrong: Sequence[str], advice: Recommendation | None, note: str | None) -> None:
     setting = result.setting
     calls = sum(len(each.needs) for each in result.exceeding)
     lines = [
@@ -175,9 +165,8 @@ def _show(result: ReplayResult, wrong: Sequence[str], recommended: bool, note: s
         lines.insert(
             2, f"{plural(hopeless, 'call')} cannot fit: the system messages and the last user message alone exceed the window"
         )
-    if recommended:
-        found = recommend(result)
-        lines += [f"recommended: {', '.join(found.names) or 'none of these'}", *(f"- {reason}" for reason in found.reasons)]
+    if advice is not None:
+        lines += [f"recommended: {', '.join(advice.names) or 'none of these'}", *(f"- {reason}" for reason in advice.reasons)]
     with open_console(sys.stdout) as console:
         if result.exceeding:
             columns = ["strategy", ">cost", ">usable", ">old", ">words", ">spans", ">over", ">bad", ">edited", ">breaks"]
@@ -209,10 +198,9 @@ def _notes(notes: Sequence[str]) -> Iterator[str]:
     for note in notes:
         place, _, words = note.partition(": ")
         places.setdefault(words or place, []).append(place)
-    counts = Counter({words: len(found) for words, found in places.items()})
-    for words, count in counts.most_common(_MAX_NOTES):
-        yield (
-            f"{places[words][0]}: {words}" if count == 1 else f"{plural(count, 'session')}, first {places[words][0]}: {words}"
-        )
-    if len(counts) > _MAX_NOTES:
-        yield f"{plural(len(counts) - _MAX_NOTES, 'note')} more; --json shows them all"
+    frequent = sorted(places.items(), key=lambda item: len(item[1]), reverse=True)
+    for words, found in frequent[:_MAX_NOTES]:
+        first = f"{found[0]}: {words}"
+        yield first if len(found) == 1 else f"{plural(len(found), 'session')}, first {first}"
+    if len(frequent) > _MAX_NOTES:
+        yield f"{plural(len(frequent) - _MAX_NOTES, 'note')} more; --json shows them all"

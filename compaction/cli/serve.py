@@ -12,20 +12,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from .. import config, presets
+from .. import config
 from ..errors import ConfigurationError
-from ..gateway import GatewaySettings, create_app, is_worth_a_log
+from ..gateway import LOOPBACK_NAMES, GatewaySettings, create_app, is_worth_a_log
 from ..integrations.opentelemetry import OpenTelemetryEvents
+from ..presets import PRESETS
 from ..strategies import Strategy
-from .options import CounterName, parse_seconds, signing_keys, window_tokens
+from .options import CounterName, find_preset, parse_seconds, signing_keys, window_tokens
 
-_PRESETS: Final[dict[str, Callable[[int], Strategy]]] = {
-    "adaptive": presets.adaptive,
-    "context_window": presets.context_window,
-    "hermes": presets.hermes,
-}
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_SWITCH_SECONDS: Final = 0.0005  # a compaction in a thread does not keep the streams waiting for five milliseconds at a time
+_PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
+_SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
 _NEEDED: Final = ("starlette", "uvicorn", "httpx")
 
 
@@ -40,74 +36,74 @@ def serve_command(
         str,
         typer.Option(
             metavar="SIZE",
-            help="Tokens that a request may have, such as 200k, or a model's name; auto: the input limit of the model that "
+            help="The context window in tokens, such as 200k, or a model's name; auto: the input limit of the model that "
             "each request names.",
         ),
     ] = "auto",
     openai_url: Annotated[
-        str, typer.Option("--openai-url", metavar="URL", help="Where chat completions and Responses are sent.")
+        str, typer.Option("--openai-url", metavar="URL", help="The base URL for chat completions and Responses.")
     ] = "https://api.openai.com/v1",
     anthropic_url: Annotated[
-        str, typer.Option("--anthropic-url", metavar="URL", help="Where Anthropic's messages are sent.")
+        str, typer.Option("--anthropic-url", metavar="URL", help="The base URL for Anthropic's messages.")
     ] = "https://api.anthropic.com/v1",
     google_url: Annotated[
-        str, typer.Option("--google-url", metavar="URL", help="Where Gemini's requests are sent.")
+        str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's requests.")
     ] = "https://generativelanguage.googleapis.com",
     store: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Save decisions here, so that a restart sends the same requests.", show_default=False
+            metavar="FILE", help="Save decisions in this file, so that a restart sends the same requests.", show_default=False
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8484,
-    host: Annotated[str, typer.Option(help="The address; another than this machine's own needs --token.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address; one that other machines can reach needs --token.")] = "127.0.0.1",
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A host name under which clients reach it, repeatable; loopback always works."),
+        typer.Option(metavar="NAME", help="A host name that clients use for the gateway, repeatable; loopback always works."),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="COMPACTION_TOKEN",
             metavar="TEXT",
-            help="Ask every client for this token, in the header x-compaction-token.",
+            help="The token that every client must send in the header x-compaction-token.",
             show_default=False,
             show_envvar=True,
         ),
     ] = None,
     shadow: Annotated[
-        bool, typer.Option("--shadow", help="Send everything as it came, and show what would have been.")
+        bool, typer.Option("--shadow", help="Forward every request unchanged, and show what compaction would have done.")
     ] = False,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Record the sessions here; compaction replay reads them.", show_default=False),
+        typer.Option(metavar="DIR", help="Record sessions in this folder; compaction replay reads them.", show_default=False),
     ] = None,
     forget_after: Annotated[
         float | None,
         typer.Option(
             parser=parse_seconds,
             metavar="TIME",
-            help="Forget conversations unused for so long, such as 30d.",
+            help="Forget conversations that were not used for this long, such as 30d.",
             show_default=False,
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="The largest request that is read.")] = 67_108_864,
-    conversations: Annotated[int, typer.Option(min=1, help="Conversations in memory, for each format and window.")] = 1_000,
+    max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="The largest request that is accepted.")] = 67_108_864,
+    conversations: Annotated[
+        int, typer.Option(min=1, help="Most conversations in memory, for each format and window.")
+    ] = 1_000,
     max_memory: Annotated[
-        int, typer.Option(min=1, metavar="BYTES", help="Bytes of the messages of conversations in memory, likewise.")
+        int, typer.Option(min=1, metavar="BYTES", help="Most bytes of their messages in memory, likewise.")
     ] = 268_435_456,
     counter: CounterName = "auto",
 ) -> int:
     """Serve the gateway: agents use its address in place of their provider's, and stay inside their context window.
 
-    Nothing else changes for them. The page at / shows what happens; the log on standard error has one line of JSON a request.
+    The page at / shows its conversations. The log on standard error has one line of JSON for each request.
     """
     if missing := [each for each in _NEEDED if find_spec(each) is None]:
         raise ConfigurationError(f"serve needs {', '.join(missing)}; install compaction-toolkit[gateway]")
-    if host not in _LOOPBACK and token is None:
-        raise ConfigurationError(
-            f"--host {host}: other machines could use this gateway; pass --token, or leave the host as it is"
-        )
+    if host not in LOOPBACK_NAMES and token is None:
+        raise ConfigurationError(f"--host {host}: other machines could use this gateway; pass --token, or do not set --host")
     settings = GatewaySettings(
         strategy=_strategy(preset, pipeline),
         awaits=pipeline is not None,
@@ -136,17 +132,15 @@ def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
     if pipeline is not None:
         strategy = config.load(pipeline)
         return lambda window: strategy
-    if preset not in _PRESETS:
-        raise ConfigurationError(f"--preset {preset}: there is no such preset; use one of {', '.join(_PRESETS)}")
-    return _PRESETS[preset]
+    return find_preset(preset, _PRESETS).make
 
 
 def _run(settings: GatewaySettings, host: str, port: int) -> None:
-    """Serve until the process is told to end."""
+    """Serve until a signal ends the process."""
     import uvicorn
 
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that went away is an error of its connection alone
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that disconnects is an error of its connection only
     sys.setswitchinterval(_SWITCH_SECONDS)
     _log_lines("compaction.gateway", logging.INFO, "%(message)s")
     _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s")
@@ -157,7 +151,7 @@ def _run(settings: GatewaySettings, host: str, port: int) -> None:
     limits: dict[str, Any] = {"proxy_headers": False, "ws": "none", "lifespan": "on", "timeout_graceful_shutdown": 5}
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options, **limits))
     listening = server.config.bind_socket()
-    listening.listen()  # whoever reads the address may use it at once
+    listening.listen()  # so that the printed address can be used at once
     port = listening.getsockname()[1]
     name = f"[{host}]" if ":" in host else host
     typer.echo(f"compaction gateway on http://{name}:{port}, its page is at /", err=True)

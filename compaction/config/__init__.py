@@ -1,4 +1,4 @@
-"""Pipelines in files: TOML or YAML, read into a strategy and written from one.
+"""Strategies in TOML and YAML files, read and written.
 
 ::
 
@@ -15,8 +15,8 @@
 
     strategy = load("pipeline.toml")
 
-A file can have an environment variable sent to a server; `load` restricts which. It needs the extra ``config``.
-See ``docs/config.md``.
+The extra ``config`` is required. A file can name an environment variable whose value is sent to a server; `load` restricts
+which variables and servers. See ``docs/config.md``.
 """
 
 from __future__ import annotations

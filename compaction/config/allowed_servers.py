@@ -1,4 +1,4 @@
-"""A check of the servers that a pipeline file names, and of the environment variables whose values it sends there."""
+"""Checks of the servers that a pipeline file names, and of the environment variables whose values are sent there."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from ..errors import ConfigurationError
 from ..summarizers import OpenAISummarizer, redact
 
 NO_KEY: Final = ("none", "unused")
-"""The values that ``api_key`` may have, for a server that asks for none."""
+"""The values that ``api_key`` may have, for a server that requires no key."""
 
 
 def check_no_secrets(options: Mapping[str, Any]) -> None:
-    """Check that the options of a summarizer or store hold no key or password.
+    """Check that the options of a summarizer or store contain no key or password.
 
     Args:
-        options: The options as they are in a file.
+        options: The options, as in a file.
 
     Raises:
-        ConfigurationError: If they hold one; the message does not repeat it.
+        ConfigurationError: If they contain one; the message does not repeat it.
 
     >>> check_no_secrets({"api_key_env": "OPENAI_API_KEY", "base_url": "http://127.0.0.1:8080/v1"})
     """
     if options.get("api_key", NO_KEY[0]) not in NO_KEY:
         raise ConfigurationError(
-            "'api_key' does not belong in a file; name the environment variable that holds it: api_key_env = \"OPENAI_API_KEY\""
+            "'api_key' does not belong in a file; name the environment variable with the key: api_key_env = \"OPENAI_API_KEY\""
         )
     for name, value in options.items():
-        if name.endswith("_env") or (isinstance(value, Mapping) and "use" in value):  # an inner component is checked by itself
+        if name.endswith("_env") or (isinstance(value, Mapping) and "use" in value):  # an inner component is checked separately
             continue
         text = json.dumps({name: value}, default=str)
         if redact(text) != text:
-            raise ConfigurationError(f"{name!r} holds what looks like a key or password; it does not belong in a file")
+            raise ConfigurationError(f"{name!r} contains what looks like a key or password; it does not belong in a file")
 
 
 _ENDING: Final = "_API_KEY"
@@ -44,12 +44,12 @@ _PLAIN_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/%
 
 
 def server_problems(data: object, *, allow_env: Collection[str] | None, allow_hosts: Collection[str] | None) -> Iterator[str]:
-    """Yield a message for each environment variable and each server that plain data may not name, with its place.
+    """Yield a message for each environment variable and server that plain data must not name, with its place.
 
     Args:
-        data: The data as it is in a file.
-        allow_env: The variables that may be sent; ``None`` for those whose names end in ``_API_KEY``.
-        allow_hosts: The hosts they may be sent to; ``None`` for any.
+        data: The data, as in a file.
+        allow_env: The variables whose values may be sent; ``None`` for those whose names end in ``_API_KEY``.
+        allow_hosts: The hosts to which they may be sent; ``None`` for any.
 
     >>> list(server_problems({"api_key_env": "HOME"}, allow_env=None, allow_hosts=None))
     ["api_key_env: 'HOME' does not end in '_API_KEY'; rename the variable, or pass allow_env={'HOME'}"]
@@ -62,7 +62,7 @@ def server_problems(data: object, *, allow_env: Collection[str] | None, allow_ho
 
 
 def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield each table in plain data once, in order, with its place and a dot; data may contain itself."""
+    """Yield each table in plain data once, in order, with its place and a dot. Data may contain itself."""
     left: list[tuple[str, object]] = [("", data)]
     seen: set[int] = set()
     while left:

@@ -1,14 +1,14 @@
 """Conversion of plain data to strategies and back, with cattrs.
 
-A component is a table with its name under ``use`` and its options beside it. Nothing is guessed: an unknown key, a value of the
-wrong type and an unknown name are errors that name their place, and all of them are reported at once.
+A component is a table with its name under ``use`` and its options beside it. Unknown keys, unknown names and values of wrong
+types are errors; all of them are reported at once, each with its place.
 """
 
 from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -44,7 +44,13 @@ _EXPRESSIONS: Final = (ComponentKind.TRIGGER, ComponentKind.SELECTOR)
 _SECRETIVE: Final = (ComponentKind.SUMMARIZER, ComponentKind.STORE)
 _NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {OpenAISummarizer: ("client", "on_usage", "sleep", "random", "redact")}
 _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}
-_PLAIN: Final[dict[type, tuple[type, ...]]] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
+_PLAIN: Final[dict[object, tuple[type, ...]]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int,),
+    float: (int, float),
+    type(None): (type(None),),
+}
 
 
 # ------------------------------------------------------------------------------------------------- which hook for which type
@@ -56,12 +62,8 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 
 def _component_kind(kind: Any) -> ComponentKind | None:
-    """Return the kind of component that a field of this type holds, if any."""
-    return next((_KINDS[each] for each in _members(kind) if _is_hashable(each) and each in _KINDS), None)
-
-
-def _is_hashable(kind: Any) -> bool:
-    return kind.__hash__ is not None
+    """Return the kind of component that a field of this type contains, if any."""
+    return next((_KINDS[each] for each in _members(kind) if isinstance(each, Hashable) and each in _KINDS), None)
 
 
 def _is_function(kind: Any) -> bool:
@@ -93,9 +95,9 @@ def converter() -> Converter:
 
     result.register_structure_hook_factory(attrs.has, reads_class)
     result.register_unstructure_hook_factory(attrs.has, writes_class)
-    for plain in _PLAIN:
+    for plain in (str, bool, int, float):
         result.register_structure_hook(plain, _read_plain)
-    result.register_structure_hook_func(_is_plain_union, _read_plain_union)
+    result.register_structure_hook_func(_is_plain_union, _read_plain)
     result.register_structure_hook(Path, lambda value, _: Path(_read_plain(value, str)))
     result.register_unstructure_hook(Path, str)
     result.register_structure_hook_func(_has_origin(Literal), _read_literal)
@@ -123,35 +125,35 @@ def _has_origin(*origins: object) -> Callable[[Any], bool]:
 
 def _is_plain_union(kind: Any) -> bool:
     """Whether it is a union such as ``int | str``, which cattrs does not read by itself; ``None`` may be a member."""
-    plain = [each for each in _members(kind) if each is not type(None)]
-    return len(plain) > 1 and all(_is_hashable(each) and each in _PLAIN for each in plain)
+    members = _members(kind)
+    return len(members) > 1 and all(isinstance(each, Hashable) and each in _PLAIN for each in members)
 
 
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def _read_plain(value: object, kind: type) -> Any:
-    allowed = _PLAIN[kind]
-    if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigurationError(f"{value!r} is {_type_of(value)}; {_TYPES[kind]} belongs here")
-    return value
-
-
-def _read_plain_union(value: object, kind: Any) -> Any:
-    fitting = [each for each in _members(kind) if type(value) is each]
-    if not fitting:
-        wanted = " or ".join(_TYPES.get(each, "nothing") for each in _members(kind))
+def _read_plain(value: object, kind: Any) -> Any:
+    members = _members(kind)
+    allowed = tuple(each for member in members for each in _PLAIN[member])
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in members):
+        wanted = " or ".join(_TYPES[member] for member in members)
         raise ConfigurationError(f"{value!r} is {_type_of(value)}; {wanted} belongs here")
     return value
 
 
-_TYPES: Final = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_TYPES: Final[dict[type, str]] = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "nothing",
+    dict: "a table",
+    list: "a list",
+}
 
 
 def _type_of(value: object) -> str:
-    if value is None or isinstance(value, Mapping | list):
-        return "a table" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else "nothing"
-    return next((name for kind, name in _TYPES.items() if type(value) is kind), type(value).__name__)
+    return _TYPES.get(type(value), type(value).__name__)
 
 
 def _read_literal(value: object, kind: Any) -> Any:
@@ -182,7 +184,7 @@ def _read_function(value: object) -> Callable[[str], str] | None:
 
 
 def _read_template(value: object, read: Callable[[Any, type], SummaryTemplate]) -> SummaryTemplate | None:
-    """Read a template: a prompt, an instruction, a table of its texts, or one of files with ``path`` and ``update_path``."""
+    """Read a template: a prompt, an instruction, a table of its texts, or a table of files, ``path`` and ``update_path``."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -244,9 +246,7 @@ def _read_strategy(name: str, table: dict[str, Any]) -> Strategy:
         raise ConfigurationError(f"{name!r} is not a strategy; {suggestion(name, known)}")
     strategy = _call(find_component(ComponentKind.PRESET, name), table)
     if not isinstance(strategy, Strategy):
-        raise ConfigurationError(
-            f"{name!r} made {strategy!r}, which is not a strategy; it belongs in another entry-point group"
-        )
+        raise ConfigurationError(f"{name!r} returned {strategy!r}, which is not a strategy; use another entry-point group")
     return strategy
 
 
@@ -263,7 +263,7 @@ def _call(factory: Callable[..., Any], table: dict[str, Any]) -> Any:
 
 @cache
 def _arguments_class(factory: Callable[..., Any]) -> Any:
-    """Return a class whose fields are the arguments of a function, so that cattrs can read them."""
+    """Return an attrs class with a function's arguments as fields, for cattrs."""
     hints = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     fields: dict[str, Any] = {}
     for name, argument in inspect.signature(factory).parameters.items():
@@ -282,7 +282,7 @@ def _write_function(value: object) -> str | None:
         return None
     name = next((name for name, function in _FUNCTIONS.items() if function is value), None)
     if name is None:
-        raise ConfigurationError(f"{value!r} is a function that a file cannot name; leave it out, or set it in code")
+        raise ConfigurationError(f"{value!r} is a function that a file cannot name; omit it, or set it in code")
     return name
 
 
@@ -295,7 +295,7 @@ def write_component(value: Any, kind: ComponentKind) -> Any:
     """Return plain data that `read_component` reads as an equal component; options with their default values are omitted.
 
     Raises:
-        ConfigurationError: If a file cannot hold it.
+        ConfigurationError: If a file cannot contain it.
     """
     if kind in _EXPRESSIONS:
         return write_expression(value, kind)
@@ -320,7 +320,7 @@ def _written(value: object, kind: ComponentKind) -> dict[str, Any]:
     if isinstance(value, FunctionStrategy) or find_component(kind, name) is value:
         return {USE: name}
     if not attrs.has(type(value)):
-        raise ConfigurationError(f"{value!r} cannot be written to a file: it is not an attrs class, so its options are unknown")
+        raise ConfigurationError(f"{value!r} cannot be written to a file: its class is not an attrs class")
     options = _options(value)
     if kind in _SECRETIVE:
         check_no_secrets(options)
@@ -331,7 +331,7 @@ def _is_named(origin: Any, value: Any, kind: ComponentKind, name: str) -> bool:
     """Whether a component has this name; ``origin`` is its class or function."""
     try:
         component = find_component(kind, name)
-    except ConfigurationError:  # a registered component that cannot be imported is not this one
+    except ConfigurationError:  # a registered component that cannot be imported is a different one
         return False
     return component is origin or component is value
 
@@ -340,6 +340,6 @@ def _options(value: object) -> dict[str, Any]:
     kind: Any = type(value)
     for field in attrs.fields(kind):
         if field.name in _NOT_IN_FILES.get(kind, ()) and getattr(value, field.name) is not field.default:
-            raise ConfigurationError(f"{kind.__name__}: a file cannot hold {field.name!r}; set it in code")
+            raise ConfigurationError(f"{kind.__name__}: a file cannot contain {field.name!r}; set it in code")
     options: dict[str, Any] = converter().unstructure(value, kind)
     return options

@@ -1,7 +1,7 @@
 """The expressions for triggers and selectors in pipeline files, parsed without evaluating any code.
 
-An expression such as ``tokens_exceed(60_000) & has_tool_calls | ~every(3)`` is the value's own `repr`, so it can be read back.
-It consists of registered names, calls of them, plain values, and ``& | ~``.
+An expression such as ``tokens_exceed(60_000) & has_tool_calls | ~every(3)`` is the `repr` of the value that it describes. It
+consists of registered names, calls of them, plain values, and ``& | ~``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_expression(text: object, kind: ComponentKind) -> Any:
         kind: ``TRIGGER`` or ``SELECTOR``.
 
     Raises:
-        ConfigurationError: If it is not such an expression; quotes what is wrong.
+        ConfigurationError: If it is not such an expression; the message quotes the wrong part.
 
     >>> read_expression("last(turns=2) | kinds(GroupKind.USER)", ComponentKind.SELECTOR)
     last(turns=2) | kinds(GroupKind.USER)
@@ -57,7 +57,7 @@ def write_expression(value: object, kind: ComponentKind) -> str:
     """Return the expression that `read_expression` reads as an equal trigger or selector.
 
     Raises:
-        ConfigurationError: If there is none, as for a function that is not registered.
+        ConfigurationError: If there is no such expression, as for a function that is not registered.
     """
     text = repr(value)
     try:
@@ -66,7 +66,7 @@ def write_expression(value: object, kind: ComponentKind) -> str:
         same = False
     if not same:
         raise ConfigurationError(
-            f"{text} cannot be written to a file: it is a function, or contains one; "
+            f"{text} cannot be written to a file: it is or contains a function; "
             f"register it as an entry point in compaction.{kind.value}"
         )
     return text
@@ -92,7 +92,7 @@ class _Evaluator:
         """Return the value of a node.
 
         Raises:
-            ConfigurationError: If such a node is not allowed.
+            ConfigurationError: If a node of this kind is not allowed.
         """
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
             return node.value
@@ -112,12 +112,12 @@ class _Evaluator:
         raise ConfigurationError(f"{ast.unparse(node)!r} is not allowed here; combine names and calls with & | ~")
 
     def _named(self, name: str) -> Any:
-        """Return the component of that name, of this kind or of one that may be inside it."""
+        """Return the component of that name; its kind is this kind or one that this kind may contain."""
         kind = next((each for each in _INSIDE[self._kind] if name in component_names(each)), self._kind)
         return find_component(kind, name)
 
     def _lifted(self, component: Any) -> Any:
-        """Return a registered condition as a trigger; a function that returns triggers stays a function."""
+        """Return a registered condition as a trigger; return a function that makes triggers unchanged."""
         if not inspect.isfunction(component) or _is_factory(component):
             return component
         return _LIFT[self._kind](component)
@@ -147,7 +147,7 @@ class _Evaluator:
 
 
 def _is_factory(component: Any) -> bool:
-    """Whether a function returns triggers or selectors, by its annotation."""
+    """Whether a function's annotation says that it returns triggers or selectors."""
     returned = inspect.signature(component).return_annotation
     return getattr(returned, "__name__", returned) in ("Trigger", "Selector")
 

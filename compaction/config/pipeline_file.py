@@ -1,7 +1,7 @@
 """Pipeline files: reading a strategy from TOML, YAML or plain data, and writing one.
 
-A file can name an environment variable and the server that is sent its value. So read only files whose authors you trust with
-the variables that are allowed: by default those whose names end in ``_API_KEY``, sent to any host.
+A file can name an environment variable and the server to which its value is sent. Read only files whose authors may see the
+allowed variables: by default, all whose names end in ``_API_KEY``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .registry import ComponentKind, suggestion
 
 
 def error_messages(error: BaseException) -> list[str]:
-    """Return a message ``place: rule`` for each mistake that an error of the converter reports.
+    """Return a message ``place: rule`` for each mistake in an error of the converter.
 
     Raises:
         BaseException: The error itself, if neither the converter nor this package raised it.
@@ -59,8 +59,7 @@ def _nested(error: Any, place_of: Callable[[Any], str], place: str) -> Iterator[
     """Yield the errors within a group, each at the place that its note names."""
     noted, others = error.group_exceptions()
     for inner, note in noted:
-        missing = isinstance(inner, KeyError)
-        yield from _each(inner, place if missing else place_of(note))
+        yield from _each(inner, place if isinstance(inner, KeyError) else place_of(note))
     for inner in others:
         yield from _each(inner, place)
 
@@ -81,14 +80,14 @@ def from_data(
     """Return the strategy that plain data describes.
 
     Args:
-        data: A table with ``use`` and the options of that strategy; without ``use``, a `Pipeline` with its ``steps``.
-        where: The name of the data in an error.
+        data: A table with ``use`` and the strategy's options; without ``use``, a `Pipeline` with its ``steps``.
+        where: The name of the data in error messages.
         allow_env: The environment variables whose values may be sent to a server; by default those whose names end in
-            ``_API_KEY``. A summarizer that names none sends ``OPENAI_API_KEY``.
+            ``_API_KEY``. A summarizer that names no variable sends ``OPENAI_API_KEY``.
         allow_hosts: The hosts that ``base_url`` may name, such as ``{"api.openai.com"}``; by default any.
 
     Raises:
-        ConfigurationError: If it does not describe a strategy; lists every mistake with its place.
+        ConfigurationError: If it does not describe a strategy; the message lists every mistake with its place.
 
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
@@ -108,7 +107,7 @@ def to_data(strategy: StrategyLike) -> dict[str, Any]:
     """Return plain data that `from_data` reads as an equal strategy; options with their default values are omitted.
 
     Raises:
-        ConfigurationError: If a file cannot hold it: a plain function, a key, a client.
+        ConfigurationError: If a file cannot contain it, such as a plain function, a key or a client.
 
     >>> from compaction.strategies import Clear, ToolResult
     >>> to_data(ToolResult(Clear(min_chars=500)))
@@ -129,8 +128,8 @@ def load(
 ) -> Strategy:
     """Return the strategy in a file that ends in ``.toml``, ``.yaml`` or ``.yml``.
 
-    Files and stores that it names are opened; their paths are relative to the working directory. A file can have the value of
-    an environment variable sent to any host; ``allow_env`` and ``allow_hosts`` restrict which and where.
+    Files and stores that it names are opened; their paths are relative to the working directory. The file decides which
+    environment variable is sent to which host, as far as ``allow_env`` and ``allow_hosts`` permit.
 
     Args:
         path: The file.
@@ -138,7 +137,8 @@ def load(
         allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or does not describe a strategy; lists every mistake with its place.
+        ConfigurationError: If the file cannot be read, or does not describe a strategy; the message lists every mistake with
+            its place.
     """
     file = Path(path)
     format = _file_format(file)
@@ -162,7 +162,7 @@ def loads(
     Args:
         text: The content of a pipeline file.
         format: Its syntax.
-        where: The name of the text in an error.
+        where: The name of the text in error messages.
         allow_env: The environment variables whose values may be sent to a server, as for `from_data`.
         allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
 
@@ -176,12 +176,12 @@ def loads(
         data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{where}: it is not {format.upper()} ({error})") from error
-    except Exception as error:  # PyYAML's errors have a base class of their own, which is imported only if it is used
+    except Exception as error:  # the base class of PyYAML's errors is imported only if PyYAML is used
         if isinstance(error, ConfigurationError) or not type(error).__module__.startswith("yaml"):
             raise
         raise ConfigurationError(f"{where}: it is not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"{where}: a pipeline file holds a table with {USE!r} or 'steps' (got {data!r:.80})")
+        raise ConfigurationError(f"{where}: a pipeline file contains a table with {USE!r} or 'steps' (got {data!r:.80})")
     return from_data(cast("Mapping[str, Any]", data), where=where, allow_env=allow_env, allow_hosts=allow_hosts)
 
 
@@ -189,7 +189,7 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     """Return a text that `loads` reads as an equal strategy.
 
     Raises:
-        ConfigurationError: If a file cannot hold it.
+        ConfigurationError: If a file cannot contain it.
 
     >>> from compaction.strategies import SlidingWindow
     >>> print(dumps(SlidingWindow()), end="")
@@ -205,14 +205,14 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     try:
         return tomli_w.dumps(data)
     except TypeError as error:
-        raise ConfigurationError(f"TOML cannot hold it ({error}); write YAML") from error
+        raise ConfigurationError(f"TOML cannot represent it ({error}); write YAML") from error
 
 
 def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
-    """Write a strategy to a file, as a whole or not at all; the file's ending decides the syntax, as in `load`.
+    """Write a strategy to a file, atomically; the file's ending decides the syntax, as in `load`.
 
     Raises:
-        ConfigurationError: If a file cannot hold it.
+        ConfigurationError: If a file cannot contain it.
         UnwritableFile: If the file cannot be written.
     """
     file = Path(path)
@@ -229,7 +229,7 @@ def _file_format(file: Path) -> FileFormat:
 
 
 def _yaml_data(text: str) -> object:
-    """Return the plain data in a YAML text; a repeated key, which PyYAML accepts, is an error."""
+    """Return the plain data in a YAML text; a repeated key is an error, although PyYAML accepts it."""
     yaml = _yaml()
 
     def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""The components that a pipeline file may name: those of this package, and those that other packages register.
+"""The components that a pipeline file can name: those of this package, and those that other packages register.
 
 A package registers a component as an entry point in the group of its kind, ``compaction.strategies`` and so on::
 
@@ -32,7 +32,7 @@ class ComponentKind(enum.Enum):
     """A `Strategy` class, or a function that yields edits."""
 
     PRESET = "presets"
-    """A function that returns a strategy; a file uses it as one."""
+    """A function that returns a strategy; a file names it like a strategy."""
 
     TRIGGER = "triggers"
     """A trigger, a function that returns one, or a plain condition on an index."""
@@ -54,7 +54,7 @@ class ComponentKind(enum.Enum):
 
 
 def component_names(kind: ComponentKind) -> list[str]:
-    """Return every name that a file may use for a component of this kind; imports nothing.
+    """Return every name of a component of this kind; nothing is imported.
 
     >>> component_names(ComponentKind.TOOL_STYLE)[:4]
     ['Clear', 'Collapse', 'Dedupe', 'HeadTail']
@@ -63,10 +63,10 @@ def component_names(kind: ComponentKind) -> list[str]:
 
 
 def find_component(kind: ComponentKind, name: str) -> Any:
-    """Return the class, function or value of that name; a registered one is imported now.
+    """Return the class, function or value of that name; a registered one is imported.
 
     Raises:
-        ConfigurationError: If there is none, or its package cannot be imported.
+        ConfigurationError: If there is no such component, or its package cannot be imported.
     """
     built_in = _built_in(kind)
     if name in built_in:
@@ -82,7 +82,7 @@ def find_component(kind: ComponentKind, name: str) -> Any:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return what to write instead of an unknown name, in words.
+    """Return a suggestion for an unknown name, in words.
 
     >>> suggestion("min_char", ["placeholder", "min_chars"])
     "did you mean 'min_chars'?"
@@ -133,7 +133,7 @@ def _is_strategy(component: Any) -> bool:
 
 
 def _makes(kind: type) -> Callable[[Any], bool]:
-    """Return a test for values of a type and functions that return them from plain arguments."""
+    """Return a predicate for values of a type and for functions that return them."""
 
     def wanted(component: Any) -> bool:
         return isinstance(component, kind) or (inspect.isfunction(component) and not component.__name__.startswith("as_"))
@@ -142,7 +142,7 @@ def _makes(kind: type) -> Callable[[Any], bool]:
 
 
 def _registered(kind: ComponentKind) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind; they are looked up each time, since packages can be installed and removed.
+    """Return the entry points of a kind. They are looked up each time, because packages can be installed and removed.
 
     Raises:
         ConfigurationError: If two components have the same name.

@@ -1,4 +1,4 @@
-r"""Files of recorded conversations: read with the position of every message, and written as a whole or not at all.
+r"""Files of recorded conversations, read with the position of every message and written atomically.
 
 >>> import tempfile
 >>> from pathlib import Path

@@ -1,8 +1,8 @@
 """A list inside a JSON text: read with the position of every element, and replaced so that the rest keeps its bytes.
 
-When a recorded conversation or a request is compacted, only the messages that changed should differ: other fields, the
-spelling of numbers, escapes, white space, line ends and every kept message stay byte for byte. The standard library parses each
-value and returns where it ends; only the list, and the objects around it, are walked here.
+When a recorded conversation or a request is compacted, only the changed messages differ. Other fields, the spelling of numbers,
+escapes, white space, line ends and every kept message keep their bytes. The standard library parses each value and returns its
+end; this module walks only the list and the objects around it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
+_COMMA: Final = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
 
@@ -31,8 +32,8 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequ
     Args:
         text: The JSON text, in UTF-8.
         old: The list that was read from the text, by any parser.
-        new: The list to write. An element that is the same object as one in ``old`` keeps its bytes; any other is written as
-            JSON, with the indentation, spacing and escapes of the text's first element.
+        new: The list to write. An element that is the same object as one in ``old`` keeps its bytes; any other element is
+            written as JSON, with the indentation, spacing and escapes of the text's first element.
         path: The keys that lead to the list. If the text is a list, it is that list.
 
     Raises:
@@ -102,11 +103,11 @@ class JsonList:
 
 
 def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
-    return len(old) == len(new) and all(map(is_, old, new))
+    return old is new or (len(old) == len(new) and all(map(is_, old, new)))
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether the text can be encoded as UTF-8; half a surrogate pair can only be escaped."""
+    """Whether the text can be encoded as UTF-8; a lone surrogate can only be escaped."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -121,7 +122,7 @@ class JsonDocument:
     Args:
         kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
         fields: An object's fields, without that list.
-        lists: That list; more than one if a key on its path is repeated.
+        lists: That list; several if a key on its path is repeated.
     """
 
     kind: str
@@ -207,11 +208,11 @@ def _walk(text: str, start: int, closing: str, read: Callable[[int], int]) -> in
     at = skip_space(text, start + 1)
     if text.startswith(closing, at):
         return at + 1
-    while True:
-        at = skip_space(text, read(at))
-        if text.startswith(closing, at):
-            return at + 1
-        at = skip_space(text, _after(text, at, ","))
+    at = read(at)
+    while comma := _COMMA.match(text, at):
+        at = read(comma.end())
+    at = skip_space(text, at)
+    return at + 1 if text.startswith(closing, at) else _after(text, at, ",")
 
 
 def _after(text: str, at: int, mark: str) -> int:

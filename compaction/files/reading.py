@@ -1,8 +1,8 @@
 """Reading of files of conversations: JSON or JSONL, plain or gzip.
 
-A file is a JSON list of messages, a JSON object with such a list in ``messages``, or one of these a line (JSONL). Gzip is
-detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all lines are
-one document.
+A file is a JSON list of messages, a JSON object with such a list in ``messages``, or has one of these on each line (JSONL).
+Gzip is detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all
+lines are one document.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SHAPES: Final = "a list of messages, an object with 'messages', or one of these
 
 @attrs.frozen(kw_only=True, eq=False)
 class FileConversation:
-    """One conversation of a file, with its original text, so that unchanged parts are written as they were.
+    """One conversation of a file, with its original text, so that unchanged parts keep their bytes.
 
     Args:
-        where: Its file, and its line if the file holds several conversations.
+        where: Its file, and its line if the file contains several conversations.
         id: The ``id`` beside its messages; without one, its number in the file, from 1.
         fields: The other fields beside its messages; empty for a bare list.
         message_list: Its messages, with their positions in the text.
@@ -43,7 +43,7 @@ class FileConversation:
 
     @property
     def text(self) -> str:
-        """The text it was read from, with its line end."""
+        """The original text, with its line end."""
         return self.message_list.text
 
     @property
@@ -55,8 +55,8 @@ class FileConversation:
         r"""Return the conversation's text with other messages; O(text).
 
         Args:
-            messages: The new list. A message that is the same object that was read is written as it was; any other is written
-                as JSON, with the indentation, spacing and escapes of the text's first message.
+            messages: The new list. A message object that was read keeps its bytes; any other message is written as JSON, with
+                the indentation, spacing and escapes of the text's first message.
 
         Raises:
             TypeError: If a message is not a JSON value.
@@ -70,7 +70,7 @@ class FileConversation:
 
 
 class _NotJson(UnreadableFile):
-    """The text is not JSON. If it is the first of several lines, all of them may be one document."""
+    """The text is not JSON. If it is the first of several lines, all lines together may be one document."""
 
 
 def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
@@ -80,7 +80,7 @@ def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
         source: A path, or a stream of bytes.
 
     Raises:
-        UnreadableFile: If it cannot be read, or is not a file of conversations; says where, and what to do.
+        UnreadableFile: If it cannot be read, or is not a file of conversations; the message names the place and the remedy.
 
     >>> import io
     >>> stream = io.BytesIO(b'[]\n{"id": "b7", "messages": [{"role": "user", "content": "hi"}]}\n')
@@ -96,13 +96,16 @@ def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
 
 @contextlib.contextmanager
 def unreadable_errors(name: str) -> Generator[None]:
-    """Turn the errors of reading a file, plain or gzip, into `UnreadableFile` that names it."""
+    """Raise the errors that reading a file causes as `UnreadableFile`, with the file's name."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableFile(f"{name}: its gzip data is cut short or damaged ({error}); fetch or compress it again") from error
-    except OSError as error:
-        raise UnreadableFile(f"{name}: it cannot be read ({error.strerror or error}); name a file of conversations") from error
+    except (OSError, ValueError) as error:  # pyarrow reports damaged data as one or the other
+        if not isinstance(error, OSError) and not type(error).__module__.startswith("pyarrow"):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise UnreadableFile(f"{name}: it cannot be read ({reason}); give a complete file of conversations") from error
 
 
 def _lines(stream: IO[bytes]) -> Iterable[bytes]:
@@ -112,7 +115,7 @@ def _lines(stream: IO[bytes]) -> Iterable[bytes]:
 
 
 def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that is not blank, with the blank lines around it, and the number of the first of these lines."""
+    """Yield each line that is not blank, with the blank lines around it, and the line number at which this text starts."""
     start, held, filled = 1, b"", False
     for number, line in enumerate(lines, 1):
         blank = line.isspace()

@@ -1,4 +1,4 @@
-"""Atomic writing of text files: after a failure at any moment, the old file is still there."""
+"""Atomic writing of text files: after a failure at any moment, the old file still exists."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _MAX_MEMORY: Final = 16_000_000
 
 @contextlib.contextmanager
 def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Generator[Callable[[str], object]]:
-    """Yield a function that writes text; the file appears when the ``with`` ends.
+    """Yield a function that writes text; the file appears when the ``with`` block ends.
 
-    The text is written to ``.compaction-*.part`` in the file's folder, synced to disk, and renamed; on an error before that,
-    nothing is changed. A replaced file keeps its mode, and a link is followed. A stream, device or pipe gets all at the end.
+    The text is written to ``.compaction-*.part`` in the file's folder, synced to disk, and renamed; if an error occurs before
+    that, nothing is changed. A replaced file keeps its mode, and a link is followed. A stream, device or pipe gets the whole
+    text at the end.
 
     Args:
         target: A path, or a stream of bytes.
@@ -42,13 +43,18 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
                 stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
             yield lambda text: stream.write(text.encode())
     except OSError as error:
-        remedy = "name a file in a folder you may write to, on a disk with room"
+        remedy = "choose a file in a folder you may write to, on a disk with free space"
         raise UnwritableFile(f"{name}: it cannot be written ({error.strerror or error}); {remedy}") from error
 
 
 @contextlib.contextmanager
-def open_replacement(path: Path) -> Generator[IO[bytes]]:
-    """Open a file for writing that appears, synced and renamed, when the ``with`` ends; on any error nothing is changed."""
+def open_replacement(path: Path, *, mode: int = 0o666) -> Generator[IO[bytes]]:
+    """Open a file for writing that appears, synced and renamed, when the ``with`` ends; on any error nothing is changed.
+
+    Args:
+        path: The file. One that exists keeps its permissions.
+        mode: Permissions of a new file, before the process's umask.
+    """
     path = Path(os.path.realpath(path))
     replaced = path.stat() if path.exists() else None
     if replaced is not None and not stat.S_ISREG(replaced.st_mode):
@@ -58,9 +64,9 @@ def open_replacement(path: Path) -> Generator[IO[bytes]]:
     if replaced is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
     part = path.with_name(f".compaction-{secrets.token_hex(8)}.part")
-    mode = 0o666 if replaced is None else 0o600
+    created = mode if replaced is None else 0o600
     try:
-        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, created)) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

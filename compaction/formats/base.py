@@ -16,10 +16,10 @@ import attrs
 from ..messages import Message, Outline, Part, TextPart
 
 RuleKind: TypeAlias = Literal["message", "join", "reach"]
-"""How far a rule looks: at one message, at two neighbours, or further (pairs of calls and results, ids, counts)."""
+"""The scope of a rule: one message, two neighbours, or more (pairs of calls and results, ids, counts)."""
 
 Side: TypeAlias = Literal["before", "after", "both"]
-"""The neighbour at which a broken join is reported; both, if each of the two breaks the rule."""
+"""The neighbour at which a broken join is reported; ``"both"`` if each of them breaks the rule."""
 
 
 @attrs.frozen
@@ -29,8 +29,8 @@ class Problem:
     Args:
         where: The place, as ``messages[3]`` or ``messages[3].tool_calls[0]``.
         rule: The rule's name, as listed in ``docs/rules``.
-        message: What is wrong there, in one sentence.
-        remedy: What to do about it, in one sentence.
+        message: The fault, in one sentence.
+        remedy: The correction, as an instruction.
     """
 
     where: str
@@ -47,10 +47,10 @@ class Repair:
     """A repaired conversation and the changes that were made to it.
 
     Args:
-        messages: The repaired list; messages that needed nothing are the same objects.
-        changes: What was removed, added or moved, one entry each, in the order of the messages. A place is that of the message
-            in the input, within it the place at that moment; the rule is the one that was broken, the remedy what was done.
-        remaining: What could not be repaired without inventing content; its places are those of the repaired list.
+        messages: The repaired list; unchanged messages are the same objects.
+        changes: One entry for each change, in the order of the messages. It names the message by its place in the input, the
+            broken rule, and, as the remedy, the change.
+        remaining: The faults that only invented content could repair, with places in the repaired list.
     """
 
     messages: list[Any]
@@ -64,7 +64,7 @@ class MessageFormat(abc.ABC):
     name: str
 
     judges_joins: bool = False
-    """Whether there are messages that may not follow one another: set for each class that writes `join_problem`."""
+    """Whether the format restricts neighbours. Set for every class that defines `join_problem` or `prefers`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -79,81 +79,81 @@ class MessageFormat(abc.ABC):
             position: Its place in the list, from 0, for error messages.
 
         Raises:
-            InvalidMessage: If it is not a message of this format. Unknown fields are not a reason to refuse one.
+            InvalidMessage: If it is not a message of this format. Unknown fields are accepted.
         """
 
     def outline(self, raw: Any) -> Outline | None:
-        """Return what a glance at a plain message shows; ``None`` if it must be read."""
+        """Return the outline of a plain message without reading it; ``None`` if it must be read."""
         return None
 
     def reported_usage(self, raw: Any) -> Any:
-        """Return the usage that a reply carries, as its provider reported it for the request; ``None`` if it carries none."""
+        """Return the usage that the provider reported in a reply; ``None`` if there is none."""
         return None
 
     @abc.abstractmethod
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        """Return a copy of ``message`` made of ``parts``; unknown fields and untouched parts stay as they were on the wire."""
+        """Return a copy of ``message`` with these parts; unknown fields and unchanged parts keep their wire form."""
 
     @abc.abstractmethod
     def new(self, role: str, text: str) -> Message:
-        """Return a fresh message of this format."""
+        """Return a new message of this format."""
 
     # ------------------------------------------------------------------------ rules
 
     @abc.abstractmethod
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Return every rule of the format that the list breaks, in order of place; empty if a provider would take it."""
+        """Return every rule of the format that the list breaks, in order of place; empty for a valid list."""
 
     @abc.abstractmethod
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return a valid list made from this one, and a report of every change; the input is not changed."""
+        """Return a repaired copy of the list and a report of every change."""
 
     def message_problems(self, raw: Any) -> list[Problem]:
-        """Return the rules that a message breaks by itself, whatever stands around it; O(parts).
+        """Return the rules that a message breaks by itself, independent of its neighbours; O(parts).
 
-        A message may stand anywhere if the list may end with it. Places are those of a list of this message alone.
+        The message is checked as the only message of a list.
         """
         return []
 
     def acceptable(self, message: Message) -> str | None:
-        """Return why an edit may not bring this message into a conversation, or ``None`` if it may; O(parts)."""
+        """Return the reason why an edit may not bring in this message; ``None`` if it may; O(parts)."""
         name = getattr(message.format, "name", type(message.format).__name__)
         if name != self.name:
-            return f"a message of the format {name} does not belong into a conversation of {self.name}"
+            return f"a message of the format {name} is not allowed in a conversation of {self.name}"
         if all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts):
-            return "the message says nothing"
+            return "the message is empty"
         for problem in self.message_problems(message.raw):
             return f"the message breaks the rule {problem.rule}: {problem.message}"
         return None
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """Return the rule that two neighbours break, and the one it is reported at; ``None`` if they may stand together.
+        """Return the rule that two neighbours break, and the neighbour it is reported at; ``None`` if they break none.
 
-        It is exactly what `validate` reports there. Asked for every possible cut, so it should be O(1) for most neighbours.
+        `validate` must report the same. It is called for every possible cut, so it should be O(1) for most neighbours.
 
         Args:
-            before: The first of the two; ``None`` at the start of the list, also where only system messages stand before.
+            before: The first of the two; ``None`` at the start of the list and after its leading system messages.
             after: The second; ``None`` at the end of the list.
         """
         return None
 
     @final
     def follows(self, before: Message | None, after: Message | None) -> bool:
-        """Whether the provider takes ``after`` directly after ``before``; see `join_problem`."""
+        """Whether the provider accepts ``after`` directly after ``before``; see `join_problem`."""
         return self.join_problem(before, after) is None
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """Whether a conversation reads well with ``after`` directly after ``before``, where the provider takes it.
+        """Whether ``after`` should directly follow ``before`` if there is a choice; see `follows` for what is required.
 
-        By default the user speaks first: strict chat templates refuse another list.
+        By default the user speaks first, because strict chat templates refuse other lists.
         """
         return before is not None or after is None or after.role == "user" or after.is_system
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        """Return why the messages of a group may not become those of another; ``None`` if they may.
+        """Return the reason why a group may not be rewritten in this way; ``None`` if it may.
 
         Args:
-            before: The first messages of the group, as they are.
+            before: The first messages of the group, before the rewrite.
             after: The rewritten messages, one for one; ``None`` for one that is removed.
             current: Whether the group belongs to the current turn, whose tool loop may still be open.
         """
@@ -162,23 +162,23 @@ class MessageFormat(abc.ABC):
     # ------------------------------------------------------------------------ comparing and storing
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
-        """Whether a message with these fields, parts aside, is written in this format; for `compaction.formats.detect`.
+        """Whether a message with these fields is in this format, apart from its parts; used by `compaction.formats.detect`.
 
         Returns:
-            ``True`` if only formats that say so too have such a message, ``None`` if it may be of this format, else ``False``.
+            ``True`` excludes all formats that do not return ``True`` too, ``None`` means that this format is possible.
         """
         return False
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
-        """Whether this format has parts of this type; a part that no format has shows nothing."""
+        """Whether this format has parts with these fields; detection ignores a part that no format has."""
         return False
 
     def key(self, raw: Any) -> Any:
-        """Return what two raw messages must have equal to count as the same message; by default the object's own ``==``."""
+        """Return the value by which raw messages are compared; by default the message itself."""
         return raw
 
     def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
-        """Return how many first messages two lists share; O(shared), by identity first, then by `key`."""
+        """Return the number of messages at the start that two lists share, by identity or else by `key`; O(shared)."""
         shortest = min(len(known), len(given))
         plain = shortest and type(known[0]) is dict
         if known[:shortest] == given[:shortest] if plain else all(map(operator.is_, known, given)):
@@ -198,14 +198,14 @@ class MessageFormat(abc.ABC):
         """Return the raw message that `to_wire` turned into ``data``."""
         return data
 
-    # ------------------------------------------------------------------------ messages of our making
+    # ------------------------------------------------------------------------ messages that compaction adds
 
     def placeholder(self, text: str) -> tuple[Message, ...]:
-        """Return a note that stands for tool calls wherever they stood: one message, or two where roles have to alternate."""
+        """Return a note that replaces tool calls at any place: one message, or two where roles must alternate."""
         return (self.new("assistant", text),)
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
-        """Return a summary for the place between two neighbours: one message, or two where roles have to alternate."""
+        """Return a summary for the place between two neighbours: one message, or two where roles must alternate."""
         return (self.new(self.summary_role(before, after), text),)
 
     def completes_summary(self, message: Message) -> bool:
@@ -215,8 +215,8 @@ class MessageFormat(abc.ABC):
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         """Return the role of a summary between two neighbours (``None`` at either end).
 
-        If possible nobody speaks twice in a row: the assistant says it after a user message, and between a result and a user
-        message; the user elsewhere, and first of all.
+        Roles alternate where possible. A summary after a user message, or between a result and a user message, is the
+        assistant's; any other, and the first message of a list, is the user's.
         """
         if before is None or before.role == "assistant" or before.is_system:
             return "user"

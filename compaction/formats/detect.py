@@ -1,7 +1,7 @@
-"""Find the wire format of a list of messages.
+"""Detection of the wire format of a list of messages.
 
-Each format says of a message whether it may be written so. Many conversations show nothing: a role and a text are a message in
-three formats. `detect` does not guess then, its error names the possible formats.
+Each format says whether it recognizes a message. Many conversations are ambiguous: a message with a role and a text is valid in
+three formats. `detect` does not guess; its error names the possible formats.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _Formats: TypeAlias = tuple[MessageFormat, ...]
 
 
 def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] = ()) -> MessageFormat:
-    """Return the wire format that a caller means.
+    """Return the wire format for a ``format=`` argument.
 
     Args:
-        format: A format's name, a format, or ``None`` to detect it: a list that does not show another format is read as OpenAI
-            chat completions.
+        format: The name of a format, a format, or ``None`` to detect it. An ambiguous list is read as OpenAI chat
+            completions.
         messages: The conversation.
 
     Raises:
-        UnknownFormat: If no format has that name, the messages are of different formats, or of none.
+        UnknownFormat: If no format has that name, or the messages are in different formats, or in none.
 
     >>> resolve("openai-chat")
     openai_chat
@@ -47,8 +47,8 @@ def detect(messages: Iterable[Any]) -> MessageFormat:
         messages: The conversation, oldest first; dictionaries, or objects of a provider's package.
 
     Raises:
-        UnknownFormat: If more than one format is possible, if the messages are of different formats, or of none. The text says
-            which of the three, and where.
+        UnknownFormat: If several formats are possible, or the messages are in different formats, or in none. The text says
+            which of these, and at which message.
 
     >>> detect([{"role": "user", "parts": [{"text": "hi"}]}])
     gemini
@@ -64,18 +64,18 @@ def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
     """Return every wire format that a conversation can be in; O(parts).
 
     Raises:
-        UnknownFormat: If there is none. The text says at which message that shows.
+        UnknownFormat: If there is none. The text names the message.
     """
     return list(_possible(messages))
 
 
 def read_as(messages: Sequence[Any]) -> MessageFormat:
-    """Return the wire format to read a conversation in if the caller named none; O(messages) for plain chat messages.
+    """Return the wire format in which to read a conversation without a named format; O(messages) for plain chats.
 
-    Chat completions, unless a message can only be of another format. A message that no format has shows nothing beside others.
+    It is chat completions, unless a message can only be in another format. Messages that no format recognizes are ignored.
 
     Raises:
-        UnknownFormat: If the messages are of different formats, of none, or fit several formats that are not chat completions.
+        UnknownFormat: If the messages are in different formats, in none, or in several but not in chat completions.
 
     >>> read_as([{"role": "user", "content": "hi"}])
     openai_chat
@@ -88,7 +88,7 @@ def read_as(messages: Sequence[Any]) -> MessageFormat:
 
 
 def _strange(messages: Sequence[Any]) -> int | None:
-    """Return the place of a message without a role, where no message is one that a format has."""
+    """Return the place of the first message without a role if no format recognizes any message."""
     for raw in messages:
         if (raw.__class__ is dict and type(raw.get("content")) is str) or _fitting(raw):
             return None
@@ -96,10 +96,10 @@ def _strange(messages: Sequence[Any]) -> int | None:
 
 
 def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
-    """Whether no message shows that the conversation is in another wire format.
+    """Whether every message can be in this wire format.
 
     Raises:
-        UnknownFormat: If a message is that of a framework or service which is known and is not a wire format here.
+        UnknownFormat: If a message is from a known framework or service without a wire format here.
     """
     chat = format is openai_chat
     for raw in messages:
@@ -114,10 +114,10 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
 
 
 def _fitting(raw: Any) -> list[MessageFormat]:
-    """Return the formats that a message can be in; none if no format has such a message.
+    """Return the formats that a message can be in.
 
     Raises:
-        UnknownFormat: If it is one of somebody else's.
+        UnknownFormat: If the message is from a known framework or service without a wire format here.
     """
     fields = fields_of(raw)
     if fields is None:
@@ -145,7 +145,7 @@ def _fitting(raw: Any) -> list[MessageFormat]:
 
 
 def _possible(messages: Iterable[Any], *, strict: bool = True) -> _Formats:
-    """Return the formats that every message can be in; if not strict, every message that a format has.
+    """Return the formats that all messages can be in; if not ``strict``, messages that no format recognizes are ignored.
 
     Raises:
         UnknownFormat: If there is none.

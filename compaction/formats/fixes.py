@@ -1,4 +1,4 @@
-"""Fixes that the rules of several formats share: each repairs what breaks a rule without inventing anything."""
+"""Fixes for broken rules that several formats share. A fix invents no content."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from .pairing import Fields, Path, Slot
 from .repairing import Draft, Fix
-from .wire import items_of, json_object
+from .wire import items_of, json_object, same
 
 
 def drop(done: str, *, up: int = 0, field: str = "") -> Fix:
-    """Remove what stands at the place, what is so many levels above it, or a field of it."""
+    """Remove the value at a place, the value so many levels above it, or one of its fields."""
 
     def fix(draft: Draft, index: int, path: Path) -> str:
         draft.remove(index, (*path[: len(path) - up], field) if field else path[: len(path) - up])
@@ -23,61 +23,59 @@ def drop(done: str, *, up: int = 0, field: str = "") -> Fix:
 
 
 def first_of(*fixes: Fix) -> Fix:
-    """Apply the first of these that finds something to do."""
+    """Apply the first of these fixes that changes something."""
     return lambda draft, index, path: next((done for fix in fixes if (done := fix(draft, index, path))), None)
 
 
-def part_at(make: Callable[[str], Any]) -> Fix:
-    """Remove a null among parts; make a bare string a part."""
+def rewrite(make: Callable[[Any], Any], done: str, when: Callable[[Path], bool] = lambda path: True) -> Fix:
+    """Replace a value with what ``make`` returns for it; leave it if that is ``None``, or at any other place."""
 
     def fix(draft: Draft, index: int, path: Path) -> str | None:
-        value = draft.value(index, path)
-        if not isinstance(path[-1], int) or not (value is None or isinstance(value, str)):
-            return None
-        if value is None:
-            draft.remove(index, path)
-            return "it was removed"
-        draft.write(index, path, make(value))
-        return "it was made a text part"
-
-    return fix
-
-
-def object_at(name: str) -> Fix:
-    """Write arguments in a field of this name as an object, if they are missing or JSON text that describes one."""
-
-    def fix(draft: Draft, index: int, path: Path) -> str | None:
-        given = draft.value(index, path)
-        value = json_object(given) if path[-1] == name and (given is None or isinstance(given, str)) else None
+        value = make(draft.value(index, path)) if when(path) else None
         if value is None:
             return None
         draft.write(index, path, value)
-        return "they were written as an object"
+        return done
 
     return fix
+
+
+def part_at(make: Callable[[str], Any]) -> Fix:
+    """Remove a null from a list of parts; make a bare string a part."""
+
+    def drop_null(draft: Draft, index: int, path: Path) -> str | None:
+        return drop("it was removed")(draft, index, path) if _in_list(path) and draft.value(index, path) is None else None
+
+    write = rewrite(lambda value: make(value) if isinstance(value, str) else None, "it was made a text part", _in_list)
+    return first_of(drop_null, write)
+
+
+def _in_list(path: Path) -> bool:
+    return isinstance(path[-1], int)
+
+
+def object_at(name: str) -> Fix:
+    """Write the arguments in a field of this name as an object, if they are missing or JSON text that describes one."""
+    return rewrite(
+        lambda value: json_object(value) if value is None or isinstance(value, str) else None,
+        "they were written as an object",
+        lambda path: path[-1] == name,
+    )
 
 
 def list_content(is_part: Callable[[Any], object]) -> Fix:
     """Put a lone part into a list."""
-
-    def fix(draft: Draft, index: int, path: Path) -> str | None:
-        value = draft.value(index, path)
-        if not is_part(value):
-            return None
-        draft.write(index, path, [value])
-        return "it was put into a list"
-
-    return fix
+    return rewrite(lambda value: [value] if is_part(value) else None, "it was put into a list")
 
 
 def order(late: Callable[[Any], bool]) -> Fix:
-    """Put the blocks of a message last of which this is true."""
+    """Move the blocks for which this is true to the end of their message."""
 
     def fix(draft: Draft, index: int, path: Path) -> str | None:
         content = (draft.pairing.content,)
         blocks = items_of(draft.value(index, content)) or ()
         ordered = sorted(blocks, key=late)
-        if all(one is other for one, other in zip(blocks, ordered, strict=True)):
+        if same(blocks, ordered):
             return None
         draft.write(index, content, ordered)
         return "it was put in order"
@@ -86,7 +84,7 @@ def order(late: Callable[[Any], bool]) -> Fix:
 
 
 def keep_last(marks: Callable[[Fields], Iterator[Path]], limit: int) -> Fix:
-    """Remove the oldest of what a request may hold only so many of."""
+    """Remove the oldest marks above the number that a request may have."""
 
     def remove_oldest(draft: Draft) -> None:
         found = [(place, mark) for place, fields in enumerate(draft.contents) for mark in marks(fields)]
@@ -101,7 +99,7 @@ def keep_last(marks: Callable[[Fields], Iterator[Path]], limit: int) -> Fix:
 
 
 def give_id(draft: Draft, index: int, path: Path) -> str:
-    """Give a call an id of its own, and its result the same; a call that repeats another of its message goes."""
+    """Give a call and its result a new id; remove a call that repeats another of its message."""
     slot, repeats, result = draft.once(_calls_by_id)[index, path]
     if repeats:
         draft.remove(index, slot.path)
@@ -115,7 +113,7 @@ def give_id(draft: Draft, index: int, path: Path) -> str:
 
 
 def _calls_by_id(draft: Draft) -> dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]]:
-    """Return every call by the place of its id: whether it repeats another of its message, and its result; O(blocks)."""
+    """Return, by the place of its id, every call, whether it repeats another of its message, and its result; O(blocks)."""
     late: dict[str, deque[tuple[int, Slot]]] = {}
     for index, path, problem in draft.found:
         if problem.rule == "result-without-call":
@@ -151,7 +149,7 @@ def _ids(draft: Draft) -> set[str]:
 
 
 def name_result(draft: Draft, index: int, path: Path) -> str:
-    """Give a result without an id that of its call, if as many calls of the exchange have no result; remove it if not."""
+    """Give a result the id of its call, if the exchange has as many calls without a result; otherwise remove the result."""
     slot, key = draft.once(_nameless)[index, path]
     if key is None:
         return drop_result(draft, index, slot.path)
@@ -160,7 +158,7 @@ def name_result(draft: Draft, index: int, path: Path) -> str:
 
 
 def _nameless(draft: Draft) -> dict[tuple[int, Path], tuple[Slot, str | None]]:
-    """Return every result without an id by the place of its id, and the id it gets, if any; O(blocks)."""
+    """Return, by the place of its id, every result without an id and the id that it gets, if any; O(blocks)."""
     plan: dict[tuple[int, Path], tuple[Slot, str | None]] = {}
     for exchange in draft.pairing.exchanges(draft.contents):
         results = [(index, slot) for index in exchange for slot in draft.results(index).values()]
@@ -182,7 +180,7 @@ def _nameless(draft: Draft) -> dict[tuple[int, Path], tuple[Slot, str | None]]:
 
 
 def move_result(draft: Draft, index: int, path: Path) -> str:
-    """Move a late result to the latest call before it that has none; remove one that answers nothing."""
+    """Move a late result to the latest earlier call without a result; remove it if there is none."""
     call = draft.once(_moves).get((index, path))
     if call is None:
         return drop_result(draft, index, path)
@@ -198,7 +196,7 @@ def drop_result(draft: Draft, index: int, path: Path) -> str:
 
 
 def _moves(draft: Draft) -> dict[tuple[int, Path], tuple[int, Path]]:
-    """Return the call that each late result belongs to, for those that have one; O(blocks)."""
+    """Return the call of each late result that has one; O(blocks)."""
     moves: dict[tuple[int, Path], tuple[int, Path]] = {}
     open: dict[str, list[tuple[int, Path]]] = {}
     for index, group in groupby(draft.found, key=lambda each: each[0]):
@@ -214,7 +212,7 @@ def _moves(draft: Draft) -> dict[tuple[int, Path], tuple[int, Path]]:
 
 
 def answer_call(draft: Draft, index: int, path: Path) -> str | None:
-    """Put the late result of a call after it, or a stub that says that the result was not recorded."""
+    """Put the late result of a call after it, or else a stub that says the result was not recorded."""
     if (late := draft.late.pop((index, path), None)) is not None:
         draft.added.insert(0, late)
         return None

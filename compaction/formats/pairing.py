@@ -1,7 +1,7 @@
-"""Calls and results: which result answers which call. Rules and repairs of all wire formats ask here.
+"""Pairing of calls and results, for the rules and repairs of all wire formats.
 
-An exchange is an answer with calls, and the messages directly after it that may hold their results. Most formats want a result
-in the exchange of its call; in some it may come later.
+An exchange is an answer with calls and the messages directly after it that may contain their results. Most formats require a
+result in the exchange of its call; others also accept it later.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Finding: TypeAlias = tuple[str, str, str]
 """A broken rule of a message: the place in it, the rule, and what is wrong."""
 
 NOT_RECORDED = "The result of this call was not recorded."
-"""The text of a stub that a repair puts in place of a missing result."""
+"""The text of the stub that a repair adds for a missing result."""
 
 
 def message_fields(raw: Any) -> Fields:
-    """Return the fields of a message; for what has none, those of a message that nobody says."""
+    """Return the fields of a message; a value without fields counts as a message with an empty role."""
     fields = fields_of(raw)
     return {"role": ""} if fields is None else fields
 
@@ -60,21 +60,21 @@ class Slot:
 
 @attrs.frozen(kw_only=True)
 class Pairing:
-    """How a format writes calls and results.
+    """The calls and results in the messages of a format.
 
     Args:
         calls: The calls of a message.
         results: The results of a message.
         continues: Whether a message belongs to the exchange of the message before it.
-        only_results: Whether a message says nothing but results, so that others may still come.
+        only_results: Whether a message contains only results, so that others may still come.
         stub: A result for a call that has none, made from the call and its id; ``None`` if none can be made.
         content: The field with the blocks of a message; empty if a result is a message of its own.
-        answers: Whether a stub stands after this message, which follows its call or another stub.
+        answers: Whether a stub comes after this message, which follows the call or another stub.
         anywhere: Whether a result may come in a later exchange.
-        counted: Whether several calls may share a key, each with a result of its own.
-        again: The rule that a further result breaks; empty if it is judged elsewhere.
-        unknown: Whether a message brings in calls that are not known.
-        new_id: How the ids begin that a repair gives.
+        counted: Whether several calls may share a key, each with its own result.
+        again: The rule that a further result breaks; empty if another check reports it.
+        unknown: Whether a message stands for calls that are not in the list.
+        new_id: The prefix of the ids that a repair assigns.
     """
 
     calls: Callable[[Fields], Iterable[Slot]]
@@ -91,7 +91,7 @@ class Pairing:
     new_id: str = "call"
 
     def exchanges(self, contents: Sequence[Fields]) -> Iterator[range]:
-        """Yield the places of the messages of each exchange; what belongs to none is one by itself."""
+        """Yield the places of the messages of each exchange; any other message is an exchange by itself."""
         start = 0
         for end in range(1, len(contents) + 1):
             if end == len(contents) or not self.continues(contents[end - 1], contents[end]):
@@ -107,7 +107,7 @@ class Pairing:
             for index in exchange:
                 for slot in self.results(contents[index]):
                     if slot.key and (rule := self._refused(slot, open, answered, unknown=unknown)):
-                        text = f"no open call {_shown(slot)} stands {'' if self.anywhere else 'directly '}before it"
+                        text = f"no open call {_shown(slot)} is {'' if self.anywhere else 'directly '}before it"
                         if rule == "duplicate-result":
                             text = f"the call {_shown(slot)} is answered already"
                         yield index, (shown_path(slot.path), rule, text)
@@ -125,7 +125,7 @@ class Pairing:
                 open, answered = {}, set()
 
     def _refused(self, slot: Slot, open: dict[str, list[tuple[int, Slot]]], answered: set[str], *, unknown: bool) -> str | None:
-        """Take a result for one of the open calls; the rule that it breaks if there is none."""
+        """Match a result to an open call; return the rule that it breaks if there is none."""
         if slot.key in open:
             open[slot.key].pop()
             if not open[slot.key]:

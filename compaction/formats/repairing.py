@@ -1,7 +1,7 @@
-"""Repair by the rules: what a list breaks is found by validating it, and fixed by the fix of the rule.
+"""Repair of a list by its format's rules: validation finds the faults, and the fix of each rule repairs them.
 
-Fixes are applied in rounds, each from the end of the list to its start, so that a place that is still to be fixed stays where
-it is. A fix of an earlier step is applied before those of later steps: shapes before order, ids before pairs.
+Fixes are applied in rounds, each from the end of the list to its start, so that earlier places do not move. Each round applies
+the fixes of one step: shapes before order, ids before pairs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .pairing import Fields, Pairing, Path, Slot, message_fields, shown_path
 from .wire import fields_of, items_of
 
 _ROUNDS: Final = 100
-"""A repair ends after so many rounds, whatever is left; ten are many."""
+"""The maximum number of rounds; ten are rarely needed."""
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 _Plan = TypeVar("_Plan")
@@ -31,13 +31,13 @@ class Draft:
 
     Args:
         raws: The list; not changed.
-        pairing: How its format writes calls and results.
+        pairing: The calls and results of the format.
 
     Attributes:
         contents: The fields of the messages as they were when the round began.
         found: The problems that the round began with.
-        late: Results that move to the call at this place.
-        added: Results to be put after the message that is being repaired.
+        late: The results that move to the call at this place.
+        added: The results to put after the message that is being repaired.
         rule: The rule that is being repaired.
         edited: Whether the round changed anything.
     """
@@ -63,7 +63,7 @@ class Draft:
         return self._origins[index]
 
     def value(self, index: int, path: Path = ()) -> Any:
-        """Return what stands at a place; ``None`` if nothing does."""
+        """Return the value at a place; ``None`` if there is none."""
         value = self.messages[index]
         for name in path:
             value = (items_of(value) or ())[name] if isinstance(name, int) else (fields_of(value) or {}).get(name)
@@ -74,12 +74,12 @@ class Draft:
         return message_fields(self.messages[index])
 
     def write(self, index: int, path: Path, value: Any) -> None:
-        """Put a value at a place, in copies of what holds it."""
+        """Put a value at a place; the objects around it are copied."""
         self.edited = True
         self.messages[index] = _with(self.messages[index], path, value)
 
     def remove(self, index: int, path: Path = ()) -> None:
-        """Remove what stands at a place; a message of blocks that has none left goes too."""
+        """Remove the value at a place, and its message if no block is left in it."""
         content = self.pairing.content
         self._removed = path
         if path:
@@ -95,7 +95,7 @@ class Draft:
         self._origins[index:index] = [origin] * len(raws)
 
     def note(self, index: int, path: Path, message: str, done: str) -> None:
-        """Note a change that the rule of the problem at hand asks for."""
+        """Record a further change for the rule that is being repaired."""
         origin = self._origins[index]
         self._noted.append((origin, Problem(f"messages[{origin}]{shown_path(path)}", self.rule, message, done)))
 
@@ -113,13 +113,13 @@ class Draft:
         return self._slots[index, slots]
 
     def once(self, plan: Callable[[Draft], _Plan]) -> _Plan:
-        """Return what a function says of the list as it was when the round began; it is asked once a round."""
+        """Return what a function returns for the list at the start of the round; it is called once a round."""
         if plan not in self._plans:
             self._plans[plan] = plan(self)
         return cast("_Plan", self._plans[plan])
 
     def round(self, found: Sequence[_Found], fixes: Mapping[str, Fix]) -> bool:
-        """Apply fixes, the last place first; whether any was."""
+        """Apply fixes, the last place first; return whether any changed the list."""
         self.edited = False
         self._plans, self._slots = {}, {}
         self.contents = list(map(message_fields, self.messages))
@@ -138,7 +138,7 @@ class Draft:
         return self.edited
 
     def _add_results(self, index: int) -> None:
-        """Put the added results after the message that makes their calls."""
+        """Put the added results after the message with their calls."""
         added, self.added = self.added, []
         if not added:
             return
@@ -158,12 +158,12 @@ class Draft:
 
 
 Fix: TypeAlias = Callable[[Draft, int, Path], "str | None"]
-"""Repairs what breaks a rule, given the places of and in the message, and says what it did; ``None`` if it cannot."""
+"""Repairs a fault, given the place of the message and the place in it; returns a description, or ``None`` if it cannot."""
 _GONE: Final = object()
 
 
 def _with(value: Any, path: Path, new: Any) -> Any:
-    """Return a value with another at a place in it."""
+    """Return a copy of a value with another value at a place in it."""
     if not path:
         return new
     name, rest = path[0], path[1:]
@@ -185,13 +185,13 @@ def repair_by_rules(
     fixes: Mapping[str, tuple[int, Fix]],
     pairing: Pairing,
 ) -> Repair:
-    """Return a list without problems, except for those that no fix repairs; O(messages) a round.
+    """Return the list with every fault repaired that has a fix; O(messages) a round.
 
     Args:
         raws: The list; not changed.
-        validate: Finds what it breaks.
+        validate: Finds the faults.
         fixes: The step and the fix of each rule that has one.
-        pairing: How its format writes calls and results.
+        pairing: The calls and results of the format.
     """
     draft = Draft(raws, pairing)
     by_rule = {rule: fix for rule, (_, fix) in fixes.items()}

@@ -1,17 +1,19 @@
-"""Rules of a wire format in one table, and the base of the formats that have one: validating and repairing go by it."""
+"""The table of a wire format's rules, and the base class of the formats that validate and repair with it."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from ..errors import InvalidMessage
+from ..messages import Message, Part
 from .base import MessageFormat, Problem, Repair, RuleKind, Side
-from .pairing import Fields, Finding, Pairing, message_fields
+from .pairing import Fields, Finding, Pairing, message_fields, shown_path
 from .repairing import Fix, repair_by_rules
-from .wire import fields_of, key_of, plain, type_name
+from .wire import fields_of, plain, same, type_name
 
 _Place: TypeAlias = "str | Callable[[Fields], str]"
 
@@ -21,11 +23,12 @@ class Rule:
     """One rule of a wire format.
 
     Args:
-        kind: How far it looks.
-        says: The rule, in one sentence.
-        remedy: What to do where it is broken, in one sentence.
-        fix: How a repair repairs it; ``None`` if only a guess could.
-        step: When it does so: shapes (0), order (1), neighbours (2), ids (3), results without ids (4), pairs (5), the rest (6).
+        kind: The scope of the rule.
+        says: The requirement, in one sentence.
+        remedy: The correction, as an instruction.
+        fix: The function that repairs a fault; ``None`` if a repair would have to guess.
+        step: The step of the repair: shapes (0), order (1), neighbours (2), ids (3), results without ids (4), pairs (5),
+            others (6).
     """
 
     kind: RuleKind
@@ -37,16 +40,17 @@ class Rule:
 
 @attrs.frozen(kw_only=True)
 class RuleBook:
-    """The rules of a format, and the checks that find what breaks them.
+    """The rules of a format, and the checks that find their faults.
 
     Args:
         rules: Every rule, by name.
-        pairing: How calls and results are written.
-        message: What a message breaks by itself, given its fields and whether the list ends with it.
-        shape: What a message is, for one that has no fields.
-        join: The rule that two neighbours break, given their fields; ``None`` for the start and the end of the list.
+        pairing: The calls and results of the format.
+        message: Yields the rules that a message breaks by itself, given its fields and whether the list ends with it.
+        shape: The shape of a message, for the error about a value without fields.
+        join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
         joins: The place in the message, and the text, for each rule of two neighbours.
-        whole: What a list breaks besides, given the fields of its messages.
+        whole: Yields the other faults of a list, given the fields of its messages.
+        is_system: Returns whether the fields are those of a system message; the message after the leading ones opens the list.
     """
 
     rules: Mapping[str, Rule]
@@ -56,9 +60,10 @@ class RuleBook:
     join: Callable[[Fields | None, Fields | None], tuple[str, Side] | None] | None = None
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
+    is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
 
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Return every rule the list breaks, in order of place; O(parts), without an exception, whatever the list holds."""
+        """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
         if not raws:
             return [self._problem("messages", "no-messages", "the list is empty")]
         contents = list(map(message_fields, raws))
@@ -73,21 +78,29 @@ class RuleBook:
         return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, True)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return a list without problems, except for those that only a guess could fix."""
+        """Return the list with every fault repaired that needs no guess."""
         fixes = {name: (rule.step, rule.fix) for name, rule in self.rules.items() if rule.fix is not None}
         return repair_by_rules(raws, self.validate, fixes, self.pairing)
 
     def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
         fields = fields_of(raw)
         if fields is None:
-            return iter([("", "unreadable-message", f"{self.shape} (got {type_name(raw)})")])
-        return self.message(fields, last)
+            yield "", "unreadable-message", f"{self.shape} (got {type_name(raw)})"
+            return
+        yield from self.message(fields, last)
+        for slots, rule, name in (
+            (self.pairing.calls(fields), "call-without-id", "call"),
+            (self.pairing.results(fields), "result-without-id", "result"),
+        ):
+            for slot in slots:
+                if slot.id and not slot.key:
+                    yield shown_path(slot.id), rule, f"the {name} has no {slot.id[-1]!r}"
 
     def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-        """Yield the problems of all neighbours; what follows the leading system messages is at the start."""
+        """Yield the problems of all neighbours; the message after the leading system messages counts as the first."""
         if self.join is None:
             return
-        leading = next((place for place, fields in enumerate(contents) if fields.get("role") != "system"), len(contents))
+        leading = next((place for place, fields in enumerate(contents) if not self.is_system(fields)), len(contents))
         found: dict[tuple[int, str], None] = {}
         for place in range(len(contents) + 1):
             before = contents[place - 1] if place > leading else None
@@ -108,12 +121,12 @@ def _index(found: tuple[int, Finding]) -> int:
 
 
 class WireFormat(MessageFormat):
-    """The base of the formats of providers: a message is a mapping, or an object of the provider's package.
+    """The base class of the providers' formats: a message is a mapping or an object of the provider's package.
 
     Attributes:
-        name: The format's name; the shared instance bears it too, with an underscore.
-        shape: What a message is, for errors.
-        takes: What to pass, for errors.
+        name: The format's name; the shared instance has the same name, with underscores.
+        shape: The shape of a message, for errors.
+        takes: The objects to pass, for errors.
         book: The provider's rules.
     """
 
@@ -128,7 +141,8 @@ class WireFormat(MessageFormat):
         return repr(self)
 
     def key(self, raw: Any) -> Any:
-        return key_of(raw, self.to_wire)
+        """Return the message as wire data, so that an object of the provider's package equals its dictionary."""
+        return raw if raw.__class__ is dict or fields_of(raw) is None else self.to_wire(raw)
 
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         return self.book.validate(raws)
@@ -138,6 +152,16 @@ class WireFormat(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        fields = dict(self._fields(message.raw))
+        if not same(message.parts, parts):
+            self._write(fields, message, parts)
+        return self.read(fields)
+
+    @abc.abstractmethod
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
+        """Put other parts into a copy of the fields of a message."""
 
     def to_wire(self, raw: Any) -> Any:
         return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))

@@ -1,4 +1,4 @@
-"""Shared tools of the wire formats: look into a caller's objects, size their data, show them as JSON, compare them."""
+"""Functions that the wire formats share: access to a caller's objects, sizes of data, JSON text, comparison."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def items_of(value: Any) -> Sequence[Any] | None:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
 
 
-def key_of(raw: Any, to_wire: Callable[[Any], Any]) -> Any:
-    """Return what a message is compared by: its wire data, so that an object equals its dictionary."""
-    kind: object = type(raw)  # pyright: ignore[reportUnknownVariableType]
-    return raw if kind is dict or fields_of(raw) is None else to_wire(raw)
+def elements_of(value: Any) -> Sequence[Any]:
+    """Return the items of a list or tuple; any other value counts as its only item, null as none."""
+    items = items_of(value)
+    return items if items is not None else () if value is None else (value,)
 
 
 def string(value: Any) -> str:
@@ -45,7 +45,7 @@ def string(value: Any) -> str:
 
 
 def says_something(fields: Mapping[str, Any]) -> bool:
-    """Whether a message has a field in which chat completions and the formats like them say something."""
+    """Whether a message has a content field of chat completions or a similar format."""
     return not _SAID.isdisjoint(fields)
 
 
@@ -69,7 +69,7 @@ def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON text, or as Python shows it where JSON cannot; a string stays as it is."""
+    """Return a value as JSON text, or its ``repr`` if JSON cannot express it; a string is returned unchanged."""
     if isinstance(value, str):
         return value
     try:
@@ -83,6 +83,11 @@ def json_text(value: Any) -> str:
 def arguments_text(value: Any) -> str:
     """Return a call's arguments as text; empty if there are none."""
     return "" if value is None else json_text(value)
+
+
+def data_size(data: Any) -> int:
+    """Return the bytes of media as sent: of a text its length, of bytes their length in base64."""
+    return (len(data) + 2) // 3 * 4 if isinstance(data, bytes | bytearray) else len(string(data))
 
 
 def json_object(text: Any) -> dict[str, Any] | None:
@@ -100,7 +105,7 @@ def _shown(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as dictionaries and lists all the way down; the same object if it is so already."""
+    """Return the value as nested dictionaries and lists; the same object if nothing has to change."""
     if value is None or isinstance(value, str | int | float):
         return value
     if (elements := items_of(value)) is not None:
@@ -116,12 +121,12 @@ def plain(value: Any) -> Any:
 def thoughts_changed(
     before: Sequence[Message], after: Sequence[Message | None], of: Callable[[Any], bool] = lambda raw: True
 ) -> bool:
-    """Return whether a rewrite changes or removes thoughts that the provider wants back as it sent them.
+    """Return whether a rewrite changes or removes thoughts that the provider requires unchanged.
 
     Args:
-        before: The messages of a group, as they are.
+        before: The messages of a group before the rewrite.
         after: The rewritten messages, one for one; ``None`` for one that is removed.
-        of: Whether a thought, as the provider sent it, is one of these.
+        of: Whether a raw thought counts.
     """
 
     def bound(message: Message | None) -> list[Any]:
@@ -163,17 +168,17 @@ def result_elements(
     read: Callable[[Any], Part],
     write: Callable[[Part | None, str], Any],
 ) -> list[Any]:
-    """Return the elements of a changed result: its words in place of the first words, and only the media it still has.
+    """Return the elements of a changed result: the new words in place of the first ones, and the media that are left.
 
     Args:
-        elements: What stood there.
-        result: The result as it is to be.
-        words: Its words, or ``None`` if they are as they were.
+        elements: The elements before the change.
+        result: The changed result.
+        words: Its words, or ``None`` if they did not change.
         read: Reads an element.
-        write: Makes an element of words, out of the part that stood in its place if there was one.
+        write: Returns an element with these words, made from the part in its place if there is one.
 
     Raises:
-        ConfigurationError: If one of the media did not stand there.
+        ConfigurationError: If one of the media is not among the elements.
     """
     media = kept_media(result, elements)
     written: list[Any] = []
@@ -191,12 +196,12 @@ def result_elements(
 
 
 def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
-    """Return the media that a changed result still has, as they stand among these elements.
+    """Return the raw media of a changed result.
 
     Raises:
-        ConfigurationError: If one does not stand there.
+        ConfigurationError: If one of them is not among the elements.
     """
     media = [part.raw for part in result.media]
     if not {id(raw) for raw in media} <= {id(element) for element in elements}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not made anew; pass those that were read")
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not created; pass those that were read")
     return media

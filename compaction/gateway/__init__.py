@@ -1,12 +1,13 @@
-"""The gateway: an HTTP server between agents that nobody can change and their providers.
+"""The gateway: an HTTP server between agents and their providers, which keeps requests inside the context window.
 
-``compaction serve`` runs it. `create_app` returns it as an ASGI application, for a server of your own.
+``compaction serve`` runs it. `create_app` returns it as an ASGI application for any ASGI server.
 """
 
 from __future__ import annotations
 
 from .app import create_app
 from .client import is_worth_a_log as is_worth_a_log
+from .settings import LOOPBACK_NAMES as LOOPBACK_NAMES
 from .settings import GatewaySettings
 from .status import ConversationStatus, Cut, GatewaySnapshot, GatewayStatus
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: decoded if they are compressed, parsed, and written again so that only changed messages differ."""
+"""Request bodies: decompressed, parsed, and written again so that only changed messages differ."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..formats import fields_of, items_of
 
 
 class Unreadable(Exception):
-    """A body is not a request that the gateway understands; its first argument says why in a few words."""
+    """The gateway cannot read a body as a request; the first argument is the reason in a few words."""
 
 
 class TooLarge(Exception):
-    """A body is larger than is allowed."""
+    """A body exceeds the size limit."""
 
 
 def _zstandard() -> Callable[[], Any] | None:
-    """Return what makes a decoder of zstd, if Python or the package ``zstandard`` brings one."""
+    """Return a factory of zstd decoders; ``None`` if neither Python nor the package ``zstandard`` has one."""
     for name, make in (("compression.zstd", _of_python), ("zstandard", _of_package)):
         with contextlib.suppress(ImportError):
             return make(importlib.import_module(name))
@@ -47,15 +47,15 @@ _DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
     **({} if _ZSTANDARD is None else {"zstd": _ZSTANDARD}),
 }
 READABLE: Final = ", ".join(("gzip", "deflate", *(("zstd",) if _ZSTANDARD is not None else ()), "identity"))
-"""The content encodings that the gateway can read; zstd where Python or ``zstandard`` brings it."""
+"""The content encodings that the gateway can read; zstd if Python or ``zstandard`` supports it."""
 _CHUNK: Final = 65_536
 
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
-    """Return a function that decodes one piece after the other; ``None`` if the encoding cannot be read.
+    """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown.
 
-    >>> decoder_of("br") is None, decoder_of("")(b"as it is")
-    (True, b'as it is')
+    >>> decoder_of("br") is None, decoder_of("")(b"plain")
+    (True, b'plain')
     """
     name = encoding.strip().lower()
     if name in ("", "identity"):
@@ -65,11 +65,11 @@ def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
 
 
 def decoded(body: bytes, encoding: str, limit: int) -> bytes:
-    """Return a body without its content encoding.
+    """Return a decompressed body.
 
     Raises:
         Unreadable: If the encoding is unknown, or the data is damaged.
-        TooLarge: If it would be larger than the limit.
+        TooLarge: If the decompressed body would exceed the limit.
     """
     decode = decoder_of(encoding)
     if decode is None:
@@ -86,14 +86,14 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
                 raise TooLarge
     except TooLarge:
         raise
-    except Exception as error:  # each library has its own
+    except Exception as error:  # each library raises an error type of its own
         raise Unreadable("damaged content-encoding") from error
     return b"".join(pieces)
 
 
 @attrs.frozen(eq=False)
 class ModelRequest:
-    """A request to a model, read.
+    """A parsed request to a model.
 
     Args:
         text: Its JSON text.
@@ -108,7 +108,7 @@ class ModelRequest:
     messages: list[Any] = attrs.field(repr=False)
 
     def with_messages(self, messages: Sequence[Any]) -> bytes:
-        """Return the text with other messages; one that is the same object keeps its bytes, and so does all the rest."""
+        """Return the text with other messages. Messages that are the same objects, and everything else, keep their bytes."""
         return replace_list(self.text, self.messages, messages, [self.key])
 
 

@@ -1,8 +1,8 @@
-"""Breakpoints of a prompt cache (``cache_control``): they move from request to request, and are not part of what was said.
+"""Breakpoints of a prompt cache (``cache_control``), which move from request to request and are not content.
 
-Agents mark the newest messages, so the same message has a breakpoint in one request and none in the next. Messages are
-compared without them. Messages that stay keep their bytes. The breakpoint of a message that was cut moves to the message that
-stands for it, with its ttl, so that there are never more of them than the agent sent.
+Agents mark the newest messages, so a message has a breakpoint in one request and none in the next. Messages are therefore
+compared without breakpoints. Messages that are kept keep their bytes. The breakpoint of a removed message moves, with its
+ttl, to the summary that replaces it, so a request never has more breakpoints than the agent sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEVER_MARKED: Final = ("thinking", "redacted_thinking")
 
 
 def without_breakpoints(messages: Sequence[Any], format: MessageFormat) -> list[Any]:
-    """Return the messages as they are compared: without breakpoints, and a text that is a list of one part as a plain text.
+    """Return the messages for comparison: without breakpoints, and with a list of one text part as a plain string.
 
     Args:
         messages: The messages of a request.
@@ -32,30 +32,28 @@ def without_breakpoints(messages: Sequence[Any], format: MessageFormat) -> list[
 
 
 def _plain(message: Any) -> Any:
-    fields = fields_of(message)
-    if fields is None:
+    """Return a message for comparison; the same object if nothing changes."""
+    fields = _fields(message)
+    if isinstance(fields.get("content"), str) and _KEY not in fields and not fields.get("tool_calls"):
         return message
-    parts = items_of(fields.get("content"))
-    if parts is None:
-        return _bare(message)
-    bare = list(map(_bare, parts))
-    only = fields_of(bare[0]) if len(bare) == 1 else None
-    if only is not None and only.keys() == {"type", "text"} and only["type"] == "text":
-        return {**_fields(_bare(message)), "content": only["text"]}
-    if all(one is other for one, other in zip(bare, parts, strict=True)):
-        return _bare(message)
-    return {**_fields(_bare(message)), "content": bare}
+    bare = _bare(message, lists=("content", "tool_calls"))
+    parts = items_of(_fields(bare).get("content")) or ()
+    only: Mapping[str, Any] = _fields(parts[0]) if len(parts) == 1 else {}
+    return {**_fields(bare), "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else bare
 
 
-def _bare(part: Any) -> Any:
-    """Return a message or a part without its own breakpoint, and without those inside a tool result."""
-    fields = fields_of(part)
-    if fields is None:
-        return part
-    inner = items_of(fields.get("content")) if fields.get("type") == "tool_result" else None
-    if inner is not None and any(_KEY in _fields(each) for each in inner):
-        part = fields = {**fields, "content": list(map(_bare, inner))}
-    return {name: value for name, value in fields.items() if name != _KEY} if _KEY in fields else part
+def _bare(value: Any, *, lists: Sequence[str] = ()) -> Any:
+    """Return a message or part without its breakpoint and those of the parts in these lists; the same object if it has none."""
+    fields = _fields(value)
+    changed: dict[str, Any] = {}
+    for name in ("content",) if fields.get("type") == "tool_result" else lists:
+        parts = items_of(fields.get(name)) or ()
+        bare = list(map(_bare, parts))
+        if any(one is not other for one, other in zip(bare, parts, strict=True)):
+            changed[name] = bare
+    if not changed and _KEY not in fields:
+        return value
+    return {name: each for name, each in {**fields, **changed}.items() if name != _KEY}
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
@@ -63,12 +61,12 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequence[Any], format: MessageFormat) -> list[Any]:
-    """Return what is sent with the breakpoints of messages that were cut, each on the message that stands for its own.
+    """Return the messages to send, with the breakpoints of removed messages moved to the messages that replace them.
 
     Args:
-        sent: The messages that are sent: objects of ``given``, in order, and messages of our making.
-        given: The messages that came.
-        compared: What `without_breakpoints` made of them.
+        sent: The messages to send: objects of ``given``, in order, and messages that compaction wrote.
+        given: The messages of the client's request.
+        compared: The result of `without_breakpoints` for ``given``.
         format: Their format.
     """
     result = list(sent)
@@ -97,14 +95,15 @@ def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequen
 
 def _mark_of(message: Any) -> Any:
     """Return the last breakpoint of a message."""
-    parts = items_of(_fields(message).get("content")) or ()
+    fields = _fields(message)
+    parts = [*(items_of(fields.get("content")) or ()), *(items_of(fields.get("tool_calls")) or ())]
     inner = [each for part in parts for each in (*(items_of(_fields(part).get("content")) or ()), part)]
     marks = [mark for each in (message, *inner) if (mark := _fields(each).get(_KEY)) is not None]
     return marks[-1] if marks else None
 
 
 def _in_parts(message: Any, format: MessageFormat) -> Any:
-    """Return a message of our making with its text as a part, so that it reads the same with a breakpoint and without."""
+    """Return a written message with its text as a part, so that it keeps its shape when its breakpoint moves on."""
     fields = _fields(message)
     content = fields.get("content")
     if isinstance(content, str) and content and (format is anthropic or fields.get("role") != "tool"):
@@ -113,7 +112,7 @@ def _in_parts(message: Any, format: MessageFormat) -> Any:
 
 
 def _marked(message: Any, mark: Any) -> Any:
-    """Return a message of our making with a breakpoint at its end; ``None`` if none may stand there."""
+    """Return a written message with a breakpoint at its end; ``None`` if the last part may not have one."""
     parts = items_of(_fields(message).get("content"))
     last = fields_of(parts[-1]) if parts else None
     if not parts or last is None or last.get("type") in _NEVER_MARKED:

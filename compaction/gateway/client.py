@@ -1,4 +1,4 @@
-"""The connection of a client: its request is read, and the bytes of an answer are passed on as they come."""
+"""A client's connection: reads its request and streams the answer to it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ClientGone(Exception):
 
 
 class AnswerStopped(Exception):
-    """An upstream stopped in the middle of its answer; the client's connection is closed too, so that it notices."""
+    """An upstream stopped in the middle of its answer; the client's connection is then closed too."""
 
 
 def is_worth_a_log(record: logging.LogRecord) -> bool:
-    """Whether a server's log needs a record: not if all it says is that an answer stopped, which the gateway has logged.
+    """Whether a server's log record is worth writing: not if it only reports a stopped answer, which the gateway has logged.
 
     >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
     True
@@ -41,17 +41,17 @@ class ClientConnection:
     """One request of a client. Holds state: the status that was sent, 0 before that.
 
     Args:
-        scope: The request, as ASGI describes it.
-        receive: Receives its body.
+        scope: The ASGI scope of the request.
+        receive: Receives the request's body.
         send: Sends the answer.
 
     Attributes:
         method: Its method.
         path: Its path, decoded.
-        raw_path: Its path as it came.
-        query: What follows the path.
+        raw_path: Its path, still percent-encoded.
+        query: Its query string.
         headers: Its headers by name.
-        raw_headers: Its headers as they came.
+        raw_headers: Its headers as bytes, in order.
         status: The status that was sent; 0 before that.
     """
 
@@ -70,7 +70,7 @@ class ClientConnection:
         """Return the body; ``None`` if it is larger than the limit.
 
         Raises:
-            ClientGone: If the client goes away before its end.
+            ClientGone: If the client disconnects before the end of the body.
         """
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
@@ -85,10 +85,10 @@ class ClientConnection:
         return b"".join(pieces)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes.
+        """Yield the body in pieces as they arrive.
 
         Raises:
-            ClientGone: If the client goes away before its end.
+            ClientGone: If the client disconnects before the end of the body.
         """
         more = True
         while more:
@@ -100,26 +100,26 @@ class ClientConnection:
             more = message.get("more_body", False)
 
     async def gone(self) -> None:
-        """Wait until the client goes away; called after its body was read."""
+        """Wait until the client disconnects; called after its body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     async def refuse(self, status: int, why: str) -> None:
-        """Send an error of the gateway."""
+        """Send an error."""
         self.status = status
         await send_error(self._send, status, why)
 
     async def send_whole(self, answer: WholeAnswer) -> None:
-        """Send an answer that was read."""
+        """Send an upstream's complete answer."""
         self.status = answer.status
         await send_whole(self._send, answer.status, answer_headers(answer.headers), answer.body)
 
     async def stream(self, response: httpx.Response, on_chunk: Callable[[bytes], object] | None = None) -> None:
-        """Send an answer chunk by chunk, and close it.
+        """Send an upstream's answer chunk by chunk, then close it.
 
         Args:
             response: The upstream's answer.
-            on_chunk: Called with each chunk after it was sent.
+            on_chunk: Is called with each chunk after that was sent.
 
         Raises:
             AnswerStopped: If the upstream stops before the end.

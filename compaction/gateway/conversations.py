@@ -1,8 +1,7 @@
-"""The conversations of a gateway: each request is followed by its session, and what is to be sent comes back.
+"""The conversations of a gateway: finds the session of each request, compacts if that is due, and returns what to send.
 
-A request belongs to the session that its messages continue. The name that an agent gives its conversation narrows the search;
-another upstream, another model or another set of tools is another conversation, so sub-agents and requests for a title never
-mix with the work they are about.
+A request belongs to the session whose messages it continues. The session id that an agent sends narrows the search. Another
+upstream, model or set of tools is another conversation, so sub-agents and requests for a title never mix with the main work.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import attrs
 
 from ..errors import InputError
 from ..formats import fields_of, items_of
-from ..models import UnknownModel, input_limit, prices_of
 from ..result import CompactionResult
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore
@@ -29,10 +27,11 @@ from ..tokens import Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import keep_breakpoints, without_breakpoints
 from .economy import never_dearer
+from .known_models import known_prices, known_window
 from .routes import ModelRoute
 from .settings import GatewaySettings
 
-_AHEAD: Final = 0.8  # of the window: where a model begins to write its summary
+_AHEAD: Final = 0.8  # of the window: past it a model starts to write its summary in the background
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _LOCK_SECONDS: Final = 0.5
@@ -40,7 +39,7 @@ _T = TypeVar("_T")
 
 
 class UnknownWindow(Exception):
-    """Nobody knows the window of the model that a request asks for."""
+    """No table has the window of the model that a request names, and its provider has not reported it yet."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -51,8 +50,8 @@ class ConversationRequest:
         route: Its route.
         fields: The fields of its body.
         messages: Its messages.
-        id: The name that the agent gives the conversation, if it does.
-        upstream: The address it is sent to.
+        id: The session id that the agent sends, if any.
+        upstream: The address of the upstream.
     """
 
     route: ModelRoute
@@ -63,15 +62,15 @@ class ConversationRequest:
 
     @property
     def model(self) -> str:
-        """The model that it asks for."""
+        """The model that the request names."""
         return self.route.model_of(self.fields)
 
     @property
     def scope(self) -> str:
-        """The name of what may share a conversation: one upstream, one model, one set of tools, one session of the agent.
+        """The scope of the conversation: one upstream, one model, one set of tools, one session of the agent.
 
-        The agent's name for it is a part of the scope, and not the pool's ``id``: an agent that shortens its own list does not
-        get back what it left out.
+        The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
+        list do not come back.
         """
         tools = [(fields_of(each) or {}) for each in items_of(self.fields.get("tools")) or ()]
         names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
@@ -79,25 +78,25 @@ class ConversationRequest:
 
     @property
     def beside(self) -> str:
-        """What the model reads besides the messages, as JSON."""
+        """The fields besides the messages that the model reads, as JSON."""
         found = [self.fields[name] for name in self.route.counted if self.fields.get(name)]
         return json.dumps(found) if found else ""
 
 
 @attrs.define(eq=False, kw_only=True)
 class ConversationTurn:
-    """What is sent for one request. Holds state: ``messages`` and ``view``, which a length error replaces.
+    """The messages to send for one request. Holds state: ``messages`` and ``view``, which a length error replaces.
 
     Args:
         request: The request.
-        session: The session that followed it.
-        window: Tokens that the request may have.
-        messages: What to send: the request's own objects, and messages of our making.
-        view: The same, as the session made it.
+        session: Its session.
+        window: The context window, in tokens.
+        messages: The messages to send: the request's own objects, and messages that compaction wrote.
+        view: The same messages as the session returned them.
         result: The result of the run; ``None`` after a length error.
-        tokens: Tokens of what is sent, by our count and the provider's reports.
+        tokens: Tokens of the request to send, by our count and the provider's reports.
         left_out: Tokens of the conversation that are not sent.
-        failures: What failed, in words without any text of the conversation.
+        failures: Failures in words, without any text of the conversation.
     """
 
     request: ConversationRequest
@@ -112,14 +111,14 @@ class ConversationTurn:
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything else is sent than what came."""
+        """Whether the messages to send differ from those of the client's request."""
         given = self.request.messages
         return len(given) != len(self.messages) or any(
             one is not other for one, other in zip(given, self.messages, strict=True)
         )
 
     def send(self, view: list[Any], compared: Sequence[Any]) -> None:
-        """Take a view of the session, and find out which of the request's own messages it shows."""
+        """Set the messages to send from a view of the session, using the request's own objects wherever the view shows them."""
         given, index = self.request.messages, self.session.index
         self.view = view
         shown = _as_given(view, compared, given, index.source)
@@ -143,7 +142,7 @@ def _as_given(view: Sequence[Any], compared: Sequence[Any], given: Sequence[Any]
 
 
 class GatewayConversations:
-    """The conversations of a gateway. Holds state: pools of sessions, one for each format and window, and learned windows.
+    """The conversations of a gateway. Holds state: a pool of sessions for each format and window, and learned windows.
 
     Args:
         settings: The gateway's settings.
@@ -171,10 +170,10 @@ class GatewayConversations:
     # ---------------------------------------------------------------- windows and pools
 
     def window_of(self, request: ConversationRequest) -> int:
-        """Return the tokens that a request may have.
+        """Return the context window of a request, in tokens.
 
         Raises:
-            UnknownWindow: If no table knows the model, and its provider has not said it either.
+            UnknownWindow: If no table has the model, and its provider has not reported the window.
         """
         window = self._settings.window
         if window != "auto":
@@ -182,13 +181,12 @@ class GatewayConversations:
         learned = self._learned.get((request.upstream, request.model))
         if learned is not None:
             return learned
-        try:
-            return input_limit(request.model)
-        except UnknownModel as error:
-            raise UnknownWindow(request.model) from error
+        if (known := known_window(request.model)) is None:
+            raise UnknownWindow(request.model)
+        return known
 
     def learn_window(self, request: ConversationRequest, window: int) -> None:
-        """Take the window of a model that no table knows from its provider's length error."""
+        """Store the window that a provider's length error names, for a model that no table has."""
         if len(self._learned) < _MOST_POOLS:
             self._learned[request.upstream, request.model] = window
 
@@ -218,16 +216,16 @@ class GatewayConversations:
     # ---------------------------------------------------------------- turns
 
     async def turn(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
-        """Follow a request, compact it if that is due, and return what to send.
+        """Return what to send for a request: compacted if that is due.
 
         Args:
             request: The request.
-            refused: The provider's length error, if it has been sent already and was too long.
+            refused: The provider's length error, if the request was sent and was too long; it is then compacted harder.
 
         Raises:
-            UnknownWindow: If nobody knows the model's window.
+            UnknownWindow: If the model's window is unknown.
             BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
-            Exception: Whatever cannot be read; the request is then sent as it came.
+            Exception: If the messages cannot be read; the caller then sends the request unchanged.
         """
         window, compared = self._compared(request)
         async with self._pool(request, window).turn(compared, **self._options(request)) as session:
@@ -242,7 +240,7 @@ class GatewayConversations:
             return self._done(turn, result, compared)
 
     def turn_sync(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
-        """`turn` for strategies that await nothing; it takes processor time, so call it in a thread."""
+        """`turn` for strategies that await nothing. It uses the processor, so call it in a thread."""
         window, compared = self._compared(request)
         with self._pool(request, window).turn_sync(compared, **self._options(request)) as session:
             turn = ConversationTurn(request=request, session=session, window=window)
@@ -270,13 +268,13 @@ class GatewayConversations:
         return turn
 
     def _failed(self, turn: ConversationTurn, error: Exception, compared: list[Any]) -> ConversationTurn:
-        """Send the last view that succeeded: a run that failed changed nothing."""
+        """Return a turn with the session's current view: a run that failed changed nothing."""
         turn.failures = (f"the strategy: {type(error).__name__}",)
         turn.send(turn.session.index.messages(), compared)
         return turn
 
     def trial(self, request: ConversationRequest) -> ConversationTurn:
-        """Return what would be sent for a request; no model is asked, nothing is decided or saved. Call it in a thread."""
+        """Return what would be sent for a request, without calling a model or saving a decision. Call it in a thread."""
         window, compared = self._compared(request)
         session = self._pool(request, window).trial(compared, **self._options(request))
         turn = ConversationTurn(request=request, session=session, window=window)
@@ -285,7 +283,7 @@ class GatewayConversations:
         return turn
 
     async def record_usage(self, turn: ConversationTurn, usage: Usage) -> None:
-        """Take what the provider reported for a turn."""
+        """Give the provider's reported usage to the session."""
 
         def record() -> None:
             with contextlib.suppress(InputError):
@@ -294,17 +292,17 @@ class GatewayConversations:
         await self.in_thread(record)
 
     async def note_use(self, turn: ConversationTurn, at: float) -> None:
-        """Save when a conversation was used, so that it can be forgotten some time after that."""
+        """Save the time at which a conversation was used, so that it can be deleted when it is unused for too long."""
         if self._store is not None:
             await self.in_thread(partial(self._store.note_use, turn.session.id, at))
 
     async def forget(self, unused: Iterable[str], before: float, now: float) -> list[str]:
-        """Forget conversations, and return their names.
+        """Delete conversations from memory and the store, and return their names.
 
         Args:
-            unused: Those in memory that are to be forgotten.
-            before: Those in the store that were last used before this time are forgotten too.
-            now: The time now.
+            unused: The names of those to delete from memory.
+            before: Those in the store that were last used before this time are deleted too.
+            now: The current time.
 
         Raises:
             StateError: If the store cannot be written.
@@ -318,27 +316,24 @@ class GatewayConversations:
         return sorted(names)
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Do work that takes processor time or waits for a file, while the streams of other requests go on."""
+        """Run work that uses the processor or waits for a file in a thread, so that other requests keep streaming."""
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     def held(self) -> tuple[int, int]:
-        """The number of conversations in memory, and the bytes of their messages."""
+        """Return the number of conversations in memory, and the bytes of their messages."""
         pools: Iterable[SessionPool] = list(self._pools.values())
         return sum(map(len, pools)), sum(pool.bytes for pool in pools)
 
 
 def _cached_price(model: str) -> float:
-    """Return the price of a cached input token as a share of one that is not."""
-    try:
-        prices = prices_of(model)
-    except UnknownModel:
-        return 0.1
-    share = prices.cached / prices.input if prices.input else 0.1
+    """Return the price of a cached input token as a share of the full price; 0.1 if the model is unknown."""
+    prices = known_prices(model)
+    share = prices.cached / prices.input if prices is not None and prices.input else 0.1
     return round(min(1.0, max(0.01, share)), 3)
 
 
 def _words(failure: Failed) -> str:
-    """Return a failure in words; of its error the type alone, as its words may quote a message."""
+    """Return a failure in words: the type of its error alone, because the error's text may quote a message."""
     return f"{failure.strategy}: {type(failure.error).__name__}; {failure.policy}"

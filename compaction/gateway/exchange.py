@@ -1,7 +1,7 @@
-"""One request of a client: sent to its upstream at most twice, and answered with the bytes that the upstream answers with.
+"""One client request: sent to its upstream at most twice, and answered with the upstream's own bytes.
 
-A second request is sent only after a complete refusal (a length error, or 400 for a request that was changed), before the
-client got a byte; never after a timeout, a broken connection, 429 or 5xx.
+A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
+and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class GatewayServices:
     """The parts of a gateway that every request uses.
 
     Args:
-        settings: Its settings.
-        upstreams: Where requests are sent.
-        conversations: Its conversations.
+        settings: The gateway's settings.
+        upstreams: Sends requests.
+        conversations: The conversations.
         planner: Decides what is sent.
-        status: Takes note of what happens.
-        unused: Forgets conversations that nobody continues.
-        recorder: Records sessions, if that is asked for.
+        status: Counts what happens.
+        unused: Deletes unused conversations.
+        recorder: Records sessions, if that is enabled.
     """
 
     settings: GatewaySettings
@@ -61,10 +61,10 @@ class GatewayServices:
 
 
 class ProxyEndpoint:
-    """The application that passes requests on. Holds no state of its own.
+    """The ASGI application that forwards requests.
 
     Args:
-        services: Its parts.
+        services: The parts of the gateway.
     """
 
     def __init__(self, services: GatewayServices) -> None:
@@ -93,7 +93,7 @@ class ProxyEndpoint:
 
 
 async def _pass_through(services: GatewayServices, client: ClientConnection) -> None:
-    """Send a request that holds no conversation, and pass the answer on."""
+    """Forward a request without a conversation, and stream the answer."""
     provider = provider_of(client.path, client.headers)
     has_body = "content-length" in client.headers or "transfer-encoding" in client.headers
     headers = request_headers(client.raw_headers, readable="", rewritten=False)
@@ -114,7 +114,7 @@ async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) ->
 
 
 class _ModelExchange:
-    """Holds state: how far one request to a model has come."""
+    """One request to a model. Holds state: its plan, and figures for the log."""
 
     def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute) -> None:
         self._services = services
@@ -129,7 +129,7 @@ class _ModelExchange:
         self._usage: Usage | None = None
 
     async def run(self) -> None:
-        """Serve the request; afterwards it is logged, whatever happened."""
+        """Serve the request, and log it in any case."""
         try:
             body = await self._client.body(self._services.settings.max_body)
             if body is None:
@@ -144,7 +144,7 @@ class _ModelExchange:
             self._report()
 
     async def _answer(self, body: bytes) -> None:
-        """Send the plan, and pass on the answer; an upstream without an answer is an error of the gateway."""
+        """Send the plan and stream the answer; 502 or 504 if the upstream gives none."""
         try:
             began = anyio.current_time()
             self._plan = await self._services.planner.plan(self._route, body, self._client.headers, self._upstream)
@@ -185,7 +185,11 @@ class _ModelExchange:
     # ---------------------------------------------------------------- the second request
 
     async def _second(self, plan: RequestPlan, refused: WholeAnswer) -> httpx.Response | None:
-        """Send a second request if the first was refused for what it held; the answer to it, ``None`` if none was sent."""
+        """Send a second request if the contents of the first were refused.
+
+        Returns:
+            The answer to it; ``None`` if no second request was sent or answered.
+        """
         too_long = length_error(refused)
         if too_long is not None:
             return await self._shorter(plan, too_long)
@@ -210,7 +214,7 @@ class _ModelExchange:
         return await self._try(shorter)
 
     async def _try(self, plan: RequestPlan) -> httpx.Response | None:
-        """Send a plan; ``None`` if the upstream gives no answer, so that the client gets the first one."""
+        """Send a plan; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
         try:
             return await self._send(plan)
         except NoAnswer as failure:
@@ -218,7 +222,7 @@ class _ModelExchange:
             return None
 
     async def _our_fault(self, plan: RequestPlan, refused: WholeAnswer) -> None:
-        """Leave a conversation alone of which only the compacted request was refused, and keep the case."""
+        """Stop compacting a conversation whose compacted request alone was refused, and write the case."""
         self._services.status.failed("a compacted request was refused")
         if plan.turn is None or self._route.counts:
             return
@@ -236,7 +240,7 @@ class _ModelExchange:
     # ---------------------------------------------------------------- afterwards
 
     async def _record(self) -> None:
-        """Take the reported usage, and record the conversation if that is asked for; failures are counted."""
+        """Give the reported usage to the session, and record the conversation if that is enabled; count failures."""
         plan, services = self._plan, self._services
         if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
             return

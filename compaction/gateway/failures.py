@@ -1,13 +1,13 @@
-"""What went wrong at an upstream, and the files in which faults of our own are kept for a report, without any text."""
+"""Refusals of upstreams: length errors are recognized, and faults of the gateway are written to files for a report, masked."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any, Final
 
+from ..files import open_replacement
 from ..formats import fields_of, items_of
 from ..tokens import LengthError
 from .bodies import Unreadable, decoded
@@ -21,11 +21,11 @@ _MOST_CASES: Final = 20
 
 
 class UpstreamRefusal(Exception):
-    """An answer of an upstream that refuses a request, as `LengthError` reads it.
+    """An upstream's refusal of a request, in the shape that `LengthError` reads.
 
     Attributes:
         status_code: The HTTP status.
-        body: What the upstream said.
+        body: The text of the answer.
     """
 
     def __init__(self, status: int, body: str) -> None:
@@ -35,7 +35,7 @@ class UpstreamRefusal(Exception):
 
 
 def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
-    """Return the refusal of a request that was too long; ``None`` if the answer says something else.
+    """Return the refusal of a request that was too long; ``None`` for any other answer.
 
     >>> error = length_error(WholeAnswer(400, [], b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}'))
     >>> error.status_code
@@ -58,7 +58,7 @@ def _text(answer: WholeAnswer) -> str:
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Return JSON data with every text replaced by as many ``x``; names of fields, types and roles stay.
+    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept.
 
     >>> masked({"role": "user", "content": [{"type": "text", "text": "my secret"}], "n": 7})
     {'role': 'user', 'content': [{'type': 'text', 'text': 'xx xxxxxx'}], 'n': 7}
@@ -77,24 +77,24 @@ def _key(name: str) -> str:
 
 
 def _refusal_words(answer: WholeAnswer, requests: list[Any]) -> str:
-    """Return what an upstream said, with every word masked that a text of the requests has."""
+    """Return the text of an answer, with every word masked that occurs in a text of the requests."""
     said = json.dumps(requests, ensure_ascii=False)
     words = set(_WORD.findall(said)) - set(_WORD.findall(json.dumps(masked(requests))))
     return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _text(answer))[:2_000]
 
 
 def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeAnswer) -> Path | None:
-    """Write a request that an upstream refused only as we had changed it; all texts are masked.
+    """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
     Args:
-        folder: Where to write it; made if it does not exist. It keeps at most twenty cases.
-        name: The file's name without its ending.
-        given: The messages as they came.
-        sent: The messages as they were sent.
+        folder: The folder; created if it does not exist. At most twenty cases are written to it.
+        name: The file's name without its suffix.
+        given: The messages of the client's request.
+        sent: The messages of the compacted request.
         answer: The upstream's answer to them.
 
     Returns:
-        The file; ``None`` if there are enough cases already.
+        The file; ``None`` if the folder already has twenty cases.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
@@ -106,6 +106,6 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeA
         "sent": masked(sent),
     }
     path = folder / f"{name}.json"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(case, file, indent=1)
+    with open_replacement(path, mode=0o600) as file:
+        file.write(json.dumps(case, indent=1).encode())
     return path

@@ -1,4 +1,4 @@
-"""Forgetting conversations that nobody has continued for some time, in memory and in the store."""
+"""Deletion of conversations that have not been used for some time, from memory and the store."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .conversations import ConversationTurn, GatewayConversations
 from .settings import GatewaySettings
 from .status import GatewayStatus
 
-_CHECKS: Final = 20  # in the time after which a conversation is forgotten
+_CHECKS: Final = 20  # in the time after which a conversation is deleted
 _LONGEST_SECONDS: Final = 3_600.0
 
 
 class UnusedConversations:
-    """Forgets unused conversations. Holds state: when the use of each was last saved.
+    """Deletes unused conversations. Holds state: the time at which the use of each was last saved.
 
     Args:
-        settings: The gateway's settings; without ``forget_after`` it does nothing.
-        conversations: Its conversations.
-        status: Its status.
+        settings: The gateway's settings; without ``forget_after`` nothing is deleted.
+        conversations: The gateway's conversations.
+        status: The gateway's status.
     """
 
     def __init__(self, settings: GatewaySettings, conversations: GatewayConversations, status: GatewayStatus) -> None:
@@ -31,7 +31,7 @@ class UnusedConversations:
         self._saved: dict[str, float] = {}
 
     async def used(self, turn: ConversationTurn) -> None:
-        """Take note that a conversation was used; it is saved now and then."""
+        """Note the use of a conversation; the time is saved now and then."""
         if self._after is None:
             return
         now, name = self._clock(), turn.session.id
@@ -40,7 +40,7 @@ class UnusedConversations:
             await self._conversations.note_use(turn, now)
 
     async def forget(self) -> None:
-        """Forget what was not used for too long; a failure is counted, and it is tried again."""
+        """Delete conversations that were unused for too long. A failure is counted, and the next call tries again."""
         if self._after is None:
             return
         now = self._clock()
@@ -56,7 +56,7 @@ class UnusedConversations:
             self._status.forget(name)
 
     async def run(self) -> None:
-        """Forget from time to time, until it is cancelled."""
+        """Delete unused conversations from time to time, until cancelled."""
         while self._after is not None:
             await self.forget()
             await anyio.sleep(min(_LONGEST_SECONDS, self._after / _CHECKS))

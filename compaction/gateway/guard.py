@@ -1,13 +1,15 @@
-"""Who may reach the gateway: only requests under its own name, of no foreign web page, and with its token if it has one."""
+"""Access control: the name under which the gateway is reached, the origin of web pages, and the token."""
 
 from __future__ import annotations
 
+import base64
 import hmac
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from .answers import send_error
 from .headers import TOKEN_HEADER, as_mapping
+from .pages import PAGE_PATHS
 from .settings import LOOPBACK_NAMES, GatewaySettings
 
 if TYPE_CHECKING:
@@ -17,9 +19,10 @@ _WEB: Final = ("http", "https")
 
 
 class Guard:
-    """Refuses what may not reach the gateway, before anything else sees it.
+    """Refuses requests that may not reach the gateway.
 
-    A page in a browser can send a request to this machine under a name of its own (421), or from an origin of its own (403).
+    A web page can make a browser send a request to this machine: under the page's own host name (refused with 421), or from its
+    own origin (refused with 403).
 
     Args:
         app: The application.
@@ -32,7 +35,7 @@ class Guard:
         self._token = settings.token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Forward a request to the application, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -41,21 +44,38 @@ class Guard:
         refusal = self._refusal(as_mapping(scope["headers"]), scope["path"])
         if refusal is None:
             await self._app(scope, receive, send)
-        else:
-            await send_error(send, *refusal)
+            return
+        asks = [(b"www-authenticate", b'Basic realm="compaction gateway"')] if scope["path"] in PAGE_PATHS else []
+        await send_error(send, *refusal, headers=asks if refusal[0] == 401 else [])
 
     def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
         if host_name(headers.get("host", "")) not in self._names:
-            return 421, "this gateway is not reached under that name; start it with --name to allow another one"
+            return 421, "this host name is not allowed; start the gateway with --name to allow it"
         origin = urlsplit(headers.get("origin", ""))
         if origin.scheme in _WEB and (origin.hostname or "") not in self._names:
             return 403, "web pages of another origin may not use this gateway"
-        given = headers.get(TOKEN_HEADER, "")
-        if self._token is not None and not hmac.compare_digest(given.encode(), self._token.encode()):
-            return 401, f"this gateway asks for its token in the header {TOKEN_HEADER}"
+        if self._token is not None and not self._has_token(headers, path, self._token):
+            return 401, f"this gateway requires its token in the header {TOKEN_HEADER}"
         if not path.startswith("/"):
-            return 400, "the address of a request is a path"
+            return 400, "the target of a request must be a path"
         return None
+
+    @staticmethod
+    def _has_token(headers: dict[str, str], path: str, token: str) -> bool:
+        """Whether a request has the token. Requests for the gateway's own pages may send it as a password, as browsers do."""
+        given = headers.get(TOKEN_HEADER, "")
+        if not given and path in PAGE_PATHS:
+            given = _password(headers.get("authorization", ""))
+        return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _password(authorization: str) -> str:
+    """Return the password of a basic ``Authorization`` header; empty if there is none."""
+    kind, _, value = authorization.partition(" ")
+    try:
+        return base64.b64decode(value, validate=True).decode().partition(":")[2] if kind.lower() == "basic" else ""
+    except ValueError:
+        return ""
 
 
 def host_name(host: str) -> str:

@@ -1,4 +1,4 @@
-"""Headers of requests and answers: which are passed on, which belong to one connection, and which name a conversation."""
+"""Headers of requests and answers: those that are forwarded, those of one connection, and those that name a conversation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
-"""Headers as they were sent, names in lower case."""
+"""Headers as bytes, in order, with names in lower case."""
 
 TOKEN_HEADER: Final = "x-compaction-token"
 """The header of the gateway's own token; ``Authorization`` belongs to the upstream."""
@@ -29,9 +29,9 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewr
     """Return the headers that are sent to the upstream.
 
     Args:
-        given: The headers of the client.
-        readable: The content encodings in which answers can be read; others are no longer offered.
-        rewritten: Whether the body is sent as plain text, whatever the client had encoded it in.
+        given: The client's headers.
+        readable: The content encodings that the gateway can read; others are removed from ``accept-encoding``.
+        rewritten: Whether the body is sent without the client's content encoding.
     """
     headers = list(given)
     connection = _named_by_connection(headers)
@@ -53,7 +53,7 @@ def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
 
 
 def as_mapping(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by name; of one that is repeated, the first."""
+    """Return headers by name; the first value of a repeated one."""
     found: dict[str, str] = {}
     for name, value in given:
         found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
@@ -61,7 +61,7 @@ def as_mapping(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def session_of(headers: Mapping[str, str]) -> str | None:
-    """Return the name that an agent gives its conversation, if it sends one.
+    """Return the session id that an agent sends; ``None`` if it sends none.
 
     >>> session_of({"x-session-id": "ses_1"})
     'ses_1'
@@ -76,7 +76,7 @@ def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
 
 
 def _offered(value: bytes, readable: str) -> bytes:
-    """Return the encodings that a client accepts and the gateway can read."""
+    """Return the encodings that the client accepts and the gateway can read."""
     known = set(readable.encode().split(b", "))
     kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
     return b", ".join(kept) or b"identity"

@@ -1,4 +1,4 @@
-"""The state of a gateway as text in the format of Prometheus. Conversations are summed up: a label has few values."""
+"""The state of a gateway in the text format of Prometheus. Conversations are summed up, so that labels have few values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of the text."""
 
 _SUMS: Final = (
-    ("cuts", "Runs that changed what is sent of a conversation"),
+    ("cuts", "Compactions that changed a request"),
     ("tokens_saved", "Tokens of messages that were not sent"),
-    ("tokens_lost", "Tokens that a provider had cached and read again after a cut"),
+    ("tokens_lost", "Tokens that a provider had cached and had to read again after a cut"),
+    ("dollars_saved", "Price of the tokens that were not sent, as cached tokens"),
+    ("dollars_lost", "Price of the tokens that were read again after a cut, less that of cached ones"),
     ("prompt_tokens", "Tokens of requests, as the providers reported them"),
-    ("cached_tokens", "Tokens of requests that the providers' caches held"),
+    ("cached_tokens", "Tokens of requests that were read from the providers' caches"),
     ("completion_tokens", "Tokens of answers, as the providers reported them"),
     ("seconds_total", "Seconds that the gateway took before it sent requests"),
 )
@@ -41,7 +43,7 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
     add(
         "passed_through_total",
         "counter",
-        "Requests to a model that were sent as they came",
+        "Requests to a model that were sent unchanged",
         _by(snapshot.passed_through, "reason"),
     )
     add("failures_total", "counter", "Failures by kind", _by(snapshot.failures, "kind"))

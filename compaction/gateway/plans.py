@@ -1,4 +1,4 @@
-"""The plan of a request: the bytes that are sent for it, and why they are those that came if they are."""
+"""The plan of a request: the bytes to send, and the reason if they are the client's own."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _T = TypeVar("_T")
 
 @attrs.frozen(kw_only=True, eq=False)
 class RequestPlan:
-    """What is sent for a request.
+    """The plan for one request.
 
     Args:
         body: The bytes to send.
-        original: The bytes that came.
-        asked: The request as it was read; ``None`` if it was not understood, or its history is the provider's.
-        request: The same, as one of a conversation.
-        turn: Its turn of the conversation; ``None`` if there is none.
-        why: Why it is sent as it came, if compaction did not decide that.
+        original: The client's bytes.
+        asked: The parsed request; ``None`` if it could not be read, or the provider keeps its history.
+        request: The same as a request of a conversation.
+        turn: Its turn of the conversation; ``None`` without a conversation.
+        why: The reason for sending the client's bytes, other than that they fit.
     """
 
     body: bytes = attrs.field(repr=False)
@@ -40,19 +40,19 @@ class RequestPlan:
 
     @property
     def is_changed(self) -> bool:
-        """Whether other bytes are sent than came."""
+        """Whether the bytes to send differ from the client's."""
         return self.body is not self.original
 
 
 class Planner:
-    """Makes the plans. Holds state: the conversations that are left alone.
+    """Makes the plans. Holds state: the conversations that are not compacted for now.
 
-    Whatever goes wrong, the plan is to send what came.
+    If anything fails, the plan is to send the client's bytes.
 
     Args:
         settings: The gateway's settings.
-        conversations: Its conversations.
-        status: Takes note of what goes wrong.
+        conversations: The gateway's conversations.
+        status: Counts failures and reasons.
     """
 
     def __init__(self, settings: GatewaySettings, conversations: GatewayConversations, status: GatewayStatus) -> None:
@@ -70,7 +70,7 @@ class Planner:
         return await self._in_thread(partial(self._decided_sync, *given))
 
     def _asked(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
-        """Return the plan to send what came, with the request as it was read if it is one of a conversation."""
+        """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation."""
         try:
             text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
             asked = read_request(text, route.key)
@@ -106,7 +106,7 @@ class Planner:
             return self._failed(plan, error)
 
     def _with(self, plan: RequestPlan, turn: ConversationTurn) -> RequestPlan:
-        """Return the plan to send what a turn decided."""
+        """Return the plan to send the messages of a turn."""
         for failure in turn.failures:
             self._status.failed(failure.partition(";")[0])
         if self._settings.shadow or turn.session.id in self._alone:
@@ -116,7 +116,7 @@ class Planner:
         return attrs.evolve(plan, turn=turn, body=_body(plan, turn))
 
     def _failed(self, plan: RequestPlan, error: Exception) -> RequestPlan:
-        """Return the plan to send what came, because nothing could be decided."""
+        """Return the plan to send the client's bytes, because the turn failed."""
         if isinstance(error, UnknownWindow):
             self._status.passed("unknown window")
             return attrs.evolve(plan, why="unknown window")
@@ -133,7 +133,7 @@ class Planner:
         Args:
             plan: The plan of the request that was too long.
             refused: The provider's error.
-            window: The window that it names, if it does.
+            window: The window that the error names, if any.
         """
         if plan.request is None or plan.request.route.counts or self._settings.shadow:
             return None
@@ -145,7 +145,7 @@ class Planner:
             else:
                 turn = await self._in_thread(partial(self._conversations.turn_sync, plan.request, refused=refused))
             body = await self._in_thread(partial(_body, plan, turn))
-        except Exception as error:  # nothing may be removed, or the model's window is still unknown, or a fault of ours
+        except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None
         if self._alone.pop(turn.session.id, self) is None:
@@ -153,7 +153,7 @@ class Planner:
         return None if body == plan.body else attrs.evolve(plan, turn=turn, body=body, why="")
 
     def leave_alone(self, session: str) -> None:
-        """Send a conversation as it comes until its next length error."""
+        """Stop compacting a conversation until its next length error."""
         while len(self._alone) >= self._settings.conversations:
             del self._alone[next(iter(self._alone))]
         self._alone[session] = None
@@ -161,6 +161,6 @@ class Planner:
 
 
 def _body(plan: RequestPlan, turn: ConversationTurn) -> bytes:
-    """Return the bytes to send for a turn: those that came, if nothing of them changes."""
+    """Return the bytes to send for a turn; the client's if nothing changes."""
     assert plan.asked is not None
     return plan.asked.with_messages(turn.messages) if turn.is_changed else plan.original

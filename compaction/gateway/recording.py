@@ -1,7 +1,6 @@
-"""Recording: the conversations that pass, in a log that ``compaction replay`` reads.
+"""Recordings of conversations, in a log that ``compaction replay`` reads.
 
-Each line holds the messages that a request added to its conversation, so a recording grows by what is said and not with every
-request. Breakpoints are not recorded. Headers never are.
+Each line contains the messages that a request added to its conversation. Breakpoints and headers are not recorded.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ _MOST: Final = 1_000
 
 
 class SessionRecorder:
-    """Appends conversations to a file of a folder. Holds state: the digests of what was recorded of each.
+    """Appends conversations to a file. Holds state: the digests of the recorded messages of each conversation.
 
     Args:
-        folder: The folder; made if it does not exist.
+        folder: The folder of the file; created if it does not exist.
         clock: Returns seconds since 1970.
     """
 
@@ -45,7 +44,7 @@ class SessionRecorder:
             conversation: The name of the conversation.
             format: The format of its messages.
             messages: All messages of the request.
-            overhead_tokens: Tokens of the request besides them.
+            overhead_tokens: Tokens of the request outside the messages.
 
         Raises:
             OSError: If the file cannot be written.

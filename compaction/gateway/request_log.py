@@ -1,4 +1,4 @@
-"""One line of JSON for each request, without texts, keys and addresses with queries."""
+"""The log: one line of JSON for each request, without texts, keys or query strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _logger: Final = logging.getLogger("compaction.gateway")
 
 
 def log_request(**fields: Any) -> None:
-    """Log a request; fields that are ``None`` or empty are left out, and seconds rounded to a tenth of a millisecond."""
+    """Log a request. Fields that are ``None`` or empty are omitted, and seconds are rounded to a tenth of a millisecond."""
     if _logger.isEnabledFor(logging.INFO):
         shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in fields.items()}
         _logger.info(json.dumps({name: value for name, value in shown.items() if value not in (None, "", (), 0.0)}))

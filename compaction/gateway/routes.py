@@ -1,4 +1,4 @@
-"""The routes whose requests hold a conversation: where its messages are, what counts besides, and who keeps its history."""
+"""The routes whose requests contain a conversation: the field of the messages, what else counts, and who keeps the history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from ..formats import MessageFormat, anthropic, fields_of, gemini, items_of, openai_chat, openai_responses
 
 Provider: TypeAlias = Literal["openai", "anthropic", "google"]
-"""Whose API a request speaks."""
+"""The provider whose API a request uses."""
 
 _VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?=/)")
 _GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
@@ -19,17 +19,17 @@ _GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
 
 @attrs.frozen(kw_only=True)
 class ModelRoute:
-    """A route whose requests hold a conversation.
+    """A route whose requests contain a conversation.
 
     Args:
         name: Its name in logs.
-        provider: Whose API it is.
+        provider: The provider whose API it is.
         format: The wire format of the messages.
-        key: The field that holds the messages.
-        counted: Fields besides them that the model reads.
+        key: The field of the messages.
+        counted: Other fields that the model reads.
         counts: Whether the answer is a count of tokens.
-        kept: Returns why the history of a request is the provider's own to keep; ``None`` if the request holds all of it.
-        model: The model that the address names, if it does.
+        kept: Returns the reason why the provider keeps the history of a request; ``None`` if the request contains all of it.
+        model: The model that the path names, if any.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ModelRoute:
     model: str | None = None
 
     def model_of(self, fields: Mapping[str, Any]) -> str:
-        """Return the name of the model that a request asks for; empty if it names none."""
+        """Return the name of the model that a request names; empty if it names none."""
         found: object = fields.get("model") if self.model is None else self.model
         return found if isinstance(found, str) else ""
 
@@ -117,7 +117,7 @@ _GENERATE: Final = ModelRoute(
 
 
 def route_of(method: str, path: str) -> ModelRoute | None:
-    """Return the route of an address, with or without a version before it; ``None`` if no conversation is sent there.
+    """Return the route of a path, with or without a leading version; ``None`` if its requests contain no conversation.
 
     >>> route_of("POST", "/v1/chat/completions").name, route_of("POST", "/v1beta/models/gemini-2.5-pro:generateContent").model
     ('chat', 'gemini-2.5-pro')
@@ -131,13 +131,13 @@ def route_of(method: str, path: str) -> ModelRoute | None:
 
 
 def without_version(path: str) -> str:
-    """Return a path without the version that it begins with, such as ``/v1``, if it does."""
+    """Return a path without its leading version, such as ``/v1``, if it has one."""
     found = _VERSION.match(path)
     return path[found.end() :] if found else path
 
 
 def provider_of(path: str, headers: Mapping[str, str]) -> Provider:
-    """Return whose API a request speaks that is passed through: by its path, else by headers that only one of them knows."""
+    """Return the provider of a request that is passed through: by its path, else by headers that only one provider uses."""
     rest = without_version(path)
     if rest.startswith("/messages") or "anthropic-version" in headers:
         return "anthropic"

@@ -15,7 +15,7 @@ from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-"""The names of this machine that no other machine can use."""
+"""The host names of this machine's loopback interface."""
 
 _MEBIBYTE: Final = 1_048_576
 
@@ -35,25 +35,25 @@ class GatewaySettings:
     """The settings of a gateway.
 
     Args:
-        strategy: Returns the strategy for a window of so many tokens.
-        awaits: Whether a strategy may ask a model; its summaries are then prepared in the background.
-        window: Tokens that a request may have, or ``"auto"`` for the input limit of the model that the request names.
+        strategy: Returns the strategy for a window, given in tokens.
+        awaits: Whether the strategy may call a model; its summaries are then prepared in the background.
+        window: The context window in tokens, or ``"auto"`` for the input limit of the model that each request names.
         counter: A token counter or the name of one.
-        openai_url: Where chat completions, Responses and everything unknown are sent.
-        anthropic_url: Where Anthropic's messages are sent.
-        google_url: Where Gemini's requests are sent.
-        store: The file in which decisions are saved, if anywhere.
-        forget_after: Seconds after which a conversation that nobody continues is forgotten; ``None`` for never.
-        token: The token that clients send in the header ``x-compaction-token``; ``None`` to ask for none.
-        names: Host names under which clients may reach the gateway, besides those of this machine's loopback.
-        shadow: Whether every request is sent as it came, and what compaction would have done is shown.
-        record: The folder in which sessions are recorded, if anywhere.
-        cases: The folder for cases of requests that only the gateway made invalid, with texts masked; ``None`` for none.
-        max_body: Bytes of a request that is read as a whole, >= 1.
-        conversations: The number of conversations in memory, >= 1, for each format and window.
-        conversation_bytes: Bytes of all their messages, >= 1.
-        timeout: Seconds without a byte after which an upstream is given up, above 0.
-        keys: Secrets that sign summaries; the first one signs.
+        openai_url: The upstream for chat completions, Responses and unknown paths.
+        anthropic_url: The upstream for Anthropic's messages.
+        google_url: The upstream for Gemini's requests.
+        store: The file in which decisions are saved; ``None`` to save nothing.
+        forget_after: Seconds after which an unused conversation is deleted; ``None`` for never.
+        token: The token that clients must send in the header ``x-compaction-token``; ``None`` to require none.
+        names: Host names under which clients may reach the gateway, besides those of loopback.
+        shadow: Whether every request is sent unchanged, and the pages show what compaction would have done.
+        record: The folder in which sessions are recorded; ``None`` to record nothing.
+        cases: The folder for requests that were refused only in their compacted form, masked; ``None`` to write none.
+        max_body: The largest request body in bytes, >= 1.
+        conversations: The most conversations in memory, >= 1, for each format and window.
+        conversation_bytes: The most bytes of their messages, >= 1.
+        timeout: Seconds without a byte after which a request to an upstream fails, above 0.
+        keys: Secrets that verify signed summaries; the first one signs.
         clock: Returns seconds since 1970.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a gateway is doing, as a frozen snapshot: for the page at ``/``, ``/metrics`` and ``/healthz``. No texts are kept.
+"""The state of a gateway as frozen snapshots, for the page at ``/``, ``/metrics`` and ``/healthz``. It contains no texts.
 
 >>> status = GatewayStatus(lambda: 0.0)
 >>> status.passed("not JSON")
@@ -18,23 +18,27 @@ import attrs
 from ..formats import fields_of
 from ..session import CacheBroken, Compacted, Event, Evicted, LittleSaved, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
+from .known_models import known_prices
 
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
-_SUMMED: Final = ("tokens_saved", "tokens_lost", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total")
+_SUMMED: Final = (
+    *("tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost"),
+    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total"),
+)
 
 _REPORTED: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 
 
 @attrs.frozen(kw_only=True)
 class Cut:
-    """One run that changed what is sent of a conversation.
+    """One compaction that changed the request of a conversation.
 
     Args:
-        at: When, in seconds since 1970.
+        at: The time, in seconds since 1970.
         tokens_before: Tokens of the messages before.
         tokens_after: Tokens of the messages after.
-        edits: What was done and why, one entry for each kind of edit, with how many there were.
+        edits: The number of edits of each kind, by kind and reason.
     """
 
     at: float
@@ -50,23 +54,25 @@ class ConversationStatus:
     Args:
         id: The name of its session.
         route: The route of its last request.
-        model: The model that it asks for.
-        upstream: Where it is sent.
-        window: Tokens that a request may have.
+        model: The model that the request named.
+        upstream: The address of its upstream.
+        window: The context window, in tokens.
         tokens: Tokens of the last request.
         requests: The number of requests.
-        first_at: When the first request came, in seconds since 1970.
-        last_at: When the last one came.
-        cuts: The last runs that changed what is sent.
+        first_at: The time of the first request, in seconds since 1970.
+        last_at: The time of the last one.
+        cuts: The last compactions that changed a request.
         tokens_saved: Tokens of messages that were not sent, over all requests.
         tokens_lost: Tokens that the provider had cached and had to read again after a cut.
+        dollars_saved: The price of the tokens that were not sent, as if the provider's cache had held them.
+        dollars_lost: The price of reading tokens again, less that of cached ones; 0 if no table has the model's prices.
         prompt_tokens: Tokens of all requests, as the provider reported them.
-        cached_tokens: Those of them that its cache held.
+        cached_tokens: Those of them that were read from its cache.
         completion_tokens: Tokens of all answers, as the provider reported them.
-        seconds_added: The longest time that the gateway took before it sent a request.
-        seconds_total: The time that it took for all requests.
-        failures: How often each kind of failure happened.
-        is_left_alone: Whether it is sent as it comes, because a request of our making was refused.
+        seconds_added: The longest time between reading a request and sending it on.
+        seconds_total: The sum of these times over all requests.
+        failures: The number of failures of each kind.
+        is_left_alone: Whether it is not compacted for now, because a compacted request was refused.
     """
 
     id: str
@@ -81,6 +87,8 @@ class ConversationStatus:
     cuts: tuple[Cut, ...] = ()
     tokens_saved: int = 0
     tokens_lost: int = 0
+    dollars_saved: float = 0.0
+    dollars_lost: float = 0.0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -97,14 +105,13 @@ class GatewaySnapshot:
     Args:
         started_at: When it started, in seconds since 1970.
         at: The moment.
-        is_shadow: Whether every request is sent as it came.
-        requests: Requests by route and the status that the client got.
-        passed_through: Requests to a model that were sent as they came, by the reason.
-        failures: Failures by kind; each such request was sent as it came, or answered as the upstream answered.
-        retries: Second requests by the reason: ``length`` or ``refused``.
-        totals: Sums over all conversations since the start, by the name of the field of `ConversationStatus`; ``cuts`` is their
-            number.
-        conversations: The conversations, the one used last first.
+        is_shadow: Whether every request is sent unchanged.
+        requests: Requests by route and the status that the client received.
+        passed_through: Requests to a model that were sent unchanged, by reason.
+        failures: Failures by kind; each such request was sent unchanged, or answered with the upstream's answer.
+        retries: Second requests by reason: ``length`` or ``refused``.
+        totals: Sums over all conversations since the start, by the name of the field of `ConversationStatus`.
+        conversations: The conversations, the most recently used first.
         held: The number of conversations in memory.
         held_bytes: Bytes of their messages.
     """
@@ -122,7 +129,7 @@ class GatewaySnapshot:
     held_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
+        """Return the snapshot as JSON-ready data."""
         data = attrs.asdict(self, value_serializer=_plain_mapping)
         data["requests"] = [
             {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
@@ -132,19 +139,19 @@ class GatewaySnapshot:
 
 @attrs.frozen(kw_only=True)
 class RequestReport:
-    """What happened to one request of a conversation.
+    """The outcome of one request of a conversation.
 
     Args:
         session: The name of its session.
         route: Its route.
         model: Its model.
-        upstream: Where it was sent.
-        window: Tokens that it may have.
-        tokens: Tokens of what was sent.
+        upstream: The address of its upstream.
+        window: The context window, in tokens.
+        tokens: Tokens of the request that was sent.
         left_out: Tokens of messages that were not sent.
-        seconds_added: Seconds that the gateway took before it sent it.
-        usage: What the provider reported, if it did.
-        failures: What failed.
+        seconds_added: Seconds between reading the request and sending it on.
+        usage: The usage that the provider reported, if any.
+        failures: Failures in words.
     """
 
     session: str
@@ -160,12 +167,12 @@ class RequestReport:
 
 
 class GatewayStatus:
-    """Takes note of what happens. Holds state: counts, and up to ``limit`` conversations; safe to use from several threads.
+    """Counts what happens. Holds state: counts, and up to ``limit`` conversations. Thread-safe.
 
     Args:
         clock: Returns seconds since 1970.
-        limit: The number of conversations, >= 1.
-        is_shadow: Whether every request is sent as it came.
+        limit: The most conversations to keep, >= 1.
+        is_shadow: Whether every request is sent unchanged.
 
     Attributes:
         held: Returns the number of conversations in memory, and the bytes of their messages.
@@ -182,12 +189,12 @@ class GatewayStatus:
         self._passed: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._retries: Counter[str] = Counter()
-        self._totals: dict[str, float] = dict.fromkeys((*_SUMMED, "cuts"), 0)
+        self._totals: dict[str, float] = dict.fromkeys((*_SUMMED, "cuts", "requests"), 0)
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
         self._broken: dict[str, int] = {}
 
-    # ---------------------------------------------------------------- what happens
+    # ---------------------------------------------------------------- counting
 
     def answered(self, route: str, status: int) -> None:
         """Count an answer by its route and status."""
@@ -195,7 +202,7 @@ class GatewayStatus:
             self._requests[route, status] += 1
 
     def passed(self, why: str) -> None:
-        """Count a request that was sent as it came."""
+        """Count a request that was sent unchanged."""
         with self._lock:
             _count(self._passed, why)
 
@@ -210,14 +217,14 @@ class GatewayStatus:
             _count(self._retries, why)
 
     def left_alone(self, session: str, is_left_alone: bool) -> None:
-        """Take note that a conversation is sent as it comes, or no longer."""
+        """Note that a conversation is no longer compacted for now, or again."""
         with self._lock:
             if session in self._conversations:
                 found = self._conversations[session]
                 self._conversations[session] = attrs.evolve(found, is_left_alone=is_left_alone)
 
     def told(self, event: Event) -> None:
-        """Take note of an event of a session; pass it as ``on_event=``."""
+        """Note an event of a session; pass this method as ``on_event=``."""
         with self._lock:
             if isinstance(event, Compacted):
                 result = event.result
@@ -243,7 +250,7 @@ class GatewayStatus:
                     kept.pop(event.session, None)
 
     def reported(self, report: RequestReport) -> None:
-        """Take note of a request of a conversation, once its answer has ended."""
+        """Note a request of a conversation after its answer has ended."""
         with self._lock:
             now = self._clock()
             found = self._conversations.get(report.session) or ConversationStatus(id=report.session, first_at=now)
@@ -251,11 +258,16 @@ class GatewayStatus:
             lost = self._broken.pop(report.session, 0)
             if usage is not None:
                 lost = min(lost, max(0, usage.prompt_tokens - usage.cached_tokens))
+            self._totals["requests"] += 1
             failures = Counter(found.failures)
             failures.update(report.failures)
+            prices = known_prices(report.model)
+            cached, written = (0.0, 0.0) if prices is None else (prices.cached, prices.write)
             added: dict[str, float] = {
                 "tokens_saved": report.left_out,
                 "tokens_lost": lost,
+                "dollars_saved": report.left_out * cached / 1_000_000,
+                "dollars_lost": lost * max(0.0, written - cached) / 1_000_000,
                 "seconds_total": report.seconds_added,
             }
             if usage is not None:
@@ -288,10 +300,10 @@ class GatewayStatus:
             for kept in (self._conversations, self._cuts, self._broken):
                 kept.pop(session, None)
 
-    # ---------------------------------------------------------------- reading it
+    # ---------------------------------------------------------------- reading
 
     def snapshot(self) -> GatewaySnapshot:
-        """Return the state now; O(conversations)."""
+        """Return the current state; O(conversations)."""
         held, held_bytes = self.held()
         with self._lock:
             return GatewaySnapshot(
@@ -318,5 +330,5 @@ def _plain_mapping(instance: Any, attribute: Any, value: Any) -> Any:
 
 
 def _count(counts: Counter[str], name: str) -> None:
-    """Count a name; past a hundred different ones, as ``other``."""
+    """Count a name; past a hundred different names, count ``other``."""
     counts[name if name in counts or len(counts) < _MOST_REASONS else "other"] += 1

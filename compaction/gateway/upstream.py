@@ -1,4 +1,4 @@
-"""The upstreams: where requests are sent, and the one HTTP client that sends them."""
+"""The upstreams: their addresses, and the HTTP client that sends requests to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
 MOST_ERROR_BYTES: Final = 1_048_576
-"""Bytes of an error that is read as a whole before it is passed on; a longer one is passed on at once."""
+"""The largest error, in bytes, that is read completely before it is passed on; a larger one is streamed."""
 
 _ENDS_IN_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*/?$")
 _CONNECT_SECONDS: Final = 30.0
@@ -27,7 +27,7 @@ class NoAnswer(Exception):
     """An upstream gave no answer.
 
     Args:
-        status: The status that the client gets: 502, or 504 after a timeout.
+        status: The status for the client: 502, or 504 after a timeout.
         why: The kind of failure, such as ``ConnectError``.
     """
 
@@ -39,12 +39,12 @@ class NoAnswer(Exception):
 
 @attrs.frozen(eq=False)
 class WholeAnswer:
-    """An answer of an upstream that was read completely.
+    """An upstream's answer that was read completely.
 
     Args:
         status: Its status.
         headers: Its headers.
-        body: Its body, as it came.
+        body: Its body, still encoded.
     """
 
     status: int
@@ -53,9 +53,9 @@ class WholeAnswer:
 
 
 class Upstreams:
-    """The configured upstreams and the client that reaches them. Holds state: connections.
+    """The configured upstreams and their HTTP client. Holds state: connections.
 
-    Certificates are verified, redirects are not followed, and nothing but the settings says where a request goes.
+    Certificates are verified and redirects are not followed. Only the settings decide where a request is sent.
 
     Args:
         settings: The gateway's settings.
@@ -91,10 +91,10 @@ class Upstreams:
         return self._urls[provider]
 
     def url(self, provider: Provider, path: bytes, query: bytes) -> httpx.URL:
-        """Return the address of a request: the upstream's, then the request's path.
+        """Return the URL of a request: the upstream's, followed by the request's path.
 
-        Where the upstream's own path ends in a version, the version of the request's path is left out, so that neither
-        ``/v1/v1`` nor ``/api/coding/v3/v1`` comes about.
+        If the upstream's path ends in a version, the version of the request's path is omitted: neither ``/v1/v1`` nor
+        ``/api/coding/v3/v1`` is requested.
         """
         import httpx
 
@@ -109,10 +109,10 @@ class Upstreams:
     async def send(
         self, method: str, url: httpx.URL, headers: RawHeaders, body: bytes | AsyncIterator[bytes] | None
     ) -> httpx.Response:
-        """Send a request, once, and return the answer before its body is read; whoever gets it closes it.
+        """Send a request once, and return the answer before its body is read; the caller closes it.
 
         Raises:
-            NoAnswer: If there is none.
+            NoAnswer: If the upstream gives no answer.
         """
         import httpx
 
@@ -126,10 +126,10 @@ class Upstreams:
 
 
 async def read_whole(response: httpx.Response) -> WholeAnswer | None:
-    """Return an answer that is read completely, and close it; ``None``, still open, if it is too long for that.
+    """Read an answer completely and close it; return ``None``, with the answer still open, if it is too large.
 
     Raises:
-        NoAnswer: If it stops before its end.
+        NoAnswer: If the answer stops before its end.
     """
     import httpx
 

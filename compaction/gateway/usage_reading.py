@@ -1,4 +1,4 @@
-"""The usage that an answer reports, read from its bytes on the way to the client; nothing is held back or changed."""
+"""Usage read from the bytes of an answer while they are streamed to the client."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SIGNS: Final = (b'"usage"', b'"usageMetadata"', b'"usage_metadata"')
 
 
 class UsageReader:
-    r"""Reads the usage of one answer from its chunks, cut anywhere. Holds state: an unfinished line, or the body so far.
+    r"""Reads the usage of one answer from its chunks. Holds state: an unfinished line, or the body so far.
 
     A stream of server-sent events is read line by line; only lines that mention usage are parsed. Any other body is parsed
-    once, at its end. What is longer than some mebibytes is not read; the answer is passed on all the same.
+    once, at its end. Lines above 4 MiB and bodies above 16 MiB are skipped.
 
     Args:
         content_type: The answer's content type.
-        encoding: Its content encoding.
+        encoding: The answer's content encoding.
 
     >>> reader = UsageReader("text/event-stream")
     >>> for piece in (b'data: {"usage": {"prompt_tokens": 9, "comp', b'letion_tokens": 2}}', b"\n\n"):
@@ -41,7 +41,7 @@ class UsageReader:
         self._skips = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the answer. It raises nothing: bytes that cannot be read are passed over."""
+        """Read the next bytes of the answer. Bytes that cannot be decoded are skipped; no exception is raised."""
         if self._decode is None:
             return
         try:
@@ -50,7 +50,7 @@ class UsageReader:
                 self._feed_lines(data)
             else:
                 self._hold(data, _LONGEST_BODY)
-        except Exception:  # each library of compression has its own error; an answer is passed on whatever it holds
+        except Exception:  # each compression library raises an error type of its own, and the answer is streamed in any case
             self._decode = None
 
     def _feed_lines(self, data: bytes) -> None:
@@ -83,7 +83,7 @@ class UsageReader:
                 self._usage.add(event)
 
     def read(self) -> Usage | None:
-        """Return the usage that was reported so far; ``None`` if none was. Called at the end of the answer."""
+        """Return the reported usage, or ``None``. Call it at the end of the answer."""
         if self._is_stream:
             self._end_line()
         elif not self._skips and self._held:

@@ -1,53 +1,109 @@
-"""The index: a conversation read into groups, the edits applied to it, and the rules every edit must keep."""
+"""The index: a conversation read into groups, the edits applied to it, and the rules that every edit must obey.
+
+The *view* is the list of messages that would be sent now. The *host* is the program or framework that owns the conversation.
+
+How the parts fit together:
+
+- **Groups.** `grouping` reads messages one by one and puts those that must stay together into one `MessageGroup`: a tool call
+  with its results, for example. Groups are never split. `columns` and `projection` store tokens and other sizes per group.
+- **Edits.** A strategy yields edits, such as `Drop` or `Replace`. `MessageIndex.apply` (in `editing`) checks each edit against
+  `rules`, and asks the format whether the new neighbours are valid (`joins`). An edit that breaks a rule is recorded in
+  ``refused``; any other is applied. `steps` and `replacing` plan in advance which groups can be removed or replaced together.
+- **Projection and journal.** The source messages are never changed. `projection` stores the view after all edits, and
+  `MessageIndex.messages` returns it. The journal lists the edits that are currently applied. `MessageIndex.rollback` undoes the
+  newest of them exactly.
+- **Marks.** The first line of a summary is its mark: ``[compaction 5f1c09ab by Summarization round 2]``. When a later list
+  contains that message, `marks` decides whether it is read as a summary again or as an ordinary message, since anybody can
+  write such a line.
+- **Sync.** Many frameworks pass the whole list on each call. `alignment` finds the known messages in it, and `sync` determines
+  what the host added, changed or removed. `intake` adds new messages at the end, or reads the whole list again and reapplies
+  the edits that are still allowed. `state` converts an index to data, with its messages or with `fingerprints` of them.
+"""
 
 from __future__ import annotations
 
-from .alignment import digest_of as digest_of
+from .alignment import digest_of
 from .columns import Metrics
-from .context import FailurePauses as FailurePauses
-from .context import PreparedSummaries as PreparedSummaries
-from .context import PreparedSummary as PreparedSummary
-from .context import RunContext
-from .edits import PASS_ON as PASS_ON
-from .edits import Drop, Edit, Refusal, Replace, Request, Restore, Rewrite, Together
-from .edits import brief as brief
-from .edits import named as named
-from .edits import relay as relay
-from .edits import signature as signature
-from .edits import written as written
-from .fingerprints import fingerprint as fingerprint
-from .forgetting import occurrences as occurrences
-from .grouping import Grouping as Grouping
-from .groups import GroupKind, MessageGroup
-from .groups import only_reasoning as only_reasoning
-from .joins import opening as opening
-from .marks import COLLAPSED_BY as COLLAPSED_BY
-from .marks import DEFAULT_CEILING as DEFAULT_CEILING
-from .marks import LAST_ROUND as LAST_ROUND
-from .marks import MARK_START as MARK_START
-from .marks import NO_CALL as NO_CALL
-from .marks import Mark as Mark
-from .marks import MarkCeiling as MarkCeiling
-from .marks import Marks as Marks
-from .marks import collapsed_text as collapsed_text
-from .marks import marked as marked
-from .marks import read_mark as read_mark
+from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunContext
+from .edits import (
+    PASS_ON,
+    Drop,
+    Edit,
+    Refusal,
+    Replace,
+    Request,
+    Restore,
+    Rewrite,
+    Together,
+    brief,
+    named,
+    relay,
+    signature,
+    written,
+)
+from .fingerprints import fingerprint
+from .forgetting import occurrences
+from .grouping import Grouping
+from .groups import GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .joins import opening
+from .marks import (
+    COLLAPSED_BY,
+    DEFAULT_CEILING,
+    LAST_ROUND,
+    MARK_START,
+    NO_CALL,
+    Mark,
+    MarkCeiling,
+    Marks,
+    collapsed_text,
+    marked,
+    read_mark,
+)
 from .message_index import MessageIndex
-from .state import Saved as Saved
-from .sync import HostChanges as HostChanges
+from .state import Saved
+from .sync import HostChanges
 
 __all__ = [
+    "COLLAPSED_BY",
+    "DEFAULT_CEILING",
+    "LAST_ROUND",
+    "MARK_START",
+    "NO_CALL",
+    "PASS_ON",
     "Drop",
     "Edit",
+    "FailurePauses",
     "GroupKind",
+    "Grouping",
+    "HostChanges",
+    "Mark",
+    "MarkCeiling",
+    "Marks",
     "MessageGroup",
     "MessageIndex",
     "Metrics",
+    "PreparedSummaries",
+    "PreparedSummary",
     "Refusal",
     "Replace",
     "Request",
     "Restore",
     "Rewrite",
     "RunContext",
+    "Saved",
     "Together",
+    "brief",
+    "collapsed_text",
+    "digest_of",
+    "fingerprint",
+    "marked",
+    "named",
+    "occurrences",
+    "only_reasoning",
+    "opening",
+    "read_mark",
+    "relay",
+    "signature",
+    "unchanged_groups",
+    "written",
 ]

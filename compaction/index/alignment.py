@@ -1,8 +1,8 @@
-"""Which messages of a host's list are which known ones: by identity, then by what they say, in order and never by a guess.
+"""Alignment: find the known messages in a host's list, by identity, then by content, and always in order.
 
-A message that occurs once among the known ones and once in the list is the same message. One that occurs several times is known
-again only between two neighbours that are, if it stands there as often as before. Doubt never hides a message: what is not
-known again is new.
+A message that occurs once among the known ones and once in the list is the same message. A message that occurs several times
+is recognized only between two recognized neighbours, and only if it occurs there as often as before. A message that is not
+recognized is new, so doubt never hides one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .fingerprints import fingerprint
 NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
-_MOST_VIEWS: Final = 64  # that are looked at for messages which occur several times
+_MOST_VIEWS: Final = 64
+"""The number of earlier views that are tried for messages which occur several times."""
 
 _Digest: TypeAlias = Callable[[Any, MessageFormat, int], Hashable]
 _Position: TypeAlias = tuple[int, int, int]
@@ -31,17 +32,17 @@ _Position: TypeAlias = tuple[int, int, int]
 
 @attrs.frozen(eq=False)
 class Known:
-    """A message that was shown at some time, or may be.
+    """A message of the conversation, in a version that the view shows, showed or may show.
 
     Args:
         position: Its place in the order of all known messages; versions of one message share it.
         group: Its group's id.
-        raw: The message; ``None`` if only its digest is known.
-        role: Its role, if that is known.
+        raw: The message; ``None`` if only its hash is known.
+        role: Its role, if known.
         is_shown: Whether the view shows its group now.
-        since: After how many edits it was shown first.
-        until: After how many edits it was shown last.
-        digest: Its digest, if that is known already.
+        since: The number of edits after which it was first shown.
+        until: The number of edits after which it was last shown.
+        digest: Its hash, if known.
     """
 
     position: _Position
@@ -56,10 +57,10 @@ class Known:
 
 @attrs.frozen(eq=False)
 class Match:
-    """A message of the list that is known.
+    """A message of the list that was recognized.
 
     Args:
-        known: The known message that it is.
+        known: The known message.
         altered: Whether its content changed.
     """
 
@@ -68,7 +69,7 @@ class Match:
 
 
 def digest_of(raw: Any, format: MessageFormat, place: int = 0) -> Hashable:
-    """Return a value that two messages share if the format takes them for the same; O(content).
+    """Return a value that two messages share if the format regards them as the same; O(content).
 
     Args:
         raw: The message.
@@ -89,16 +90,16 @@ def align(
     changed: Callable[[Known, int], bool] | None = None,
     digest: _Digest = digest_of,
 ) -> list[Match | None]:
-    """Return the known message that each message of a list is; ``None`` for a new one.
+    """Return the known message for each message of a list; ``None`` for a new one.
 
-    Cost: O(messages) where the list has the same objects and only adds to their end; else O(contents of the conversation),
-    as every message is written out once to be compared.
+    Cost: O(messages) if the list has the same objects, with others only after them; else O(contents of the conversation), since
+    every message is written out once to be compared.
 
     Args:
         known: Every known message, in order.
         given: The list.
-        format: Says which messages are the same.
-        changed: Says of a known message and the place of the same object whether its content changed; ``None`` if nobody looks.
+        format: Decides which messages are the same.
+        changed: Tells for a known message and the place of the same object whether its content changed; ``None`` to skip this.
         digest: Returns a value that two messages share if they are the same.
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
@@ -114,24 +115,24 @@ def align(
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        moved = _elsewhere(found, known, digests, of_known)
+        in_both = _in_both(found, known, digests, of_known)
         _keep_in_order(found)
         view = _of_one_view(found, known, digests, of_known)
         _between_neighbours(found, view, digests, of_known)
-        altered |= _altered_between_neighbours(found, view, given, format, moved=moved)
+        altered |= _altered_between_neighbours(found, view, given, format, in_both)
     _keep_in_order(found)
     return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
 
 
 def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
-    """Whether the list has known objects in their order up to the last known one, and then only others."""
+    """Whether the list begins with known objects in their order, up to the last known one, and continues with others."""
     there = [each for each in found if each is not None]
     in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
     return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
 
 
 def _digest_of_known(known: Known, format: MessageFormat, digest: _Digest) -> Hashable:
-    """Return the digest of a known message; if it cannot be compared, a value that no other has."""
+    """Return the hash of a known message; if it cannot be compared, a value that no other message has."""
     if known.digest is not None:
         return known.digest
     try:
@@ -151,7 +152,7 @@ def _digest_at(place: int, raw: Any, format: MessageFormat, digest: _Digest) -> 
 def _by(
     given: Sequence[Any], known: Iterable[Known], of_given: Callable[[Any], Any], of_known: Callable[[Known], Any]
 ) -> list[Known | None]:
-    """The known message that shares a value with each of the list, where that is one message on either side."""
+    """Return for each message of the list the known message with the same value, if each side has only one with it."""
     by_value: dict[Any, Known | None] = {}
     for each in known:
         value = of_known(each)
@@ -173,13 +174,13 @@ def _add(found: list[Known | None], more: Iterable[Known | None]) -> None:
 
 
 def _id_of(raw: Any) -> str | None:
-    """The id by which a host or a provider knows a message."""
+    """Return the id that a host or a provider gave a message."""
     id = (fields_of(raw) or {}).get("id")
     return id if isinstance(id, str) and id else None
 
 
 def _keep_in_order(found: list[Known | None]) -> None:
-    """Forget what stands in another order than before, so that as much as possible stays."""
+    """Forget the matches that are out of order; the longest run of matches in order stays."""
     places = [place for place, each in enumerate(found) if each is not None]
     ends: list[_Position] = []
     last: list[int] = []
@@ -204,7 +205,7 @@ def _keep_in_order(found: list[Known | None]) -> None:
 def _of_one_view(
     found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
 ) -> Sequence[Known]:
-    """Return the known messages of a view that showed those found, and not those missing; all if there was no such view."""
+    """Return the known messages of a view that showed the found ones and not the missing ones; all if none did."""
     there = [each for each in found if each is not None]
     if not there:
         return known
@@ -217,19 +218,14 @@ def _of_one_view(
     times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
     for time in times[:_MOST_VIEWS] if since <= until else ():
         view = [each for each in known if each.since <= time <= each.until]
-        if all(ends or _same(places, between, digests, of_known) for places, between, ends in _gaps(found, view)):
+        gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
+        if all([digests[place] for place in places] == [of_known[each] for each in between] for places, between in gaps):
             return view
     return known if since > until else [each for each in known if each.since <= until and since <= each.until]
 
 
-def _same(
-    places: Sequence[int], between: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
-) -> bool:
-    return [digests[place] for place in places] == [of_known[each] for each in between]
-
-
 def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
-    """The places between two neighbours that are known, what is known between them, and whether the list ends there."""
+    """Yield the places between two found neighbours, the known messages between them, and whether the list ends there."""
     positions = [each.position for each in known]
     start, places = 0, list[int]()
     for place, each in enumerate([*found, None]):
@@ -248,10 +244,16 @@ def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tup
 def _between_neighbours(
     found: list[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
 ) -> None:
-    """Find messages that occur several times where as many of them stand between the same neighbours as before."""
+    """Find messages that occur several times, where the same neighbours have as many of them between them as before.
+
+    After the last found neighbour, the messages are compared one by one until two of them differ.
+    """
     for places, between, ends in list(_gaps(found, known)):
         if ends:
-            _going_on(found, places, between, digests, of_known)
+            pairs = zip(places, between, strict=False)
+            same = itertools.takewhile(lambda pair: digests[pair[0]] == of_known[pair[1]], pairs)
+            for place, each in same:
+                found[place] = each
             continue
         mine: dict[Hashable, list[int]] = defaultdict(list)
         theirs: dict[Hashable, dict[_Position, Known]] = defaultdict(dict)
@@ -265,61 +267,36 @@ def _between_neighbours(
                     found[place] = each
 
 
-def _going_on(
-    found: list[Known | None],
-    places: Sequence[int],
-    after: Sequence[Known],
-    digests: Sequence[Hashable],
-    of_known: dict[Known, Hashable],
-) -> None:
-    """After the last neighbour, one message after the other, as long as they are the same."""
-    for place, each in zip(places, after, strict=False):
-        if digests[place] != of_known[each]:
-            return
-        found[place] = each
-
-
-@attrs.frozen
-class _Elsewhere:
-    """What is in the list and known, though perhaps not in the same order.
-
-    Args:
-        places: The places in the list.
-        positions: The positions of the known messages.
-    """
-
-    places: set[int]
-    positions: set[_Position]
-
-
-def _elsewhere(
+def _in_both(
     found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
-) -> _Elsewhere:
-    """Return what is known by the object or by what it says, before the order is looked at."""
+) -> tuple[set[int], set[_Position]]:
+    """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
     values, listed = set(of_known.values()), set(digests)
     places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
     positions = {each.position for each in found if each is not None}
-    return _Elsewhere(places, positions | {each.position for each in known if of_known[each] in listed})
+    return places, positions | {each.position for each in known if of_known[each] in listed}
 
 
 def _altered_between_neighbours(
-    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat, *, moved: _Elsewhere
+    found: list[Known | None],
+    known: Sequence[Known],
+    given: Sequence[Any],
+    format: MessageFormat,
+    in_both: tuple[set[int], set[_Position]],
 ) -> set[int]:
-    """Find single messages that stand where one of the same role stood; returns their places.
+    """Find single messages in the place of a known message of the same role, and return their places.
 
-    One that the view does not show is found only if the list has others which it does not show. A message that is known from
-    elsewhere may have been moved here, so it is not an altered one; nor is a known one altered that the list has elsewhere.
+    A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
+    another order, may have moved: it neither is an altered message nor was altered to become one.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
         there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in moved.places:
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both[0]:
             continue
         [each] = there.values()
-        if each.position in moved.positions:
-            continue
-        if each.role in (None, format.read(given[places[0]], places[0]).role):
+        if each.position not in in_both[1] and each.role in (None, format.read(given[places[0]], places[0]).role):
             found[places[0]] = each
             altered.add(places[0])
     return altered

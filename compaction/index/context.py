@@ -1,4 +1,4 @@
-"""The surroundings of a conversation that a strategy may use: the window, the overhead of a request, the time, the pauses."""
+"""The context of a run: the model's window, the overhead of a request, the time, and pauses after failures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ..json_data import finite_number, natural_number
 
 @attrs.frozen(kw_only=True)
 class PreparedSummary:
-    """A summary and what it stands for.
+    """A summary written before it was due, and the groups that it replaces.
 
     Args:
-        strategy: The strategy that would ask for it.
+        strategy: The strategy that uses it.
         groups: The ids of the groups it replaces, an earlier summary included, each with a fingerprint of its messages.
-        sources: The places in the source of their messages, without those behind an earlier summary, each with a fingerprint.
-        summaries: The strategy's own summaries in the view when it was asked for, by fingerprint.
+        sources: The positions in the source of their messages, without those that an earlier summary replaced, each with a
+            fingerprint.
+        summaries: Fingerprints of the strategy's own summaries in the view at the time of the request.
         text: The summarizer's answer; the exception, if it failed and the strategy is due.
     """
 
@@ -33,40 +34,36 @@ class PreparedSummary:
     text: object = attrs.field(default="", repr=False)
 
 
-def _nothing() -> None:
-    pass
-
-
 @attrs.define(eq=False)
 class PreparedSummaries:
-    """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy looked for one.
+    """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one.
 
     Args:
-        on_miss: Called when a strategy looks for a summary and has to ask the summarizer itself.
+        on_miss: Called when a strategy needs a summary that is not prepared, and so calls the summarizer itself.
 
     Attributes:
-        summary: The summary; ``None`` if there is none.
-        is_due: Whether a strategy looked for one since the run began.
+        summary: The summary, if one is prepared.
+        is_due: Whether a strategy needed a summary since the run began; set by the strategy, see `prepared_answer`.
     """
 
-    on_miss: Callable[[], object] = _nothing
+    on_miss: Callable[[], object] = lambda: None
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
     is_due: bool = attrs.field(default=False, init=False)
 
 
 PAUSE_SECONDS: Final = (60.0, 300.0, 900.0)
-"""The pause after one, two, and three or more failures in a row; the figures are Hermes Agent's."""
+"""The pause in seconds after one, two, and three or more failures in a row; the figures are Hermes Agent's."""
 
 _MAX_STRATEGIES: Final = 64
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class FailurePauses:
-    """The failures in a row of each strategy, when the last one was, and what saved nothing. Holds state.
+    """The consecutive failures of each strategy, the time of the last one, and summaries that saved nothing. Holds state.
 
-    A session has one for its whole life; a run without a session has its own. A strategy is known by its value: two steps with
-    different options pause apart, and an equal strategy in another process continues the pause. Memory addresses in a `repr`
-    are left out, so two objects that differ only in theirs count as equal. Without a clock nothing is paused.
+    A session has one object for its whole life; a run without a session has its own. A strategy is identified by its `repr`
+    without memory addresses: two strategies with different options pause separately, and an equal strategy in another process
+    continues the pause. Without a clock nothing is paused.
 
     >>> pauses = FailurePauses()
     >>> pauses.record_failure("summarize with m", 0.0)
@@ -100,20 +97,20 @@ class FailurePauses:
         _drop_oldest(self._failures)
 
     def record_success(self, strategy: object) -> None:
-        """Forget a strategy's failures, and what saved nothing."""
+        """Forget a strategy's failures, and its summary that saved nothing."""
         if self._failures or self._no_gain:
             key = _key(strategy)
             self._failures.pop(key, None)
             self._no_gain.pop(key, None)
 
     def record_no_gain(self, strategy: object, tokens: int) -> None:
-        """Record that summarizing this many tokens worked, and would have saved nothing."""
+        """Record that a summary of this many tokens was written and would not have saved any."""
         self.record_success(strategy)
         self._no_gain[_key(strategy)] = tokens
         _drop_oldest(self._no_gain)
 
     def no_gain(self, strategy: object) -> int | None:
-        """Return how many tokens a strategy last summarized without saving any; ``None`` if it saved some since."""
+        """Return how many tokens a strategy last summarized without saving any; ``None`` if it has saved some since."""
         return self._no_gain.get(_key(strategy)) if self._no_gain else None
 
     def clear(self) -> None:
@@ -121,7 +118,7 @@ class FailurePauses:
         self._failures.clear()
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return JSON-ready data: each strategy's failures in a row and the time of the last one, or what saved nothing."""
+        """Return as JSON-ready data each strategy's failures and the last one's time, or the tokens that saved nothing."""
         saved: dict[str, list[float]] = {key: [failures, since] for key, (failures, since) in self._failures.items()}
         return {**saved, **{key: [0, 0.0, tokens] for key, tokens in self._no_gain.items() if key not in saved}}
 
@@ -167,19 +164,20 @@ def _keys(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class RunContext:
-    """The surroundings of a conversation; passed in, never looked up.
+    """Facts about a run that the caller passes in, such as the window and the time.
 
     Args:
-        window: Tokens the model takes in, if known.
+        window: The size of the model's context window in tokens, if known.
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
-            counted by every token trigger. Negative where a provider reports fewer tokens than are counted here.
-        expected_tokens: Tokens that a rehearsal assumes to come at the end of the view before a strategy is due, see `last`;
-            they are a part of ``overhead_tokens`` then.
-        now: The time, in seconds of any clock; ``None`` if time plays no part.
-        pauses: How long strategies that failed are left alone; a session passes the same one each time.
-        prepared: The summary that was written before it was due; a session passes the same holder each time.
-        keys: Keys that sign summaries, so that nobody can forge one: the first signs, each is accepted; see `Marks`.
-        origin: The name of the conversation, which a signature holds.
+            counted by every token trigger. Negative if a provider reports fewer tokens than are counted here.
+        expected_tokens: Tokens that a rehearsal expects to be added to the view before a strategy is due, see `last`; they are
+            also part of ``overhead_tokens``.
+        now: The time, in seconds of any clock; ``None`` for a run without a clock.
+        pauses: The pauses of strategies that failed; a session passes the same object each time.
+        prepared: The summary that was written before it was due; a session passes the same object each time.
+        keys: Optional keys that sign summaries, so that nobody can forge one: the first signs, each is accepted; see `Marks`.
+            The command line and the gateway read them from ``COMPACTION_KEY``; a program passes them itself.
+        origin: The name of the conversation, which is part of a signature.
 
     Raises:
         ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short.

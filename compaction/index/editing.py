@@ -1,4 +1,4 @@
-"""Editing a view: edits are judged, applied, held, undone, and applied again after the conversation changed beneath them."""
+"""Editing: check and apply edits, delay drops that depend on others, and undo or reapply edits after the source changed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .joins import BadJoin, bad_joins, blames, was_bad
 from .journal import Applied, Measure, inserted, perform, touched, undo
 from .marks import COLLAPSED_BY
 from .projection import Projection
-from .rules import Refusals, refusal, removal
+from .rules import Refusals, refusal
 from .steps import steps
 
 _CONNECTED = 64
-"""How many held drops are tried together with a new one; those that are left are tried when the step ends."""
+"""The most held drops that are tried together with a new one; the others are tried when the strategy ends."""
 
 
 @attrs.frozen
 class _Refused:
-    """Why an edit was not applied.
+    """The reason why an edit was not applied.
 
     Args:
-        rule: The rule it would break, in words.
-        bad: The joins that are wrong, if that alone is why.
+        rule: The rule that it would break, in words.
+        bad: The joins that break a rule, if they are the only reason.
     """
 
     rule: str
@@ -36,28 +36,23 @@ class _Refused:
 
 @attrs.define(eq=False)
 class _Held:
-    """A drop that waits for others, which may close the join it leaves.
+    """A drop that was refused because two messages would become invalid neighbours; later drops may remove one of them.
 
     Args:
         edit: The drop.
-        by: The strategy that asked.
-        needs: The groups on either side of the joins that are wrong: one of them would have to leave too.
-
-    Attributes:
+        by: The strategy that made it.
+        needs: The groups on either side of the bad joins: one of them would have to be dropped, too.
         groups: The groups that the drop names.
     """
 
     edit: Drop
     by: str
     needs: frozenset[int]
-    groups: frozenset[int] = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.groups = frozenset(self.edit.groups)
+    groups: frozenset[int]
 
 
 def _apart(held: Sequence[_Held]) -> list[_Held]:
-    """Those that share no group: of two that do, the one that asks for more."""
+    """Return drops without common groups; of two with a common group, only the larger."""
     taken: set[int] = set()
     chosen: set[_Held] = set()
     for each in sorted(held, key=lambda each: -len(each.groups)):
@@ -68,7 +63,7 @@ def _apart(held: Sequence[_Held]) -> list[_Held]:
 
 
 class Editor:
-    """What happens to the view of messages that are there. Holds state: the journal, what was refused, what is held.
+    """Applies edits to a projection, and undoes them. Holds state: the journal, the refusals and the held drops.
 
     Args:
         projection: The view.
@@ -76,9 +71,9 @@ class Editor:
         measure: Counts the tokens and bytes of a message.
 
     Attributes:
-        journal: The edits in force, in order.
-        refusals: What was not allowed.
-        undone: Edits that were undone because of messages that came later.
+        journal: The edits that are currently applied, in order.
+        refusals: The refused edits of the run.
+        undone: Edits that were undone because new messages made the view invalid.
     """
 
     def __init__(self, projection: Projection, format: MessageFormat, measure: Measure) -> None:
@@ -93,23 +88,22 @@ class Editor:
     # ---------------------------------------------------------------- applying
 
     def apply(self, edit: Edit, by: str) -> bool:
-        """Apply an edit, unless it would break a rule; see `MessageIndex.apply`."""
-        outcome = self._drop(edit, by) if isinstance(edit, Drop) and not self._format.judges_joins else self._try(edit, by)
+        """Apply an edit unless it would break a rule; see `MessageIndex.apply`."""
+        outcome = self._try(edit, by)
         if isinstance(outcome, Applied):
             self._commit(outcome)
             return True
-        if outcome.bad and isinstance(edit, Drop):
-            needs = frozenset(self._groups_at(outcome.bad))
-            if self._held and self._with_held(edit, by, needs):
+        held: list[_Held] = []
+        if isinstance(edit, Drop) and outcome.bad:
+            held.append(_Held(edit, by, frozenset(self._groups_at(outcome.bad)), frozenset(edit.groups)))
+            if self._held and self._with_held(*held):
                 return True
-            self.refusals.note(edit, outcome.rule, by)
-            self._held.append(_Held(edit, by, needs))
-        else:
-            self.refusals.note(edit, outcome.rule, by)
+        self.refusals.note(edit, outcome.rule, by)
+        self._held += held
         return False
 
     def _commit(self, applied: Applied) -> None:
-        """Take an edit into the journal, and apply the drops that waited for it."""
+        """Add an edit to the journal, and apply the held drops that it makes possible."""
         self.journal.append(applied)
         self.refusals.changed()
         if not self._held:
@@ -124,7 +118,7 @@ class Editor:
                 held.needs = frozenset(self._groups_at(outcome.bad))
 
     def _let_go(self, changed: Collection[int]) -> None:
-        """Hold no longer what asks for a group that left the view; if all it asks for left, it was not refused."""
+        """Forget held drops whose groups were removed; if all groups of a drop were, also remove its refusal."""
         shown = self._projection.is_included
         for held in [each for each in self._held if not each.groups.isdisjoint(changed)]:
             if not all(map(shown, held.groups)):
@@ -132,10 +126,10 @@ class Editor:
                 if not any(map(shown, held.groups)):
                     self.refusals.forget(held.edit)
 
-    def _with_held(self, edit: Drop, by: str, needs: frozenset[int]) -> bool:
-        """Apply a drop together with the held ones that it touches, if the joins close then."""
+    def _with_held(self, new: _Held) -> bool:
+        """Apply a drop together with the held drops of neighbouring groups, if that leaves no bad join."""
         together: list[_Held] = []
-        groups, wanted = set(edit.groups), set(needs)
+        groups, wanted = set(new.groups), set(new.needs)
         found = True
         while found and len(together) < _CONNECTED:
             touching = _apart(
@@ -150,10 +144,10 @@ class Editor:
                 groups.update(each.groups)
                 wanted.update(each.needs)
             together += touching
-        return bool(together) and self._apply_held(together, edit, by)
+        return bool(together) and self._apply_held([*together, new], new.by)
 
-    def _apply_held(self, held: Sequence[_Held], edit: Drop | None, by: str) -> bool:
-        drops = [each.edit for each in held] + ([] if edit is None else [edit])
+    def _apply_held(self, held: Sequence[_Held], by: str) -> bool:
+        drops = [each.edit for each in held]
         outcome = self._try(Together(*drops), by) if len(drops) > 1 else self._try(drops[0], by)
         if not isinstance(outcome, Applied):
             return False
@@ -161,24 +155,19 @@ class Editor:
         return True
 
     def end_step(self) -> bool:
-        """Apply what is still held as far as the joins close; says whether anything was. The rest stays refused."""
+        """Apply those held drops that together leave no bad join, and return whether there were any; the rest stays refused."""
         applied = False
         if self._held:
             by_first = {each.edit.groups[0]: each for each in _apart(self._held)}
             for step in steps(self._projection, self._format, [each.edit.groups for each in by_first.values()]):
                 planned = [by_first[id] for id in step if id in by_first]
                 if together := [held for held in planned if held in self._held]:
-                    applied = self._apply_held(together, None, together[0].by) or applied
+                    applied = self._apply_held(together, together[0].by) or applied
         self._held.clear()
         return applied
 
-    def _drop(self, edit: Drop, by: str) -> Applied | _Refused:
-        """A drop as applied, or why it was not: judged by the rules alone, where any neighbours will do."""
-        rule = removal(self._projection, edit.groups, allow_system=edit.allow_system)
-        return perform(self._projection, edit, self._measure, by) if rule is None else _Refused(rule)
-
     def _try(self, edit: Edit, by: str) -> Applied | _Refused:
-        """The edit as applied, but not yet in the journal; or why it was not, with nothing changed."""
+        """Apply an edit, but do not add it to the journal yet; if it breaks a rule, change nothing and return the reason."""
         included = self._projection.included
         before = included.tokens
         done = self._attempt(edit, by)
@@ -187,7 +176,7 @@ class Editor:
         if included.tokens > before:
             grown = included.tokens - before
             undo(self._projection, done)
-            return _Refused(f"the view does not grow (this adds {grown} tokens)")
+            return _Refused(f"the edit would make the view {grown} tokens longer")
         if not self._format.judges_joins:
             return done
         bad = bad_joins(self._projection, self._format, touched(self._projection, done))
@@ -196,13 +185,15 @@ class Editor:
         undo(self._projection, done)
         new = [each for each in bad if not was_bad(self._projection, self._format, each)]
         if new:
-            return _Refused(self._explained(new[0]), new)
-        again = self._attempt(edit, by)
+            needed = " or ".join(f"group {id}" for id in sorted(set(self._groups_at(new[:1]))))
+            rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
+            return _Refused(rule, new)
+        again = self._attempt(edit, by)  # the same joins were bad before the edit, so it is allowed
         assert isinstance(again, Applied)
         return again
 
     def _attempt(self, edit: Edit, by: str) -> Applied | str:
-        """The edit as applied, or the rule that forbids it; a `Together` is applied part by part, all or none."""
+        """Apply an edit without regard to joins, or return the rule that it breaks; a `Together` is applied all or none."""
         rule = refusal(self._projection, self._format, edit, by)
         if rule is not None:
             return rule
@@ -230,32 +221,27 @@ class Editor:
                 if node is not None and (node >= 0 or node in self._projection.inserted):
                     yield node if node < 0 else group_of[node]
 
-    def _explained(self, bad: BadJoin) -> str:
-        groups = sorted(set(self._groups_at([bad])))
-        needed = " or ".join(f"group {id}" for id in groups)
-        return f"what is left must be a list the provider takes [{bad.rule}]: {needed} would have to leave too"
-
     def turns_since_edit(self) -> int:
-        """How many turns of the user began since the last edit of a strategy; all of them if there was none."""
+        """Return how many user turns began since the last edit of any strategy; all if there was no edit."""
         turn = self._projection.grouping.turn
         return turn - next((each.turn for each in reversed(self.journal) if not isinstance(each.edit, Restore)), 0)
 
     # ---------------------------------------------------------------- undoing
 
     def mark(self) -> int:
-        """Begin a run: what an earlier run was refused is forgotten. Returns a place in the journal to roll back to."""
-        self.refusals.clear()
+        """Begin a run: discard refusals and held drops, and return the position in the journal, for `rollback`."""
+        self.refusals = Refusals()
         self._held.clear()
         return len(self.journal)
 
     def begin_step(self) -> None:
-        """Begin a strategy: it may ask, once, for what another was refused."""
+        """Begin a strategy: it may yield once more an edit that was refused to an earlier strategy."""
         self.refusals.changed()
         self._held.clear()
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
-        """Undo at the end whatever is applied inside, and forget what is refused there."""
+        """Undo at the end the edits applied inside, and discard the refusals made inside."""
         mark, refusals, held = len(self.journal), self.refusals, self._held
         self.refusals, self._held = Refusals(), []
         try:
@@ -265,43 +251,44 @@ class Editor:
             self.refusals, self._held = refusals, held
 
     def rollback(self, mark: int) -> None:
-        """Undo every edit made since the mark.
+        """Undo every edit made since a position in the journal.
 
         Raises:
-            InputError: If the mark lies beyond the journal.
+            InputError: If the journal has fewer edits.
         """
         if not 0 <= mark <= len(self.journal):
-            raise InputError(f"rollback({mark}): the journal holds {len(self.journal)} edits; pass a value of mark()")
+            raise InputError(f"rollback({mark}): the journal has {len(self.journal)} edits; pass a value from mark()")
         self._held.clear()
         while len(self.journal) > mark:
             undo(self._projection, self.journal.pop())
 
-    # ---------------------------------------------------------------- when messages come
+    # ---------------------------------------------------------------- after messages came
 
     def restore(self, id: int) -> None:
-        """Bring back a group that a late result arrived for; a line that stood for it alone goes."""
+        """Put a group back for which a late result came; remove the collapsed line that replaced only this group, if any."""
         late = Restore((id,), reason="a late result came for its call")
         self.journal.append(perform(self._projection, late, self._measure))
         for line in self._lines_for(id):
-            gone = perform(self._projection, Drop((line,), reason="the call it stood for came back"), self._measure)
+            drop = Drop((line,), reason="the tool call that this line replaced was restored")
+            gone = perform(self._projection, drop, self._measure)
             self.journal.append(attrs.evolve(gone, turn=self.journal[-2].turn))
 
     def _lines_for(self, id: int) -> list[int]:
-        """The collapsed tool call that the view shows for this group alone, if there is one."""
+        """Return the collapsed lines in the view that replaced only this group."""
         shown, inserted = self._projection.visibility.shown_at(id), self._projection.inserted
         return [line for line in shown if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,)]
 
     def replay(
         self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
     ) -> tuple[list[Applied], dict[int, int]]:
-        """Apply journaled edits again, as far as they are allowed here.
+        """Reapply journaled edits, as far as they are allowed now.
 
         Args:
             journal: The edits.
-            groups: The new id of each source group that an edit may name; ``None`` if all are as they were.
+            groups: The new id of each source group that an edit may name; ``None`` if no id changed.
 
         Returns:
-            The edits that are left out, and the new id of each group that an edit inserted.
+            The edits that are not allowed, and the new ids of groups, inserted ones included.
         """
         left_out: list[Applied] = []
         ids: dict[int, int] = dict(groups or {})
@@ -317,7 +304,7 @@ class Editor:
         return left_out, ids
 
     def _repeated(self, edit: Edit, by: str) -> Applied | None:
-        """The edit applied again, if it is allowed here; joins are judged when all edits are back, by `settle`."""
+        """Apply an edit again if it is allowed; `settle` checks the joins after all edits."""
         projection = self._projection
         if isinstance(edit, Restore):
             if any(not projection.exists(id) or not projection.excluded(id) for id in edit.groups):
@@ -327,9 +314,9 @@ class Editor:
         return done if isinstance(done, Applied) else None
 
     def settle(self, places: Iterable[int]) -> None:
-        """Undo what makes the view wrong at these places where the source is right; the newest edit there goes first.
+        """Undo edits, newest first, until neighbours at these places break only rules that they also break in the source.
 
-        It is asked after messages came, changed or were restored: an edit that was right before may be wrong beside them.
+        Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid.
         """
         if not self._format.judges_joins:
             return
@@ -343,7 +330,7 @@ class Editor:
             known = [each for each in known if each >= 0 or each in self._projection.inserted]
 
     def _first_wrong(self, places: Iterable[int]) -> BadJoin | None:
-        """The first join at these places that is wrong in the view and not in the source."""
+        """Return the first join at these places that breaks a rule in the view and not in the source."""
         bad = bad_joins(self._projection, self._format, places)
         return next((each for each in bad if not self._is_of_source(each)), None)
 
@@ -360,7 +347,7 @@ class Editor:
         return blames(left, rule, "after") or blames(right, rule, "before")
 
     def _newest_at(self, bad: BadJoin) -> int | None:
-        """The place in the journal of the newest edit that made these two neighbours."""
+        """Return the position in the journal of the newest edit that affects these two neighbours."""
         projection = self._projection
         start = 0 if bad.before is None else projection.visibility.anchor_of(bad.before)
         end = len(projection.source) if bad.after is None else projection.visibility.anchor_of(bad.after)

@@ -1,7 +1,8 @@
-"""Edits: what a strategy says should happen, as values.
+"""Edits: descriptions of changes to a conversation.
 
-An edit names groups by id and gives its reason. It can be applied, refused, logged, stored and undone; it does nothing by
-itself. Strategies yield edits (and requests, for what has to be awaited) and never change an index themselves.
+An edit names groups by id and gives its reason. A strategy yields edits, and never changes an index itself: `compaction.run`
+applies the edits to the index, which may refuse them. A strategy that needs a model or a store yields a `Request`. Groups that
+an edit inserts, such as summaries, have negative ids.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .groups import MessageGroup
 _T = TypeVar("_T")
 
 
-def _id(group: MessageGroup | int) -> int:
+def group_id(group: MessageGroup | int) -> int:
+    """Return the id of a group that is given as a group or as its id."""
     return group if isinstance(group, int) else group.id
 
 
@@ -30,9 +32,9 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
     if isinstance(groups, MessageGroup):
         return (groups.id,)
     try:
-        return tuple([group if isinstance(group, int) else group.id for group in groups])
+        return tuple(map(group_id, groups))
     except (AttributeError, TypeError) as error:
-        raise StrategyError(f"groups={groups!r}: an edit names groups, or their ids") from error
+        raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -45,12 +47,12 @@ def _messages_or_none(messages: Iterable[Message | None]) -> tuple[Message | Non
 
 @attrs.frozen
 class Drop:
-    """Leave these groups out of the view.
+    """Remove these groups from the view.
 
     Args:
         groups: The groups, or their ids.
-        reason: Why, in a few words; it is what the user reads later.
-        allow_system: Whether system groups among them may go too.
+        reason: The reason in a few words, for the user.
+        allow_system: Whether system groups may be removed, too; set by strategies with ``drop_system=True``.
     """
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
@@ -60,12 +62,12 @@ class Drop:
 
 @attrs.frozen
 class Replace:
-    """Show these messages in place of those groups, where the last of them stood, as one summary group.
+    """Replace these groups with a summary group, which takes the place of the last one.
 
     Args:
-        groups: The groups, or their ids. They are excluded, and stay reachable by ``index.originals``.
-        messages: One message, or two where a format wants roles to alternate; no calls or results in them.
-        reason: Why, in a few words.
+        groups: The groups, or their ids. They are removed from the view; ``index.originals`` still returns their messages.
+        messages: One message, or two if the format requires alternating roles. They contain no calls or results.
+        reason: The reason in a few words.
     """
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
@@ -75,23 +77,23 @@ class Replace:
 
 @attrs.frozen
 class Rewrite:
-    """Show this group with shorter content: same messages, same calls and results.
+    """Shorten the content of this group. Its roles, calls and results stay.
 
     Args:
         group: The group, or its id.
-        messages: Its messages anew, one for one from the first. ``None`` in place of a message that held nothing but reasoning
-            removes it.
-        reason: Why, in a few words.
+        messages: The new versions of its messages, from the first one on. The list may be shorter than the group; the remaining
+            messages are unchanged. ``None`` removes a message that contains only reasoning.
+        reason: The reason in a few words.
     """
 
-    group: int = attrs.field(converter=_id)
+    group: int = attrs.field(converter=group_id)
     messages: tuple[Message | None, ...] = attrs.field(converter=_messages_or_none)
     reason: str = ""
 
 
 @attrs.frozen
 class Restore:
-    """Groups that came back, because a result arrived for a call whose group was out of the view. Made by the index alone."""
+    """Put these groups back into the view, because a late result answers their calls. Only the index makes this edit."""
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
     reason: str = ""
@@ -99,11 +101,13 @@ class Restore:
 
 @attrs.frozen(init=False)
 class Together:
-    """Several edits, all applied or none, judged by their sum.
+    """Several edits that are applied together or not at all.
+
+    The rules about the size of the view and about neighbours are checked for the result, not for each edit.
 
     Args:
         edits: The edits, in order.
-        reason: Why they belong together; by default the first one's reason.
+        reason: The reason for all of them; by default that of the first.
     """
 
     edits: tuple[Drop | Replace | Rewrite, ...]
@@ -115,17 +119,17 @@ class Together:
 
 
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
-"""What a strategy yields and an index applies."""
+"""Any edit."""
 
 
 @attrs.frozen
 class Refusal:
-    """An edit the index did not apply.
+    """An edit that the index did not apply.
 
     Args:
-        edit: What was asked for.
-        rule: Which rule it would have broken, in words.
-        by: The strategy that asked; empty outside a run.
+        edit: The edit.
+        rule: The rule that it would have broken, in words.
+        by: The strategy that made the edit; empty outside a run.
     """
 
     edit: Edit
@@ -134,25 +138,25 @@ class Refusal:
 
 
 class Request(abc.ABC):
-    """Something a strategy needs from outside, yielded in place of an edit.
+    """A request for something from outside, such as a model's answer. A strategy yields it like an edit.
 
-    The driver calls it, awaits what it returns if that has to be awaited, and sends the answer back; a failure is raised at the
-    strategy's ``yield``.
+    `compaction.run` calls it, awaits the result if it is awaitable, and sends the answer back to the strategy. If it fails, the
+    exception is raised at the strategy's ``yield``.
     """
 
     __slots__ = ()
 
     @abc.abstractmethod
     def call(self) -> Any:
-        """The answer, or an awaitable of it."""
+        """Return the answer, or an awaitable of it."""
 
     async def wait(self, answer: Awaitable[_T]) -> _T:
-        """Await the answer; a request may limit how long that takes."""
+        """Await the answer; a subclass may limit the time."""
         return await answer
 
 
 def named(edit: Edit) -> tuple[int, ...]:
-    """The ids of the groups an edit names."""
+    """Return the ids of the groups that an edit names."""
     if isinstance(edit, Rewrite):
         return (edit.group,)
     if isinstance(edit, Together):
@@ -161,7 +165,7 @@ def named(edit: Edit) -> tuple[int, ...]:
 
 
 def written(edit: Edit) -> Iterator[Message]:
-    """The messages that an edit wrote."""
+    """Yield the messages that an edit writes."""
     if isinstance(edit, Together):
         for part in edit.edits:
             yield from written(part)
@@ -170,7 +174,7 @@ def written(edit: Edit) -> Iterator[Message]:
 
 
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
-    """The edit with the ids of inserted groups exchanged for others; ``None`` if it names one that has no other."""
+    """Return the edit with new ids; ``None`` if it names an inserted group that has no new id."""
     if isinstance(edit, Together):
         parts = [renamed(part, ids) for part in edit.edits]
         kept = [part for part in parts if isinstance(part, Drop | Replace | Rewrite)]
@@ -184,7 +188,7 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
 
 
 def brief(edit: Edit) -> str:
-    """An edit in a few words, however long its messages are.
+    """Return an edit in a few words, without its messages.
 
     >>> brief(Drop([1, 2], reason="old"))
     'Drop of groups 1, 2 (old)'
@@ -193,7 +197,7 @@ def brief(edit: Edit) -> str:
 
 
 def signature(edit: Edit) -> object:
-    """What two edits share if asking for one is asking for the other again."""
+    """Return a value that is equal for edits with the same effect; reasons are ignored."""
     if isinstance(edit, Together):
         return tuple([signature(part) for part in edit.edits])
     messages = edit.messages if isinstance(edit, Replace | Rewrite) else ()
@@ -201,7 +205,7 @@ def signature(edit: Edit) -> object:
 
 
 PASS_ON: Final = object()
-"""The answer of somebody who does not answer an item himself."""
+"""The answer that makes `relay` yield an item to its own caller."""
 
 _END: Final = object()
 
@@ -209,15 +213,16 @@ _END: Final = object()
 def relay(
     steps: Generator[Any, Any, Any], answered: Callable[[Any], Any], *, until: Callable[[Any], bool] | None = None
 ) -> Generator[Any, Any, None]:
-    """Run a strategy, and answer each item that it yields or pass it on; whoever made the generator closes it.
+    """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
 
-    The answer to an item that is passed on is sent to the strategy; an exception raised instead is raised in the strategy.
+    If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
+    into the strategy. The caller closes ``steps``.
 
     Args:
         steps: The running strategy.
-        answered: Returns the answer to an item, or a generator that yields other items in its place and returns the answer, or
-            `PASS_ON`. Its exceptions end the run.
-        until: Returns whether to stop after an item was answered.
+        answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
+            the answer. Its exceptions end the run.
+        until: Called after an item was answered; returns whether to stop.
     """
     item = _next(steps.send, None)
     while item is not _END:
@@ -236,7 +241,7 @@ def relay(
 
 
 def _next(resume: Callable[[Any], Any], value: Any) -> Any:
-    """Return the next item of a strategy, or `_END`; a ``StopIteration`` from anywhere else is not taken for its end."""
+    """Return the next item of a strategy, or `_END`; a ``StopIteration`` raised elsewhere does not end the run."""
     try:
         return resume(value)
     except StopIteration:

@@ -1,9 +1,9 @@
-"""Fingerprints: by what messages are known again that are not stored.
+"""Fingerprints: short hashes that identify messages which are not stored.
 
-One is made once, and beside it is kept what it was made of: a copy of the message's dictionaries, lists and numbers that shares
-its texts. It stands as long as the message equals that copy to the letter, which costs no look at texts that are still the same
-objects. So a message changed in place is fingerprinted anew, and so is whatever is no plain JSON data, such as a framework's
-object: what happened inside that could not be seen.
+`Fingerprints` computes each one once and keeps a copy of the message's dictionaries, lists and numbers; the copy shares the
+message's texts. The fingerprint is valid while the message equals this copy exactly, and texts that are still the same
+objects are not compared. A message changed in place is therefore fingerprinted again. So is a message that is not plain JSON
+data, such as a framework's object, since changes inside it cannot be detected.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DEEPEST: Final = 32
 
 
 def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
-    """Sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
+    """Return sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
 
     Raises:
-        InvalidMessage: If the message is nested too deep, or has keys that JSON does not have.
+        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
     """
     try:
         text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
@@ -39,7 +39,7 @@ def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
 
 
 class Fingerprints:
-    """The fingerprints of a list that grows. Holds state: those that were made, and of what.
+    """The fingerprints of a growing list. Holds state: each fingerprint with a copy of its message.
 
     >>> from compaction.formats import openai_chat
     >>> known, message = Fingerprints(), {"role": "user", "content": "hi"}
@@ -54,7 +54,7 @@ class Fingerprints:
         self._made: list[tuple[Any, str]] = []
 
     def of(self, source: Sequence[Any], format: MessageFormat) -> list[str]:
-        """The fingerprint of each message; O(messages), and O(contents) of those that are new or changed."""
+        """Return the fingerprint of each message; O(messages), and O(contents) of those that are new or changed."""
         made = self._made if format is self._format else []
         known = len(made)
         self._format = format
@@ -67,7 +67,7 @@ class Fingerprints:
 
 @attrs.frozen(eq=False)
 class _Exactly:
-    """A number that equals only itself: 1 is neither 1.0 nor ``True`` where it is written out."""
+    """A number that equals only numbers written alike: 1 equals neither 1.0 nor ``True``."""
 
     value: object
 
@@ -81,7 +81,7 @@ _UNKNOWN: Final = _Exactly(object())  # equals nothing
 
 
 def _copied(value: object, depth: int = _DEEPEST) -> Any:
-    """What equals this data as long as that is written out alike; what is no JSON data, or very deep, equals nothing."""
+    """Return a copy that equals the data while its JSON text is the same; other data, or deep data, equals nothing."""
     kind = type(value)
     if kind is str or value is None:
         return value

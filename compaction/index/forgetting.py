@@ -1,7 +1,7 @@
-"""Forgetting messages for good: which edits knew them, and what stays of a conversation without them.
+"""Forgetting: remove messages for good, with every edit that may contain something of them.
 
-An edit knew a message if it names the message's group or a summary that stands for it, or if it wrote words that only the
-message says: a summary may quote what stays in the view beside it.
+An edit used a message if it names the message's group, or a summary that replaced it, or if it wrote words that occur only in
+the message: a summary may also quote messages that stay in the view.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .state import Saved
 from .sync import HostChanges, Plan, known_messages, read_before
 
 _WORD: Final = re.compile(r"\w+")
-_LEAST_CHARS: Final = 4  # of a word that betrays a message, where nobody knows which words the others have
+_LEAST_CHARS: Final = 4  # of a word that counts as evidence if the words of the other messages are not known
 
 
 @attrs.frozen(eq=False)
 class Forgotten:
-    """The messages and edits that go, and those that stay.
+    """The messages and edits to remove, and the edits to keep.
 
     Args:
-        count: The number of messages that are forgotten.
-        ordinals: Their places, and those of the messages that leave with them, in order.
-        kept: The edits that may stay.
-        undone: The edits that knew them.
+        count: The number of messages to forget.
+        ordinals: Their places, and those of the messages removed with them, in order.
+        kept: The edits that stay.
+        undone: The edits that used the messages.
     """
 
     count: int
@@ -49,28 +49,28 @@ class Forgotten:
         return bool(self.ordinals or self.undone)
 
     def plan(self, source: Sequence[Any]) -> Plan:
-        """Return the plan of a host's list that lacks only what goes."""
+        """Return the plan for a host's list that lacks only the removed messages."""
         gone = set(self.ordinals)
         left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
         entries: list[tuple[Any, int | None]] = [(source[ordinal], ordinal) for ordinal in left]
         return Plan(entries, list(range(len(left))), set(), {}, len(left), HostChanges(removed=tuple(self.ordinals)))
 
     def marks(self, marks: Marks) -> Marks:
-        """Return marks that know no summary which is undone, and end at the same message as before."""
+        """Return the marks without the undone summaries; they still end at the same message."""
         until = None if marks.until is None else _moved(marks.until, self.ordinals)
         return attrs.evolve(marks, until=until, known=marks.known - _digests(self.undone))
 
 
 def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> Forgotten:
-    """Return what goes with these messages. O(contents).
+    """Return the messages and edits to remove in order to forget these messages. O(contents).
 
-    A group of which only a part goes leaves whole if the rest would break more rules of the format.
+    A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
 
     Args:
         projection: The conversation.
-        journal: The edits in force.
+        journal: The edits that are currently applied.
         given: The messages.
-        format: Says which messages are the same.
+        format: Decides which messages are the same.
     """
     wanted = {digest_of(raw, format, place) for place, raw in enumerate(given)}
     found = occurrences(projection, journal, given, format)
@@ -88,17 +88,18 @@ def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequenc
 
 
 def occurrences(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> set[int]:
-    """Return the places in the source of the messages that say the same as these, now or in the view. O(contents)."""
+    """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
     wanted = {digest_of(raw, format, place) for place, raw in enumerate(given)}
     known, _ = known_messages(projection, journal)
     return {each.position[0] for each in known if each.group >= 0 and _digest(each.raw, format) in wanted}
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
-    """Return a state of fingerprints without these messages, and how many they are. O(state).
+    """Return a state of fingerprints without these messages, and their number. O(state).
 
-    Nobody knows which messages a saved group has, or which words the others have. So more edits go than need to: of those that
-    were decided after one of the messages was read, all that name a group which may have it, or that wrote a word of it.
+    The state does not contain the messages of a group or the words of the other messages. So more edits are removed than
+    necessary: of those decided after a forgotten message was read, all that name a group which may contain it, or that wrote
+    one of its words.
     """
     format = saved.format
     prints = {fingerprint(raw, format, place) for place, raw in enumerate(given)}
@@ -116,8 +117,8 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
     kept, undone = _judged(saved.journal, may_name, wanted, words, start=min(gone, default=0), format=format)
     if not gone and not undone:
         return saved, 0
-    new = {id: _moved(id, gone) for id in _ids(kept)}
-    lost = {*gone, *_made(undone)}
+    new = {id: _moved(id, gone) for applied in kept for id in (*named(applied.edit), *inserted(applied))}
+    lost = {*gone, *(id for applied in undone for id in inserted(applied))}
     return attrs.evolve(
         saved,
         fingerprints=[each for each in saved.fingerprints if each not in prints],
@@ -137,21 +138,21 @@ def _judged(
     start: int,
     format: MessageFormat,
 ) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that may stay, and those that knew a message, in order.
+    """Return the edits that stay and those that used a message, in order.
 
     Args:
         journal: The edits.
-        names: Whether an edit names the group of a message.
+        names: Tells whether an edit names the group of a message.
         wanted: Digests of the messages.
-        words: Words that betray them.
-        start: The place of the first of them; what was decided before that was read cannot have their words.
+        words: Words that only these messages contain.
+        start: The place of the first of them; an edit decided before it was read cannot contain its words.
         format: The format.
     """
     gone: set[int] = set()
     kept: list[Applied] = []
     undone: list[Applied] = []
 
-    def betrays(applied: Applied) -> bool:
+    def quotes(applied: Applied) -> bool:
         messages = list(written(applied.edit))
         if any(_digest(message.raw, format) in wanted for message in messages):
             return True
@@ -159,7 +160,7 @@ def _judged(
         return bool(words) and later and not words.isdisjoint(_words(map(_body, messages)))
 
     for applied in journal:
-        if names(applied) or not gone.isdisjoint(named(applied.edit)) or betrays(applied):
+        if names(applied) or not gone.isdisjoint(named(applied.edit)) or quotes(applied):
             undone.append(applied)
             gone.update(inserted(applied))
         else:
@@ -168,13 +169,13 @@ def _judged(
 
 
 def _body(message: Message) -> Any:
-    """Return what a message says, without its mark."""
+    """Return the content of a message, without its mark."""
     mark = read_mark(message)
     return message.raw if mark is None else mark.body
 
 
 def _digest(raw: Any, format: MessageFormat) -> Any:
-    """Return the digest of a message; ``None`` if it cannot be compared, and so is not one that was given."""
+    """Return the hash of a message; ``None`` if it cannot be compared."""
     try:
         return digest_of(raw, format)
     except InputError:
@@ -186,7 +187,7 @@ def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat)
 
 
 def _words(raws: Iterable[Any]) -> set[str]:
-    """Return the words that messages have anywhere."""
+    """Return the words in all texts of messages."""
     return {word for raw in raws for text in _texts(raw) for word in _WORD.findall(text.lower())}
 
 
@@ -204,14 +205,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield repr(one)
 
 
-def _ids(journal: Iterable[Applied]) -> set[int]:
-    return {id for applied in journal for id in (*named(applied.edit), *inserted(applied))}
-
-
-def _made(journal: Iterable[Applied]) -> list[int]:
-    return [id for applied in journal for id in inserted(applied)]
-
-
 def _renamed(applied: Applied, ids: Mapping[int, int]) -> Applied:
     edit = renamed(applied.edit, ids)
     assert edit is not None
@@ -219,11 +212,11 @@ def _renamed(applied: Applied, ids: Mapping[int, int]) -> Applied:
 
 
 def _moved(place: int, gone: Sequence[int]) -> int:
-    """Return a place, or a group's id, once the messages at these places, in order, are gone."""
+    """Return a place, or a group's id, as it is after the messages at the places ``gone``, in order, were removed."""
     return place - bisect_left(gone, place) if place > 0 else place
 
 
 def _digests(journal: Iterable[Applied]) -> set[str]:
-    """Return the digests by which the summaries of edits are believed, see `Marks`."""
+    """Return the checksums of the summaries that edits wrote, see `Marks`."""
     edits = [applied.edit for applied in flat(journal)]
     return {text_digest(message) for edit in edits if isinstance(edit, Replace) for message in edit.messages[:1]}

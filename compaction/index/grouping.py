@@ -1,13 +1,14 @@
 """The rules that read messages into groups, and the columns they fill.
 
-A group's id is the ordinal of its first message. What every group has stands in lists indexed by that id; what only some have
-(more than one message, calls, an author) stands in dictionaries. The rules look backward only, so a conversation may grow for
-ever at O(1) a message.
+A group's id is the ordinal of its first message. Facts that every group has are in lists indexed by that id; facts that only
+some have (more than one message, calls, an author) are in dictionaries. The rules look backward only, so adding a message costs
+O(1) however long the conversation is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning
@@ -20,39 +21,42 @@ _KINDS = {
     "developer": GroupKind.SYSTEM,
 }
 
-
 _FEW = 16
-"""So many call ids are searched one after another; more are looked up in a set."""
+"""Up to this number of call ids are searched in a list; more are looked up in a set."""
+
+
+_Open: TypeAlias = "tuple[int, _Open | None]"
+"""The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
 
 
 class Grouping:
     """The groups of a conversation, filled message by message. Holds state.
 
     Args:
-        marks: Says which marked messages are summaries.
+        marks: The rules by which marked messages are read as summaries.
 
     Attributes:
         ids: The id of every group, in order.
         group_of: The group of each message.
-        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, as in ``turns``.
+        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, like ``turns``.
         turns: The turn of the group that starts at an ordinal; ``None`` for system and summary groups.
         members: The ordinals of a group with more than one message.
-        calls: The ids of the calls of a tool-call group that makes any, in order.
-        waiting: How many calls of such a group have no result yet.
+        calls: The call ids of a tool-call group, in order; a group without calls is missing.
+        waiting: The number of calls of such a group that have no result yet.
         orphans: Groups of results that answer no known call.
         made_by: The strategy that wrote a summary.
         turn: The current turn; 0 before the first user message.
         newest: The newest group that is not a system group.
         last_user: The group of the last user message.
-        last_marked: The last summary that the user seems to say, if it comes after ``last_user``. It may be a forged one.
+        last_marked: The last summary with the role of the user, if it comes after ``last_user``; its mark may be forged.
         last_words: The last tool-call group with words of the user beside its results, if it comes after ``last_user``.
-        history: The newest group in which the provider itself wrote what stands for everything before it.
-        pending: The tool-call group that may still get results because nothing but results follows it.
-        leading: How many messages at the start are instructions.
-        system: How many system groups there are.
-        left_turn: The turn that a group left when words of the user joined it.
+        history: The newest group in which the provider itself summarized everything before it.
+        pending: The tool-call group that may still get results, because only results follow it.
+        leading: The number of messages at the start that are instructions.
+        system: The number of system groups.
+        left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
-        stale: Groups whose calls or whose waiting changed; whoever keeps values of groups empties it.
+        stale: Groups whose open calls changed. A reader that caches groups discards these and clears the list.
     """
 
     def __init__(self, marks: Marks | None = None) -> None:
@@ -79,41 +83,32 @@ class Grouping:
         self.left_turn: int | None = None
         self.stale: list[int] = []
         self._previous = -1
-        self._answering = False  # whether the last message is a piece of an answer of the assistant
-        self._thinking = False  # whether the last group holds nothing but reasoning so far
-        self._open: dict[str, int | list[int]] = {}  # the group that waits for a result, or several, the latest last
+        self._answering = False  # whether the last message is a part of the assistant's answer
+        self._thinking = False  # whether the last group contains only reasoning so far
+        self._open: dict[str, _Open] = {}
         self._id_sets: dict[int, set[str]] = {}
         self._begun: dict[str, int] = {}
         self._believed: dict[str, MarkCeiling] = {}
         self._recognized: set[str] = set()
 
     def ordinals(self, id: int) -> Sequence[int]:
-        """The ordinals of a group's messages."""
+        """Return the ordinals of a group's messages."""
         return self.members.get(id) or (id,)
 
     def add_outline(self, outline: Outline) -> int:
         """Add the next message, of which only the outline was read, and return its group's id. O(calls)."""
-        role, _, calls, answers = outline
+        role, _, calls, answers, _ = outline
         if answers is not None:
             id = self._join_or_orphan([answers])
-            self._answering = self._thinking = False
         elif calls:
             id = self._add_calls([call[0] for call in calls])
-            self._answering = True
         else:
-            kind = _KINDS[role]
-            if kind is GroupKind.USER:
-                self.turn += 1
-                id = self._start(kind, self.turn)
-                self.last_user, self.last_words, self.last_marked = id, None, None
-            else:
-                id = self._start(kind, None if kind is GroupKind.SYSTEM else self.turn)
-            self._answering, self._thinking = kind is GroupKind.ASSISTANT, False
-        self._previous = id
+            id = self._start(_KINDS[role])
+        self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 
     def add(self, message: Message, tokens: int = 0) -> int:
-        """Add the next message and return the id of its group: a new one, or an earlier one it joins. O(parts).
+        """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
 
         Args:
             message: The message.
@@ -126,18 +121,14 @@ class Grouping:
         elif role == "user" and _has(message, ToolResultPart):
             id = self._add_results_and_words(message)
         elif (mark := read_mark(message)) is not None and self._is_summary(message, mark, tokens):
-            id = self._start(GroupKind.SUMMARY, None)
+            id = self._start(GroupKind.SUMMARY)
             self.made_by[id] = mark.by
             if role == "user":
                 self.last_marked = id
         elif self._follows_summary() and message.format.completes_summary(message):
             id = self._join(self._previous)
-        elif role == "user":
-            self.turn += 1
-            id = self._start(GroupKind.USER, self.turn)
-            self.last_user, self.last_words, self.last_marked = id, None, None
-        elif role == "system" or role == "developer":
-            id = self._start(GroupKind.SYSTEM, None)
+        elif role == "user" or role == "system" or role == "developer":
+            id = self._start(_KINDS[role])
         else:
             id, thinking = self._add_assistant(message)
             answering = role == "assistant"
@@ -149,7 +140,7 @@ class Grouping:
         return id
 
     def _is_summary(self, message: Message, mark: Mark, tokens: int) -> bool:
-        """Whether a marked message is a summary of ours, as far as anybody can tell."""
+        """Whether a marked message is read as a summary that this package wrote."""
         self.has_marks = True
         if message.role not in ("user", "assistant") or _has(message, ToolCallPart):
             return False
@@ -164,26 +155,34 @@ class Grouping:
         return True
 
     def _follows_summary(self) -> bool:
-        """Whether the group before is a summary of one message so far."""
+        """Whether the previous group is a summary of one message so far."""
         previous = self._previous
         return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
 
-    def _start(self, kind: GroupKind, turn: int | None) -> int:
+    def _start(self, kind: GroupKind) -> int:
+        """Start a group with the next message; a user message starts a turn, too."""
         id = len(self.group_of)
-        self.group_of.append(id)
-        self.kinds.append(kind)
-        self.turns.append(turn)
-        self.ids.append(id)
+        turn: int | None = self.turn
         if kind is GroupKind.SYSTEM:
+            turn = None
             self.system += 1
             self.leading += self.leading == id
         else:
             self.newest = id
+            if kind is GroupKind.USER:
+                turn = self.turn = self.turn + 1
+                self.last_user, self.last_words, self.last_marked = id, None, None
+            elif kind is GroupKind.SUMMARY:
+                turn = None
+        self.group_of.append(id)
+        self.kinds.append(kind)
+        self.turns.append(turn)
+        self.ids.append(id)
         self._stop_waiting()
         return id
 
     def _stop_waiting(self) -> None:
-        """Something else follows the calls, so that no result of theirs may come as the next message."""
+        """Note that another message follows the pending calls, after which a result cannot come."""
         if self.pending is not None:
             self.stale.append(self.pending)
             self.pending = None
@@ -201,7 +200,7 @@ class Grouping:
         return id
 
     def _add_assistant(self, message: Message) -> tuple[int, bool]:
-        """The group of a message of the assistant, and whether it holds nothing but reasoning so far."""
+        """Return the group of an assistant message, and whether it contains only reasoning so far."""
         calls = [part.id for part in message.parts if isinstance(part, ToolCallPart)]
         previous = self._previous
         if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
@@ -211,17 +210,17 @@ class Grouping:
         if calls:
             return self._add_calls(calls), False
         if not only_reasoning(message):
-            return self._start(GroupKind.ASSISTANT, self.turn), False
+            return self._start(GroupKind.ASSISTANT), False
         if not message.continues and (self._thinking or (previous in self.calls and previous not in self.orphans)):
             return self._join(previous), self._thinking
-        return self._start(GroupKind.ASSISTANT, self.turn), True
+        return self._start(GroupKind.ASSISTANT), True
 
     def _begun_by(self, ids: tuple[str, ...]) -> int | None:
-        """The group in which the provider began to run one of these, or may have, if only the provider knows."""
+        """Return the group in which the provider began to run one of these, or may have begun it without an id."""
         return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
     def _continue(self, id: int, calls: list[str]) -> int:
-        """Join the answer that this message continues."""
+        """Join the answer that the message continues."""
         self._join(id)
         if calls:
             self.kinds[id] = GroupKind.TOOL_CALL
@@ -235,33 +234,25 @@ class Grouping:
             self.kinds[id] = GroupKind.TOOL_CALL
             self._thinking = False
         else:
-            id = self._start(GroupKind.TOOL_CALL, self.turn)
+            id = self._start(GroupKind.TOOL_CALL)
         self._wait(id, calls)
         return id
 
     def _wait(self, id: int, calls: list[str]) -> None:
-        """Let later results find the group that made these calls."""
-        if id not in self.calls:
-            self.calls[id] = calls
-            self.waiting[id] = len(calls)
-        else:
-            self.calls[id] += calls
-            self.waiting[id] += len(calls)
+        """Note the open calls of a group, for the results that answer them later."""
+        known = self.calls.setdefault(id, calls)
+        if known is not calls:
+            known += calls
             if id in self._id_sets:
                 self._id_sets[id].update(calls)
+        self.waiting[id] = self.waiting.get(id, 0) + len(calls)
         for call_id in calls:
-            other = self._open.get(call_id)
-            if other is None:
-                self._open[call_id] = id
-            elif isinstance(other, list):
-                other.append(id)
-            else:
-                self._open[call_id] = [other, id]
+            self._open[call_id] = id, self._open.get(call_id)
         self._stop_waiting()
         self.pending = id
 
     def _add_results_and_words(self, message: Message) -> int:
-        """Join the calls it answers, or start a group; either way the user speaks in it, so it starts a turn."""
+        """Join the calls that the message answers, or start a group; the user's words in it start a turn."""
         id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
         self.turn += 1
         self.left_turn = self.turns[id]
@@ -271,10 +262,10 @@ class Grouping:
         return id
 
     def _join_or_orphan(self, answers: Sequence[str]) -> int:
-        """Join the group of the call that a result answers, or may answer if only the provider knows it.
+        """Join the group of the call that a result answers, or in which the provider may have made the call; else start one.
 
-        A message that answers calls of several groups joins the one directly before it, or else that of its first result; the
-        others' calls count as answered.
+        A message that answers calls of several groups joins the group directly before it, or else that of its first result. All
+        these calls count as answered.
         """
         joined: int | None = None
         for call_id in answers:
@@ -286,23 +277,19 @@ class Grouping:
         if joined is not None:
             return self._join(joined)
         pending = self.pending
-        id = self._start(GroupKind.TOOL_CALL, self.turn)
+        id = self._start(GroupKind.TOOL_CALL)
         self.orphans.add(id)
         self.pending = pending
         return id
 
     def _answered(self, call_id: str) -> int | None:
-        """The group of the latest open call with that id, now closed; else the group just before, if it made it."""
-        waiting = self._open.get(call_id)
-        if waiting is None:
+        """Close the latest open call with this id and return its group; else the previous group, if it made such a call."""
+        found = self._open.pop(call_id, None)
+        if found is None:
             return self._previous if self._made(self._previous, call_id) else None
-        if isinstance(waiting, list):
-            id = waiting.pop()
-            if len(waiting) == 1:
-                self._open[call_id] = waiting[0]
-        else:
-            id = waiting
-            del self._open[call_id]
+        id, earlier = found
+        if earlier is not None:
+            self._open[call_id] = earlier
         left = self.waiting[id] = self.waiting[id] - 1
         self.stale.append(id)
         if not left and self.pending == id:
@@ -320,7 +307,7 @@ class Grouping:
 
 
 def _has(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
-    for part in message.parts:  # noqa: SIM110 (asked of every message: a generator would take twice as long)
+    for part in message.parts:  # noqa: SIM110 (runs for every message: a generator takes twice as long)
         if isinstance(part, kind):
             return True
     return False

@@ -1,13 +1,14 @@
-"""Groups: the messages that stay or leave together.
+"""Groups: messages that are kept or dropped together.
 
-A provider refuses a tool result without its call, and a call without its results. So nothing is ever dropped by the message: an
-assistant message with tool calls, every result that answers them and the reasoning around it are one `MessageGroup`, which is
-kept or dropped whole.
+A provider refuses a tool result without its call, and a call without its results. An assistant message with tool calls, every
+result that answers them and the reasoning around them are therefore one `MessageGroup`. Edits name groups, never messages.
 """
 
 from __future__ import annotations
 
 import enum
+import operator
+from collections.abc import Iterable
 
 import attrs
 
@@ -16,22 +17,22 @@ from .marks import COLLAPSED_BY, tools_of
 
 
 class GroupKind(enum.Enum):
-    """What a group is, which decides what may happen to it."""
+    """The kind of a group. The rules for edits depend on it."""
 
     SYSTEM = "system"
-    """One system or developer message; belongs to no turn and is never dropped unless a strategy's options say so."""
+    """One system or developer message; belongs to no turn, and is dropped only by an edit with ``allow_system``."""
 
     USER = "user"
     """One user message; starts the next turn."""
 
     ASSISTANT = "assistant"
-    """What the assistant says without calling a tool."""
+    """An assistant message without tool calls."""
 
     TOOL_CALL = "tool_call"
     """An assistant message with tool calls, the results that answer them, and the reasoning directly around it."""
 
     SUMMARY = "summary"
-    """What a strategy wrote in place of other groups; belongs to no turn."""
+    """What a strategy wrote in place of other groups: a summary, or a collapsed tool call; belongs to no turn."""
 
     def __repr__(self) -> str:
         return f"GroupKind.{self.name}"
@@ -39,22 +40,22 @@ class GroupKind(enum.Enum):
 
 @attrs.frozen(weakref_slot=False)
 class MessageGroup:
-    """Messages that stay or go together: a snapshot, safe to keep while the index changes.
+    """Messages that are kept or dropped together: a snapshot, safe to keep while the index changes.
 
     Args:
-        id: The ordinal of its first message, from 0; negative for a group that an edit inserted.
-        kind: What it is.
-        messages: Its messages as the view shows them now, in order.
+        id: The position of its first message in the source, from 0; negative for a group that an edit inserted.
+        kind: Its kind.
+        messages: Its messages as the view shows them at the time of the snapshot, in order.
         turn: The turn it belongs to, from 1; 0 before the first user message; ``None`` for system and summary groups.
-        tokens: Tokens of its messages, their overhead included.
+        tokens: Tokens of its messages, per-message overhead included.
         bytes: UTF-8 bytes of its texts, and of data carried in it.
-        tool_calls: How many calls it makes.
-        open: Whether a call has no result.
-        pending: Whether it is open and a result may still come, because nothing but results follows it.
+        tool_calls: The number of calls.
+        open: Whether a call has no result yet.
+        pending: Whether it is open and its result may still arrive, because only results follow the call.
         orphan: Whether it is a result that answers no call.
-        pinned: Whether somebody asked for it to be kept as it is.
+        pinned: Whether it must be kept unchanged.
         made_by: The strategy that wrote it, for a summary.
-        replaces: Ids of the groups it stands for, for a summary written on this index.
+        replaces: Ids of the groups that it replaces; empty for a summary that was already in the list.
     """
 
     id: int
@@ -73,19 +74,19 @@ class MessageGroup:
 
     @property
     def is_collapsed(self) -> bool:
-        """Whether it is a tool call shortened to a line: dropped like what it stands for, not kept like a summary."""
+        """Whether it is a tool call collapsed to a line of text, which is dropped like a tool call and unlike a summary."""
         return self.kind is GroupKind.SUMMARY and self.made_by == COLLAPSED_BY
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of the tools it calls, in order, repeated as called; of a collapsed tool call, those its text names."""
+        """The names of the tools that it calls, in order, with repetitions; for a collapsed tool call, read from its text."""
         if self.is_collapsed:
             return tools_of(self.messages[0].text)
         return tuple(call.name for message in self.messages for call in message.tool_calls())
 
 
 def only_reasoning(message: Message) -> bool:
-    """Whether the message holds thoughts and nothing else; an empty message does not."""
+    """Whether the message contains only reasoning; False for an empty message."""
     if message.role != "assistant":
         return False
     thought = False
@@ -95,3 +96,18 @@ def only_reasoning(message: Message) -> bool:
         elif not isinstance(part, TextPart) or part.text:
             return False
     return thought
+
+
+def unchanged_groups(before: Iterable[MessageGroup], after: Iterable[MessageGroup]) -> int:
+    """Return how many groups at the start of two views are the same, with the same message objects. O(messages in these).
+
+    A provider's prompt cache still covers these groups when the second view is sent after the first.
+    """
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one.id != other.id or len(one.messages) != len(other.messages):
+            break
+        if not all(map(operator.is_, one.messages, other.messages)):
+            break
+        count += 1
+    return count

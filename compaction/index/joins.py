@@ -1,7 +1,7 @@
-"""Joins: whether the messages that an edit made neighbours may follow one another.
+"""Joins: pairs of neighbouring messages, and whether the provider accepts them.
 
-A format says which neighbours its provider takes (``join_problem``). An edit is allowed only if none of the joins it makes is a
-new problem: a join that is wrong may stay as wrong as it was, so that a damaged conversation can still be compacted.
+A format's ``join_problem`` tells which rule two neighbours break. An edit is allowed only if the joins it creates break no rule
+that was not broken there before, so that a damaged conversation can still be compacted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _JoinProblem: TypeAlias = "tuple[str, Side]"
 
 @attrs.frozen
 class BadJoin:
-    """Two neighbours of which the provider does not take one.
+    """Two neighbours that break a rule of the format.
 
     Args:
         before: The place on the left; ``None`` at the start.
         after: The place on the right; ``None`` at the end.
         rule: The rule of the format.
-        side: At which of the two the problem is, or whether it is at both.
+        side: The message that breaks it: the one before, the one after, or both.
     """
 
     before: Node | None
@@ -38,29 +38,25 @@ class BadJoin:
 
     @property
     def blamed(self) -> list[Node]:
-        """The places where the problem is."""
+        """The places of the messages that break the rule."""
         nodes = {"before": (self.before,), "after": (self.after,), "both": (self.before, self.after)}[self.side]
         return [node for node in nodes if node is not None]
 
 
 def bad_joins(projection: Projection, format: MessageFormat, places: Iterable[int]) -> list[BadJoin]:
-    """The joins at these places that the provider does not take; O(places), amortized.
+    """Return the joins at these places that break a rule; O(places), amortized.
 
     Args:
         projection: The view as it is now.
         format: Its wire format.
         places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
     """
-    found: list[BadJoin] = []
-    for pair in dict.fromkeys(_joins_at(projection, places)):
-        problem = _problem(projection, format, *pair)
-        if problem is not None:
-            found.append(BadJoin(*pair, *problem))
-    return found
+    pairs = dict.fromkeys(_joins_at(projection, places))
+    return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(projection, format, *pair)) is not None]
 
 
 def was_bad(projection: Projection, format: MessageFormat, bad: BadJoin) -> bool:
-    """Whether the messages at fault break the same rule in the view as it is now, with the neighbours they have there."""
+    """Whether the messages at fault break the same rule in the present view, with their present neighbours."""
     return bool(bad.blamed) and all(_is_bad(projection, format, node, bad.rule) for node in bad.blamed)
 
 
@@ -73,25 +69,29 @@ def _is_bad(projection: Projection, format: MessageFormat, node: Node, rule: str
 
 
 def blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
-    """Whether a join breaks a rule at that side."""
+    """Whether the message on that side of a join breaks the rule."""
     return problem is not None and problem[0] == rule and problem[1] in (side, "both")
 
 
 def message_before(projection: Projection, node: Node | None) -> Message | None:
-    """The last message at a place, as what follows it is judged by; ``None`` for the instructions that lead the view."""
+    """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
     if node is None:
         return None
     message = projection.at(node, end=True)
     earlier: Node | None = node
     while earlier is not None:
-        if not (projection.at(earlier, end=True).is_system and projection.at(earlier, end=False).is_system):
+        if not _instructs(projection, earlier):
             return message
         earlier = projection.visibility.before(earlier)
     return None
 
 
+def _instructs(projection: Projection, node: Node) -> bool:
+    return projection.at(node, end=True).is_system and projection.at(node, end=False).is_system
+
+
 def opening(projection: Projection) -> Message | None:
-    """The message that opens the view, behind the instructions that lead it; O(those)."""
+    """Return the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
     while node is not None and projection.at(node, end=False).is_system:
         node = projection.visibility.after(node)
@@ -105,16 +105,22 @@ def _problem(projection: Projection, format: MessageFormat, before: Node | None,
 
 
 def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
-    """Every pair of neighbours of which one stands at one of these places, or which now meet there.
+    """Yield every pair of neighbours with one of these places, or with a hidden one of these places between them.
 
-    The two messages of one summary are a pair of the same place.
+    The two messages of a summary are a pair with the same place twice. A change at the start of the view decides whether the
+    instructions that follow are leading ones, and thus what the message after them follows, so that pair is yielded too.
     """
+    visibility = projection.visibility
     for place in places:
-        before = projection.visibility.before(place)
-        if not projection.visibility.is_shown(place):
-            yield before, projection.visibility.first() if before is None else projection.visibility.after(before)
-            continue
-        yield before, place
-        yield place, projection.visibility.after(place)
-        if place < 0 and len(projection.inserted[place].messages) > 1:
-            yield place, place
+        left = before = visibility.before(place)
+        if visibility.is_shown(place):
+            yield before, place
+            left = place
+            if place < 0 and len(projection.inserted[place].messages) > 1:
+                yield place, place
+        right = visibility.first() if left is None else visibility.after(left)
+        yield left, right
+        if message_before(projection, before) is None:
+            while right is not None and _instructs(projection, right):
+                left, right = right, visibility.after(right)
+            yield left, right

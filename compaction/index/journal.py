@@ -1,6 +1,7 @@
-"""Applying and undoing edits, side by side: whatever `perform` changes, `undo` changes back.
+"""The journal's entries, and the two functions that apply an edit to the projection and undo it.
 
-Nothing here asks whether an edit is allowed. `rules` and `joins` say so, and `MessageIndex.apply` asks them.
+`undo` reverts exactly the changes of `perform`. Neither checks whether an edit is allowed: `rules` and `joins` do, and
+`editing` calls them first.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ Measure = Callable[[Message], tuple[int, int]]
 
 @attrs.define(weakref_slot=False)
 class Applied:
-    """An edit in the journal; nobody changes it. Not frozen, as making a frozen value takes three times as long.
+    """An edit in the journal. Never modified, but not frozen, because creating a frozen value takes three times as long.
 
     Args:
         edit: The edit.
-        by: The strategy that asked for it; empty outside a run.
-        turn: The turn it happened in.
+        by: The strategy that made it; empty outside a run.
+        turn: The turn in which it was applied.
         made: The id of the group it inserted, for a `Replace`.
-        before: What the view showed at each ordinal it rewrote.
+        before: What the view showed before at each ordinal that a `Rewrite` changed.
         parts: The parts of a `Together`, in order.
         known: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
-            saved state does not say.
+            saved state lacks the number.
     """
 
     edit: Edit
@@ -43,14 +44,14 @@ class Applied:
 
 
 def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
-    """Every edit of a journal, and the parts of each after it."""
+    """Yield every edit of a journal, each followed by its parts."""
     for applied in journal:
         yield applied
         yield from flat(applied.parts)
 
 
 def inserted(applied: Applied) -> list[int]:
-    """The ids of the groups an edit inserted, its parts included, in order."""
+    """Return the ids of the groups that an edit and its parts inserted, in order."""
     own = [] if applied.made is None else [applied.made]
     return own + [id for part in applied.parts for id in inserted(part)]
 
@@ -58,20 +59,21 @@ def inserted(applied: Applied) -> list[int]:
 def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, measure: Measure, by: str = "") -> Applied:
     """Apply an edit that is known to be allowed; O(the groups it names).
 
-    A `Together` comes here part by part, as each of its parts is judged after those before it were applied.
+    A `Together` is applied part by part, since each part is checked after those before it were applied.
     """
-    turn, known = projection.grouping.turn, len(projection.source)
+    made: int | None = None
+    before: tuple[tuple[int, Shown], ...] = ()
     if isinstance(edit, Drop):
         for id in edit.groups:
             projection.exclude(id)
-        return Applied(edit, by, turn, known=known)
-    if isinstance(edit, Replace):
-        return Applied(edit, by, turn, made=_replace(projection, edit, measure, by), known=known)
-    if isinstance(edit, Rewrite):
-        return Applied(edit, by, turn, before=_rewrite(projection, edit, measure), known=known)
-    for id in edit.groups:
-        projection.include(id)
-    return Applied(edit, by, turn, known=known)
+    elif isinstance(edit, Replace):
+        made = _replace(projection, edit, measure, by)
+    elif isinstance(edit, Rewrite):
+        before = _rewrite(projection, edit, measure)
+    else:
+        for id in edit.groups:
+            projection.include(id)
+    return Applied(edit, by, projection.grouping.turn, made, before, known=len(projection.source))
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:
@@ -87,41 +89,34 @@ def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -
 def _rewrite(projection: Projection, edit: Rewrite, measure: Measure) -> tuple[tuple[int, Shown], ...]:
     sizes = [(0, 0) if message is None else measure(message) for message in edit.messages]
     ordinals = visible_ordinals(projection, edit.group)
-    before: list[tuple[int, Shown]] = []
-    for ordinal, message, (tokens, size) in zip(ordinals, edit.messages, sizes, strict=False):
-        before.append((ordinal, projection.show(ordinal, (message, tokens, size))))
-    return tuple(before)
+    shown = zip(ordinals, edit.messages, sizes, strict=False)
+    return tuple([(ordinal, projection.show(ordinal, (message, *size))) for ordinal, message, size in shown])
 
 
 def visible_ordinals(projection: Projection, id: int) -> list[int]:
-    """The ordinals of a source group at which the view shows a message while the group is included."""
+    """Return the ordinals of a source group without the messages that a rewrite removed."""
     return [ordinal for ordinal in projection.ordinals(id) if projection.shows(ordinal)]
 
 
 def undo(projection: Projection, applied: Applied) -> None:
     """Undo the newest edit: the exact inverse of `perform`."""
     edit = applied.edit
-    if isinstance(edit, Drop):
-        for id in reversed(edit.groups):
-            projection.include(id)
-    elif isinstance(edit, Replace):
-        assert applied.made is not None
-        projection.withdraw(applied.made)
-        for id in reversed(edit.groups):
-            projection.include(id)
+    if isinstance(edit, Together):
+        for part in reversed(applied.parts):
+            undo(projection, part)
     elif isinstance(edit, Rewrite):
         for ordinal, shown in reversed(applied.before):
             projection.show(ordinal, shown)
-    elif isinstance(edit, Restore):
-        for id in reversed(edit.groups):
-            projection.exclude(id)
     else:
-        for part in reversed(applied.parts):
-            undo(projection, part)
+        if applied.made is not None:
+            projection.withdraw(applied.made)
+        revert = projection.exclude if isinstance(edit, Restore) else projection.include
+        for id in reversed(edit.groups):
+            revert(id)
 
 
 def touched(projection: Projection, applied: Applied) -> list[int]:
-    """The places at which an edit changed the view: ordinals, and ids of the groups it inserted or hid, in no order."""
+    """Return the places at which an edit changed the view: ordinals, and ids of inserted groups, in no order."""
     edit = applied.edit
     if isinstance(edit, Together):
         return [place for part in applied.parts for place in touched(projection, part)]

@@ -1,12 +1,14 @@
-"""Marks by which a message this package wrote is recognized later, and the text that a collapsed tool call leaves.
+"""Marks: the first line of a summary, by which it is recognized in a later list, and the text of a collapsed tool call.
 
-Wire formats have no room for private fields, so the mark is the first line of the text::
+No field of a wire format can record that a message is a summary. Its text therefore begins with a mark::
 
     [compaction 5f1c09ab by Summarization round 2]
 
-The eight digits are a digest of the rest, so an edited text is read as an ordinary message. But the digest has no key: anybody
-can write a mark, a fetched page for instance. So a mark is a hint and never an authority; `Marks` says which ones are believed.
-With a key the digits are sixteen, and a signature.
+The model sees the mark. The eight hexadecimal digits are a checksum of the name, the version number (``round``) and the text.
+If somebody edits the text, the checksum no longer matches, and the message is read as an ordinary one. Anybody can write such a
+mark, for example the author of a web page that the agent fetched, so a mark proves nothing. `Marks` decides which ones are
+*believed*, that is, which marked messages are read as summaries. With a secret key (``RunContext.keys``), the mark has sixteen
+digits, which are a signature of the text, the role, the name, the version number and the ``origin`` of the context.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ from ..messages import Message, TextPart
 from .context import RunContext
 
 COLLAPSED_BY: Final = "ToolResult"
-"""The strategy whose messages stand for a collapsed tool call and are not summaries of the conversation."""
+"""The strategy named in the mark of a collapsed tool call. Such a message is not a summary of the conversation."""
 
 MARK_START: Final = "[compaction "
 """The start of every mark."""
 
 LAST_ROUND: Final = 999_999
-"""The highest number of a version; a summary keeps it from then on."""
+"""The highest version number; a summary that reached it keeps it."""
 
 NO_CALL: Final = "result"
-"""The start of a line for a result without a call."""
+"""The text in place of the tool name, for a result without a call."""
 
 _HEAD: Final = "[Tool results]"
 _LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([A-Za-z_][\w.-]{0,63}) round ([1-9]\d{0,5})\]\n")
@@ -44,9 +46,9 @@ class Mark:
     """The mark of a message, and the text after it.
 
     Args:
-        id: Eight hexadecimal digits, a digest of the other three; or sixteen, a signature that only a key can check.
-        by: The name of the strategy that wrote it, which alone updates it.
-        round: Number of the version, from 1.
+        id: Eight hexadecimal digits, a checksum of ``by``, ``round`` and ``body``; or sixteen, a signature made with a key.
+        by: The name of the strategy that wrote the summary. Only a strategy with this name updates it.
+        round: The version number, from 1.
         body: The text after the mark.
     """
 
@@ -62,7 +64,7 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
     Args:
         body: The text of the message.
         by: The strategy's name: a letter or underscore, then up to 63 word characters, dots or dashes.
-        round: Number of the version, from 1 to 999,999.
+        round: The version number, from 1 to 999,999.
 
     Raises:
         ConfigurationError: If the name or the number is not valid.
@@ -74,9 +76,9 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
 
 
 def read_mark(message: Message) -> Mark | None:
-    """Return the mark at the start of a message, else ``None``; O(1) for a message that does not start like one.
+    """Return the mark at the start of a message, else ``None``; O(1) for a message that does not begin with `MARK_START`.
 
-    Anybody can write one, so it says nothing about who wrote the message: only `Marks` and the kind of a group do.
+    A mark does not prove who wrote the message. If it was believed, the kind of the message's group is ``SUMMARY``.
     """
     for part in message.parts:
         if isinstance(part, TextPart):
@@ -97,18 +99,18 @@ def _with_line(id: str, body: str, by: str, round: int) -> str:
     line = f"{MARK_START}{id} by {by} round {round}]\n"
     if _LINE.fullmatch(line) is None:
         raise ConfigurationError(
-            f"marked(by={by!r}, round={round!r}): a mark with these would not be recognized; see its arguments"
+            f"marked(by={by!r}, round={round!r}): a mark with these would not be recognized; see the docstring of marked"
         )
     return line + body
 
 
 @attrs.frozen
 class MarkCeiling:
-    """How much of a list a strategy's marked messages may be, to be believed without a key.
+    """The limits up to which a strategy's marked messages are believed without a key.
 
     Args:
-        tokens: Tokens they may have together.
-        messages: How many they may be.
+        tokens: The most tokens of all these messages together.
+        messages: The most messages.
     """
 
     tokens: int
@@ -117,20 +119,21 @@ class MarkCeiling:
 
 @attrs.frozen(kw_only=True)
 class Marks:
-    """Which marked messages of a list are read as summaries of this package, and how new ones are marked.
+    """The rules by which marked messages are read as summaries of this package, and by which new summaries are marked.
 
-    Without a key, a marked message is believed only while all those of its strategy, counted from the oldest, are no more than
-    that strategy writes. Every other marked message is an ordinary one. So forging a mark gains at most a message of bounded
-    size, which its strategy replaces.
+    Without a key, the oldest marked messages of each strategy are believed until its limit is reached; the others are ordinary
+    messages. So a forged mark can only make messages within this limit look like summaries, until the next update replaces
+    them.
 
     Args:
-        ceilings: The strategies that write summaries, by name, each with how much that may be; ``None`` to believe any name up
-            to `DEFAULT_CEILING`, for a list that is only looked at.
+        ceilings: The limits of each strategy that writes summaries, by its name; ``None`` to accept any name up to
+            `DEFAULT_CEILING`, for a list that is only inspected.
         keys: Secret texts; the first one signs, each one is accepted. With a key, only signed marks are believed.
-        origin: The name of the conversation, which a signature holds: a message copied from another one is not believed.
-        until: The ordinal from which on unsigned marks are not believed; ``None`` for no end. A session ends it after its first
-            list: what is marked later was not written by it.
-        known: Digests of the summaries that the session wrote; each is believed once, wherever it stands.
+        origin: The name of the conversation. It is part of a signature, so a summary copied from another one is not believed.
+        until: Unsigned marks at this position or later are not believed; ``None`` for no limit. A session sets it after its
+            first list: from then on it knows its own summaries (``known``), so any other marked message is an ordinary one.
+        known: Checksums of the summaries that the session wrote. `Grouping` reads a message with one of them as a summary, once
+            and at any position.
     """
 
     ceilings: Mapping[str, MarkCeiling] | None = None
@@ -141,23 +144,23 @@ class Marks:
 
     @classmethod
     def of(cls, ceilings: Mapping[str, MarkCeiling], context: RunContext) -> Marks:
-        """Return the marks of a run: the ceilings of its strategy, the keys and the origin of its context."""
+        """Return the marks of a run, with the ceilings of its strategy and the keys and origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
     def knowing(self, summaries: Iterable[Message]) -> Marks:
-        """Return these marks with more summaries that the session wrote."""
+        """Return the marks with more summaries that the session wrote."""
         return attrs.evolve(self, known=self.known.union(map(text_digest, summaries)))
 
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
-        """Return whether a marked message is one of this package's own.
+        """Return whether a marked message is read as a summary of this package.
 
         Args:
             mark: Its mark.
             role: Its role.
-            ordinal: Its place in the list.
-            together: How much it would be with those that were believed of the same strategy before it.
+            ordinal: Its position in the list.
+            together: The totals of the same strategy's believed messages, this one included.
         """
-        if mark.by == COLLAPSED_BY:  # it gains nothing: it is treated like the tool call that it says it stands for
+        if mark.by == COLLAPSED_BY:  # forging it gains nothing: it is treated like the tool call that it replaces
             return True
         if self.keys:
             return any(hmac.compare_digest(mark.id, self._signature(key, mark, role)) for key in self.keys)
@@ -167,7 +170,7 @@ class Marks:
         return together.tokens <= ceiling.tokens and together.messages <= ceiling.messages
 
     def write(self, body: str, *, by: str, round: int = 1, role: str) -> str:
-        """Return a text with its mark in front, signed if there is a key; arguments and errors are those of `marked`."""
+        """Return a text with its mark in front, signed if there is a key; arguments and errors as for `marked`."""
         if not self.keys:
             return marked(body, by=by, round=round)
         return _with_line(self._signature(self.keys[0], Mark("", by, round, body), role), body, by, round)
@@ -180,7 +183,7 @@ class Marks:
 
 
 DEFAULT_CEILING: Final = MarkCeiling(24_000, 1_000)
-"""How much the marked messages of a strategy may be in a list that is read without knowing its strategies."""
+"""The limits for a strategy's marked messages in a list that is read without the strategies that wrote it."""
 
 _NOTHING: Final = MarkCeiling(0, 0)
 
@@ -188,7 +191,7 @@ _SIGNED_DIGITS: Final = 16
 
 
 def text_digest(message: Message) -> str:
-    """Return what two messages share if they are of one role and say the same."""
+    """Return a checksum of a message's role and text."""
     return hashlib.blake2b(f"{message.role}\n{message.text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -198,10 +201,10 @@ def _digest(body: str, by: str, round: int) -> str:
 
 
 def collapsed_text(said: Iterable[str], lines: Iterable[str]) -> str:
-    """Return the text that stands for a collapsed tool call.
+    """Return the text that replaces a collapsed tool call.
 
     Args:
-        said: The assistant's texts beside the calls.
+        said: The assistant's texts with the calls.
         lines: A line for each call, ``name(arguments) -> outcome``, without line breaks.
 
     >>> text = collapsed_text(["I look it up."], ["read_file(path=a.py) -> import os"])
@@ -216,7 +219,7 @@ def collapsed_text(said: Iterable[str], lines: Iterable[str]) -> str:
 
 
 def tools_of(text: str) -> tuple[str, ...]:
-    """Return the tool names in such a text, in order; O(text). A name is cut at a bracket or a line break."""
+    """Return the tool names in a text of `collapsed_text`, in order; O(text). A name ends at a bracket or a line break."""
     _, found, lines = text.rpartition(f"{_HEAD}\n")
     calls = [line.partition(" -> ")[0] for line in lines.split("\n")] if found else []
     return tuple([call.partition("(")[0] for call in calls if "(" in call])

@@ -1,7 +1,8 @@
 """The index: a conversation read once into groups, with running metrics and a journal of edits.
 
-It answers what triggers and selectors ask in O(1), applies edits and undoes them exactly, refuses what would break the
-conversation, and projects what is left as a list of the caller's own objects, which are never changed or copied.
+Triggers and selectors read sizes and groups from it, and strategies' edits are applied to it. An edit that would make the
+conversation invalid is refused. The view, which is the list that would be sent now, contains the caller's own objects. They are
+never changed; a shortened message is a new object.
 
     >>> index = MessageIndex([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], counter="chars/4")
     >>> index.included.groups, index.included.turns
@@ -14,6 +15,9 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
+from ..errors import InputError, StateError
 from ..formats import MessageFormat, as_list, resolve
 from ..messages import Message
 from ..tokens import TokenCounter
@@ -21,20 +25,17 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .columns import Metrics
 from .context import RunContext
-from .editing import Editor
-from .edits import Edit, Refusal
+from .edits import Edit, Refusal, brief, group_id
 from .groups import GroupKind, MessageGroup
 from .intake import Intake
 from .journal import Applied
 from .marks import Marks
-from .projection import Projection
-from .rules import protection, removable, rewritable
+from .rules import protection, removable, rewrite_protection
 from .state import Saved
 from .steps import steps, units_of
-from .sync import HostChanges
 
 
-class MessageIndex:
+class MessageIndex(Intake):
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) after a change.
@@ -43,9 +44,16 @@ class MessageIndex:
         messages: The conversation so far, oldest first.
         counter: A token counter, or the name of one; see `compaction.tokens.counter`.
         format: The wire format, or its name; ``None`` to detect it, see `compaction.formats.resolve`.
-        context: What else a strategy may know; replace it at any time.
-        pin: Says of a message whether its group must be kept as it is.
-        marks: Says which marked messages are summaries, and how new ones are marked; ``None`` to leave that to the first run.
+        context: Facts about the request that a strategy may use; may be replaced at any time.
+        pin: A function that returns true for a message that must stay; its whole group is then neither removed nor changed.
+        marks: The rules by which marked messages are read as summaries, and by which new ones are marked. With ``None``, the
+            first run sets them from its strategy.
+
+    Attributes:
+        format: The wire format of the messages.
+        columns: The groups as columns: kind, turn and sizes by a group's id, each O(1), without reading a message.
+        measure: Counts the tokens and bytes of a message.
+        changes: What the host did to known messages, according to the last `sync`.
 
     Raises:
         InputError: If ``messages`` is not a list of messages.
@@ -62,85 +70,64 @@ class MessageIndex:
         marks: Marks | None = None,
     ) -> None:
         given = as_list(messages)
-        self.context = RunContext() if context is None else context
-        self.counter = resolve_counter(counter)
-        self._use(Intake(self.counter, resolve(format, given), detects=format is None, pin=pin, marks=marks))
+        found = resolve(format, given)
+        context = RunContext() if context is None else context
+        super().__init__(resolve_counter(counter), found, detects=format is None, context=context, pin=pin, marks=marks)
         self.append(given)
 
-    def _use(self, intake: Intake) -> None:
-        self._intake = intake
-        self.measure = intake.measure
-        self._view: list[Any] | None = None
-        self._groups: tuple[MessageGroup, ...] | None = None
-
-    @property
-    def format(self) -> MessageFormat:
-        """The wire format of the messages."""
-        return self._intake.format
-
-    @property
-    def _editor(self) -> Editor:
-        return self._intake.editor
-
-    def _changed(self) -> None:
-        self._groups, self._view = None, None
+    # ---------------------------------------------------------------- reading
 
     @property
     def included(self) -> Metrics:
-        """Sizes of what the view shows. O(1)."""
+        """Sizes of the view. O(1)."""
         return self.columns.included.metrics()
 
     @property
     def total(self) -> Metrics:
-        """Sizes of the source, whatever was edited. O(1)."""
+        """Sizes of the source, without regard to edits. O(1)."""
         return self.columns.total.metrics()
 
     @property
     def tokens(self) -> int:
-        """Tokens a request would send: the included messages and the context's overhead. What token triggers compare."""
+        """Tokens of a request: the view and the context's overhead. Token triggers compare this number."""
         return self.columns.included.tokens + self.context.overhead_tokens
 
     @property
     def included_groups(self) -> tuple[MessageGroup, ...]:
-        """The groups the view shows, in order: a snapshot, safe to edit while walking it. O(groups) after a change."""
+        """The groups of the view, in order: a snapshot, safe to edit while walking it. O(groups) after a change."""
         if self._groups is None:
             snapshot = self.columns.snapshot
             self._groups = tuple([snapshot(id) for id in self.columns.ids()])
         return self._groups
 
     @property
-    def columns(self) -> Projection:
-        """The groups as columns, to look at: kind, turn and sizes by a group's id, each O(1), without reading a message."""
-        return self._intake.projection
-
-    @property
     def included_ids(self) -> list[int]:
-        """The ids of the groups the view shows, in order; O(groups), without reading a message."""
+        """The ids of the groups of the view, in order; O(groups), without reading a message."""
         return list(self.columns.ids())
 
     def removable_ids(self, by: str = "") -> list[int]:
-        """Return the ids of the groups that `is_removable`, in order, and of the summary that ``by`` may replace; O(groups)."""
+        """Return the ids of all removable groups, in order, including the summary that ``by`` may replace; O(groups)."""
         return removable(self.columns, by)
 
     def group(self, id: int) -> MessageGroup:
-        """Return the group with that id, in the view or not; an `InputError` if there is none."""
+        """Return the group with this id, in the view or not; an `InputError` if it does not exist."""
         return self.columns.snapshot(self.columns.known(id))
 
     def is_included(self, group: MessageGroup | int) -> bool:
         """Whether the view shows the group. O(1)."""
-        return self.columns.is_included(group if isinstance(group, int) else group.id)
+        return self.columns.is_included(group_id(group))
 
     def is_removable(self, group: MessageGroup | int) -> bool:
-        """Whether the group may leave by itself, as far as it is its own concern: see `protection`. O(1)."""
+        """Whether the group may be removed, apart from what its neighbours require; see `protection`. O(1)."""
         return self.protection(group) is None
 
     def protection(self, group: MessageGroup | int) -> str | None:
-        """Return why `apply` would not let the group leave, whatever its neighbours, on which see `steps`. O(1)."""
-        return protection(self.columns, group if isinstance(group, int) else group.id)
+        """Return why the group may not be removed, or ``None``. Neighbours are not checked, see `steps` for these. O(1)."""
+        return protection(self.columns, group_id(group))
 
     def is_rewritable(self, group: MessageGroup | int) -> bool:
-        """Whether the group's content may be shortened: it is not pinned, pending or a summary of ours. O(1)."""
-        return rewritable(self.columns, group if isinstance(group, int) else group.id)
+        """Whether the group's content may be shortened: it is not pinned, pending or a summary. O(1)."""
+        return rewrite_protection(self.columns, group_id(group)) is None
 
     def steps(
         self,
@@ -150,44 +137,50 @@ class MessageIndex:
         preferred_only: bool = False,
         replaced: bool = False,
     ) -> Iterator[list[int]]:
-        """Plan what to drop: the smallest runs of these groups that can leave together, oldest first.
+        """Plan what to drop: the smallest sets of these groups that can only be removed together, oldest first.
 
-        What is left after each step is a list that the provider takes. Steps that the format prefers come first; the others
-        follow. Groups that cannot leave are in no step. Where any message may follow any other, a user message that opens the
-        view leaves with what is left before the next. O(messages) for all.
+        After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
+        it come first; most formats prefer a view that begins with a user message. Groups that cannot be removed are in no set.
+        In a format where any message may follow any other, the user message that begins the view stays until the next user
+        message can begin it. O(messages) for all sets.
 
         Args:
-            groups: The groups that may leave, in order.
-            together: Says of two of them that follow one another whether one does not leave without the other.
-            preferred_only: Whether to leave out steps that the format allows and does not prefer.
-            replaced: Whether a message will stand in their place, and so may open the view.
+            groups: The groups that may be removed, in order.
+            together: Tells for two successive groups whether they must be removed together.
+            preferred_only: Whether to leave out sets that the format allows but does not prefer.
+            replaced: Whether a message will replace the groups; it may then be the first message of the view.
 
         Yields:
-            The ids of the groups of a step. Drop each step before you ask for the next, or only plan with them.
+            The ids of the groups of a set. Each set is planned as if the earlier ones had been dropped: drop each before you
+            request the next, or request all of them first.
         """
-        units = units_of([group if isinstance(group, int) else group.id for group in groups], together)
+        units = units_of(map(group_id, groups), together)
         return steps(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can stand for, in the order in which they end. O(messages)."""
+        """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
         by_id = {group.id: group for group in groups}
         return [by_id[id] for id in replacing.replaceable(self.columns, self.format, list(by_id))]
 
     def interleaved(self) -> set[int]:
-        """Return the groups that stand between messages of others, and those others, where that matters. O(messages)."""
+        """Return the ids of groups whose messages are mixed with those of other groups, which are included. O(messages).
+
+        The set is empty for a format in which any message may follow any other.
+        """
         return replacing.interleaved(self.columns, self.format)
 
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
-        """Return a text as the messages of a `Replace` of these groups: marked, in the role that fits there. O(messages).
+        """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
-        For ``by``, ``round`` and the errors see `marked`.
+        There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
+        errors are those of `marked`.
         """
         before, after = replacing.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
     def messages(self) -> list[Any]:
-        """Return the view: the caller's own objects where nothing changed; a new list each time, built once after a change."""
+        """Return the view: the caller's own objects where nothing changed. Each call returns a new list, O(messages)."""
         if self._view is None:
             self._view = self.columns.raws()
         return self._view.copy()
@@ -198,90 +191,82 @@ class MessageIndex:
         return tuple(self.columns.source)
 
     def ordinals(self, group: MessageGroup | int) -> list[int]:
-        """Return the places in the source, from 0, of the messages that a group stands for, through any number of rounds."""
-        return sorted(self.columns.stands_for(self.columns.known(group if isinstance(group, int) else group.id)))
+        """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
+        return sorted(self.columns.stands_for(self.columns.known(group_id(group))))
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
-        """Return the caller's messages that a group stands for; its own where nothing replaced them."""
+        """Return the caller's messages of a group: its own, or those that a summary replaced."""
         return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
 
     def read_originals(self, group: MessageGroup | int, *, summaries: bool = True) -> list[Message]:
-        """Return what `originals` returns, as read; ``summaries=False`` leaves out those that are summaries themselves."""
+        """Return `originals` as read messages; ``summaries=False`` omits those that are summaries themselves."""
         kind, group_of = self.columns.kind, self.columns.grouping.group_of
         ordinals = self.ordinals(group)
         return [self.columns.read(at) for at in ordinals if summaries or kind(group_of[at]) is not GroupKind.SUMMARY]
 
+    # ---------------------------------------------------------------- editing
+
     @property
     def journal(self) -> tuple[Applied, ...]:
-        """The edits in force, in order, each with the strategy that asked for it."""
+        """The edits that are currently applied, in order, each with the strategy that made it."""
         return tuple(self._editor.journal)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits in force, in order."""
+        """The edits that are currently applied, in order."""
         return self.edits_since(0)
 
     def edits_since(self, mark: int) -> tuple[Edit, ...]:
-        """Return the edits made since the journal had ``mark`` entries and still in force, in order. O(their number)."""
+        """Return the edits that were applied since the journal had ``mark`` entries, in order. O(their number)."""
         return tuple([applied.edit for applied in self._editor.journal[mark:]])
 
     @property
     def edit_count(self) -> int:
-        """How many edits are in force. O(1)."""
+        """The number of edits that are currently applied. O(1)."""
         return len(self._editor.journal)
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """What was not allowed since the last `mark`, with which a run begins, in order."""
+        """The edits that were refused since the last run began, in order."""
         return tuple(self._editor.refusals.noted)
 
     @property
-    def changes(self) -> HostChanges:
-        """What the host did to messages that were known, as the last `sync` found."""
-        return self._intake.changes
-
-    @property
     def undone(self) -> tuple[Edit, ...]:
-        """Edits that were undone because, beside messages that came later, the provider would not take the view."""
+        """The edits that were undone because new messages made the view invalid."""
         return tuple(self._editor.undone)
 
     @property
     def turns_since_edit(self) -> int:
-        """User turns that began since the last edit a strategy made; all of them if there was none."""
+        """User turns that began since the last edit of any strategy; all user turns if there was no edit."""
         return self._editor.turns_since_edit()
 
-    @property
-    def idle_seconds(self) -> float:
-        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
-        return self._intake.idle_seconds(self.context.now)
-
     def apply(self, edit: Edit, *, by: str = "") -> bool:
-        """Apply an edit, unless it would break a rule, and return whether it was applied; O(the groups it names).
+        """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
         The index refuses messages that break a rule of the format, and neighbours that may not follow one another. A drop that
-        is refused only for its neighbours is held: if later drops of the same step close the gap, they are applied together.
-        A refusal is recorded in ``refused``, with the rule, until the next run.
+        is refused only for its neighbours is held, and applied together with later drops of the same strategy that make it
+        valid. Its refusal is then removed from ``refused``, which lists each refusal with its rule until the next run.
 
         Args:
             edit: The edit.
-            by: The strategy that asks, for the journal.
+            by: The strategy that makes the edit, for the journal.
 
         Raises:
-            NoProgress: If this edit was refused before, nothing changed since, and no other strategy began.
+            NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
         self._changed()
         return self._editor.apply(edit, by)
 
     def mark(self) -> int:
-        """Begin a run: forget what an earlier run was refused. Returns a place in the journal to roll back to."""
+        """Begin a run: clear ``refused`` and the held drops, and return the position in the journal, for `rollback`."""
         return self._editor.mark()
 
     def begin_step(self) -> None:
-        """Begin a strategy: it may ask, once, for what another was refused."""
+        """Begin a strategy: it may yield once more an edit that was refused to an earlier strategy."""
         self._editor.begin_step()
 
     def end_step(self) -> bool:
-        """End a strategy: apply the drops that are still held, as far as the gaps close; says whether any was applied."""
+        """End a strategy: apply the held drops that are valid together, and return whether there were any."""
         applied = self._editor.end_step()
         if applied:
             self._changed()
@@ -289,7 +274,7 @@ class MessageIndex:
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
-        """Try edits out: what is applied inside is undone at its end, and what is refused there is forgotten."""
+        """Return a context manager that, at its end, undoes the edits applied in it and discards the refusals made in it."""
         try:
             with self._editor.trial():
                 yield
@@ -297,79 +282,40 @@ class MessageIndex:
             self._changed()
 
     def rollback(self, mark: int = 0) -> None:
-        """Undo every edit made since the mark: the exact inverse. An `InputError` if the mark lies beyond the journal."""
-        self._intake.rollback(mark)
+        """Undo every edit since a position in the journal, exactly. An `InputError` if the journal has fewer edits."""
+        self._editor.rollback(mark)
+        self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()
 
-    @property
-    def marks(self) -> Marks | None:
-        """Which marked messages are summaries, and how new ones are marked; ``None`` until `believe` says so."""
-        return self._intake.marks
-
-    def believe(self, marks: Marks) -> None:
-        """Read marked messages in this way from now on. O(messages) if there are any, else O(1)."""
-        if self._intake.believe(marks):
-            self._changed()
-
-    def pin(self, ids: Iterable[int]) -> None:
-        """Keep these groups as they are from now on; an `InputError` if one of them does not exist."""
-        for id in ids:
-            self._intake.pin([self.columns.known(id)])
-        self._groups = None
-
-    def append(self, messages: Iterable[Any]) -> None:
-        """Add messages at the end; O(new). If one of them cannot be read, that is an `InputError` and none is added.
-
-        A result that answers a call whose group was dropped brings it back, by a journaled `Restore`; see also ``undone``.
-        """
-        given = as_list(messages)
-        self._grew(self._intake.append(given), len(given))
-
-    def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
-        """Follow the full list a framework passes on each call, by its messages and not by their places.
-
-        The list may be the source, the last view or an earlier one with what came since, the same objects or rebuilt ones.
-        What the host changed is in ``changes``; decisions about the other messages stay, and a message that is not known
-        again is new. O(list) comparisons, by identity first; where the list departs, O(contents).
-
-        Args:
-            messages: Everything, oldest first.
-            verify: Whether to compare contents of the same objects too, and so notice a message changed in place; O(contents).
-        """
-        known = len(self.columns.source)
-        only_grew = self._intake.sync(as_list(messages), verify=verify)
-        self._grew(only_grew, len(self.columns.source) - known)
-
-    def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
-        """Whether a list has all of the source, or what stands for it; ``by_id``: the host knows it. Cost as for `sync`."""
-        return self._intake.accounts_for(as_list(messages), by_id=by_id)
-
-    def forget(self, messages: Iterable[Any]) -> int:
-        """Remove all messages that say the same as these, undo every edit that knew them, and return their number; O(contents).
-
-        If the rest of a group would break more rules, it leaves too, until the host's next list brings it back.
-        """
-        self._changed()
-        return self._intake.forget(as_list(messages))
-
-    def _grew(self, only_grew: bool, count: int) -> None:
-        """Take note that messages came; the view is built again unless it only grew by them."""
-        if not count and only_grew:
-            return
-        self._intake.note_time(self.context.now)
-        self._groups = None
-        if not only_grew:
-            self._view = None
-        elif self._view is not None:
-            self._view += self.columns.source[-count:]
+    # ---------------------------------------------------------------- storing
 
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
-        """Return the index as JSON-ready data. O(messages and edits), and O(contents) of what is stored or not fingerprinted.
+        """Return the index as JSON-ready data. O(edits), plus O(contents) of messages stored or not fingerprinted yet.
 
-        With ``messages=False`` it holds fingerprints only: what `from_dict` makes is empty until the first `sync`, and raises a
-        `StateError` if asked for messages before.
+        With ``messages=False`` the data contains fingerprints instead of messages: `from_dict` then returns an empty index,
+        which the first `sync` fills. Until then, `append` raises a `StateError`.
         """
-        return self._intake.to_dict(messages=messages)
+        if messages and self._saved is not None:
+            raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")
+        saved = self.snapshot
+        if not messages and self._saved is None:
+            fingerprints = self._fingerprints.of(self.columns.source, self.format)
+            saved = attrs.evolve(saved, messages=None, fingerprints=fingerprints)
+        return saved.to_dict(seen_at=self._seen_at)
+
+    @property
+    def snapshot(self) -> Saved:
+        """The state that would be saved, with the messages; O(edits). It shares the index's message list: do not modify it."""
+        return self._saved or Saved(
+            format=self.format,
+            messages=self.columns.source,
+            fingerprints=(),
+            journal=self.journal,
+            pinned=sorted(self._pinned_ids),
+            detects=self._detects,
+            believed_until=None if self.marks is None else self.marks.until,
+            known=frozenset() if self.marks is None else self.marks.known,
+        )
 
     @classmethod
     def from_dict(
@@ -382,17 +328,47 @@ class MessageIndex:
         format: MessageFormat | None = None,
         marks: Marks | None = None,
     ) -> MessageIndex:
-        """Return what `to_dict` described, or raise a `StateError`; ``format`` is for one without a name here, or detected."""
+        """Return the index that `to_dict` described, or raise a `StateError`.
+
+        Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format.
+        """
         return cls.from_saved(Saved.read(data, format), counter=counter, context=context, pin=pin, marks=marks)
 
-    @property
-    def snapshot(self) -> Saved:
-        """The state that would be saved, with the messages; O(edits)."""
-        return self._intake.snapshot()
-
     @classmethod
-    def from_saved(cls, saved: Saved, *, counter: TokenCounter | str = "auto", **options: Any) -> MessageIndex:
+    def from_saved(
+        cls,
+        saved: Saved,
+        *,
+        counter: TokenCounter | str = "auto",
+        context: RunContext | None = None,
+        pin: Callable[[Message], bool] | None = None,
+        marks: Marks | None = None,
+    ) -> MessageIndex:
         """Return the index of a `snapshot`, or of a part of one; the other options and errors are those of `from_dict`."""
-        index = cls(counter=counter, context=options.pop("context", None))
-        index._use(Intake.from_saved(saved, index.counter, **options))
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)
+        index = cls(counter=counter, format=saved.format, context=context, marks=marks)
+        index._detects, index._seen_at = saved.detects, saved.seen_at
+        index._pinned_ids.update(saved.pinned)
+        if saved.messages is None:
+            index._saved = saved
+        else:
+            index._load(saved, saved.messages)
+        index._pin = pin
+        for id in index.columns.every_id() if pin is not None else ():  # the saved edits may name pinned groups
+            if pin is not None and any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
+                index.columns.pin(id)
         return index
+
+    def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
+        """Read saved messages and apply their edits; raise a `StateError` if any of them cannot be applied."""
+        try:
+            self._extend(self._measured(messages, 0))
+        except InputError as error:
+            raise StateError(f"saved {error}") from error
+        if left_out := self._replay(saved.journal):
+            unfit = brief(left_out[0].edit)
+            raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
+        if unknown := set(saved.pinned) - self._pinned_ids:
+            raise StateError(
+                f"pinned {sorted(unknown)}: the saved messages have no such groups; discard the saved state and start again"
+            )

@@ -1,46 +1,50 @@
-"""The view of a conversation: which messages it shows, in which form, and the sums over them.
+"""The projection: which messages the view shows, in which form, and the sums over them.
 
-Messages and groups are columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first message. What
-an edit inserts stands directly before the source message at its anchor. Everything that happens is made of a few changes, each
-with an exact inverse: `exclude` and `include`, `insert` and `withdraw`, `show` and `show` with what it returned.
+Messages and groups are stored as columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first
+message. A group that an edit inserts is shown directly before the source message at its anchor. Every edit consists of a few
+changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`, `show` and `show` with its result.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, Inserted, Tally
+from .columns import Fresh, GroupSums, Inserted, Tally
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
 from .visibility import Node, Visibility
 
 Shown: TypeAlias = tuple[Message | None, int, int]
-"""What the view shows at an ordinal: the message (``None``: nothing), its tokens and its bytes."""
+"""The message shown at an ordinal (``None`` for nothing), its tokens and its bytes."""
+
+Piece: TypeAlias = tuple[int, Node, Node]
+"""Successive messages of one group: the group's id, the first place, the last place."""
 
 
 class Projection:
-    """Messages, groups and sums. Holds state; every change is O(what it names).
+    """Messages, groups and sums. Holds state; a change costs O(the messages of the group it names).
 
     Args:
-        format: Reads messages that were only glanced at, when somebody asks for their content.
-        marks: Says which marked messages are summaries.
+        format: Reads the content of messages of which only the outline was read.
+        marks: The rules by which marked messages are read as summaries.
 
     Attributes:
         source: The caller's objects, in order.
         grouping: The groups of the source.
-        visibility: The places that the view shows.
+        visibility: The places that the view shows, and their neighbours.
         inserted: The groups that edits inserted, by id.
-        pinned: Ids of the groups that must stay as they are.
+        pinned: Ids of the groups that must be kept unchanged.
         total: Sums over the source.
-        included: Sums over what the view shows.
-        system_messages: How many system messages the view shows.
-        reads: What was read of each message so far: all of it, or its outline.
-        made: How many groups were inserted; the next one's id is ``-(made + 1)``.
+        included: Sums over the view.
+        system_messages: The number of system messages in the view.
+        reads: Each message as it was read so far: completely, or its outline only.
+        made: The number of inserted groups; the id of the next one is ``-(made + 1)``.
     """
 
     def __init__(self, format: Writer, marks: Marks | None = None) -> None:
@@ -53,7 +57,7 @@ class Projection:
         self.made = self.system_messages = 0
         self._format = format
         self.reads: list[Outline | Message] = []
-        self._tokens: list[int] = []  # of what the view shows at an ordinal
+        self._tokens: list[int] = []  # of the message that the view shows at an ordinal
         self._bytes: list[int] = []
         self._group_tokens: list[int] = []  # of the group that starts at an ordinal
         self._group_bytes: list[int] = []
@@ -67,7 +71,7 @@ class Projection:
 
         Args:
             fresh: The messages.
-            restore: Called with a group that is excluded when a message joins it.
+            restore: Called with the id of an excluded group that a message joins.
         """
         start, known, calls, system = len(self.source), len(self.grouping.ids), 0, self.grouping.system
         self._add_columns(fresh)
@@ -84,15 +88,17 @@ class Projection:
                     restore(id)
         self.system_messages += self.grouping.system - system
         self.pinned.update([self.grouping.group_of[start + place] for place in fresh.pinned])
+        new = Counter([self.grouping.turns[id] for id in self.grouping.ids[known:]])
         for tally in (self.total, self.included):
             tally.tool_calls += calls
-            tally.enter([self.grouping.turns[id] for id in self.grouping.ids[known:]])
+            for entered, count in new.items():
+                tally.count_groups(entered, count)
         for id in self.grouping.stale if self._snapshots else ():
             self._snapshots.pop(id, None)
         self.grouping.stale.clear()
 
     def _add_columns(self, fresh: Fresh) -> None:
-        """Add messages as groups of their own, shown, but not yet counted as groups."""
+        """Add messages as separate groups that the view shows; groups are counted later."""
         count = len(fresh.raws)
         self.source += fresh.raws
         self.reads += fresh.reads
@@ -107,7 +113,7 @@ class Projection:
             tally.grow(sum(fresh.tokens), sum(fresh.bytes), count)
 
     def _join(self, id: int, ordinal: int, start: int, moved: bool) -> None:
-        """Count a message for the earlier group it joined."""
+        """Add a message's sizes to the earlier group that it joined."""
         tokens, size = self._tokens[ordinal], self._bytes[ordinal]
         self._group_tokens[id] += tokens
         self._group_bytes[id] += size
@@ -119,24 +125,25 @@ class Projection:
             self.included.grow(-tokens, -size, -1)
             self.included.tool_calls -= _calls_in(self.reads[ordinal])
             tallies.pop()
-        if moved and id < start:  # the user's words came with a result, and so the group belongs to their turn now
+        if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in tallies:
-                tally.change_turn(self.grouping.left_turn, self.grouping.turns[id])
+                tally.count_groups(self.grouping.left_turn, -1)
+                tally.count_groups(self.grouping.turns[id], 1)
 
     def known(self, id: int) -> int:
-        """Return the id of a group that exists; an `InputError` if it does not."""
+        """Return the id if a group has it, else raise an `InputError`."""
         if self.exists(id):
             return id
-        raise InputError(f"group {id}: there is no such group; take ids from included_groups or edits")
+        raise InputError(f"group {id}: this group does not exist; take ids from included_groups or edits")
 
     def exists(self, id: int) -> bool:
-        """Whether there is such a group, in the view or not."""
+        """Whether the group exists, in the view or not."""
         if id < 0:
             return id in self.inserted
         return id < len(self.source) and self.grouping.group_of[id] == id
 
     def is_included(self, id: int) -> bool:
-        """Whether there is such a group and the view shows it."""
+        """Whether the group exists and the view shows it."""
         if id < 0:
             return id in self.inserted and not self.inserted[id].excluded
         return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
@@ -146,62 +153,62 @@ class Projection:
         return self.inserted[id].excluded if id < 0 else bool(self._gone[id])
 
     def kind(self, id: int) -> GroupKind:
-        """The kind of a group."""
+        """Return the kind of a group."""
         return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]
 
     def turn(self, id: int) -> int | None:
-        """The turn of a group."""
+        """Return the turn of a group."""
         return None if id < 0 else self.grouping.turns[id]
 
     def anchor(self, id: int) -> int:
-        """The ordinal at which a group starts, or before which it stands."""
+        """Return the ordinal of a group's first message; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[id].anchor if id < 0 else id
 
     def tokens(self, id: int) -> int:
-        """Tokens of a group as the view shows it."""
+        """Return the tokens of a group as the view shows it."""
         return self.inserted[id].tokens if id < 0 else self._group_tokens[id]
 
     def messages_in(self, id: int) -> int:
-        """How many messages of a group the view shows."""
+        """Return how many messages of a group the view shows."""
         return len(self.inserted[id].messages) if id < 0 else self._group_messages[id]
 
     def made_by(self, id: int) -> str | None:
-        """The strategy that wrote a summary."""
+        """Return the strategy that wrote a summary."""
         return self.inserted[id].made_by if id < 0 else self.grouping.made_by.get(id)
 
     def summaries(self) -> set[int]:
-        """The summary groups, in the view or not; O(their number)."""
+        """Return the ids of the summary groups, in the view or not; O(their number)."""
         return {*self.grouping.made_by, *self.inserted}
 
     def is_collapsed(self, id: int) -> bool:
-        """Whether a group is a tool call shortened to a line."""
+        """Whether a group is a tool call collapsed to a line of text."""
         return self.kind(id) is GroupKind.SUMMARY and self.made_by(id) == COLLAPSED_BY
 
     def ordinals(self, id: int) -> Sequence[int]:
-        """The ordinals of a group's source messages; none for an inserted one."""
+        """Return the ordinals of a group's source messages; none for an inserted group."""
         return () if id < 0 else self.grouping.ordinals(id)
 
     def read(self, ordinal: int) -> Message:
-        """The source message at an ordinal."""
+        """Return the source message at an ordinal."""
         read = self.reads[ordinal]
         if isinstance(read, tuple):
             read = self.reads[ordinal] = Message.of_outline(read, self.source[ordinal], self._format)
         return read
 
     def shown(self, ordinal: int) -> Message | None:
-        """What the view shows at an ordinal while its group is included."""
+        """Return the message at an ordinal as the view shows it with its group; ``None`` if a rewrite removed it."""
         return self._rewritten[ordinal] if ordinal in self._rewritten else self.read(ordinal)
 
     def shows(self, ordinal: int) -> bool:
-        """Whether the view shows a message at an ordinal while its group is included."""
+        """Whether `shown` is a message."""
         return self._rewritten.get(ordinal, self) is not None
 
     def every_id(self) -> list[int]:
-        """The id of every group, in the view or not."""
+        """Return the id of every group, in the view or not."""
         return [*self.grouping.ids, *self.inserted]
 
     def exclude(self, id: int) -> None:
-        """Take a group out of the view."""
+        """Hide a group."""
         if id < 0:
             self.inserted[id].excluded = True
         else:
@@ -210,10 +217,10 @@ class Projection:
             for ordinal in self.grouping.members.get(id) or (id,):
                 shown[ordinal] = 0
             self.system_messages -= self.grouping.kinds[id] is GroupKind.SYSTEM
-        self.included.remove(*self._sums(id))
+        self.included.add(self._sums(id), -1)
 
     def include(self, id: int) -> None:
-        """Bring an excluded group back."""
+        """Show an excluded group again."""
         self.visibility.something_came_back()
         if id < 0:
             self.inserted[id].excluded = False
@@ -222,10 +229,9 @@ class Projection:
             for ordinal in self.grouping.ordinals(id):
                 self.visibility.messages[ordinal] = self.shows(ordinal)
             self.system_messages += self.grouping.kinds[id] is GroupKind.SYSTEM
-        self.included.add(*self._sums(id))
+        self.included.add(self._sums(id))
 
-    def _sums(self, id: int) -> tuple[int, int, int, int, int | None]:
-        """Tokens, bytes, messages, tool calls and turn of a group."""
+    def _sums(self, id: int) -> GroupSums:
         if id < 0:
             group = self.inserted[id]
             return group.tokens, group.bytes, len(group.messages), 0, None
@@ -241,23 +247,23 @@ class Projection:
         replaces: tuple[int, ...],
         made_by: str | None = None,
     ) -> int:
-        """Show a new summary group directly before the source message at ``anchor``; returns its id."""
+        """Show a new summary group directly before the source message at ``anchor``, and return its id."""
         self.made += 1
         group = Inserted(-self.made, messages, anchor, replaces, *sizes, made_by)
         self.visibility.insert(group)
-        self.included.add(*self._sums(group.id))
+        self.included.add(self._sums(group.id))
         return group.id
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.remove(*self._sums(id))
+        self.included.add(self._sums(id), -1)
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
         self.made -= 1
 
     def show(self, ordinal: int, shown: Shown) -> Shown:
-        """Show something else at an ordinal; returns what was shown before."""
+        """Show another message at an ordinal, or none, and return what was shown before."""
         before = (self.shown(ordinal), self._tokens[ordinal], self._bytes[ordinal])
         message, tokens, size = shown
         if message is self.reads[ordinal]:
@@ -279,12 +285,12 @@ class Projection:
         return before
 
     def pin(self, id: int) -> None:
-        """Keep a group as it is from now on."""
+        """Keep a group unchanged from now on."""
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
     def ids(self) -> Iterator[int]:
-        """The id of every group that the view shows, in the order of their first messages."""
+        """Yield the id of every group of the view, in the order of their first messages."""
         gone, some = self._gone, bool(self.inserted)
         for id in self.grouping.ids:
             if some:
@@ -292,13 +298,20 @@ class Projection:
             if not gone[id]:
                 yield id
 
-    def nodes(self) -> Iterator[tuple[Node, int]]:
-        """Every place that the view shows, in order, with its group."""
+    def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
+        """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
         group_of = self.grouping.group_of
-        return ((node, node if node < 0 else group_of[node]) for node in self.visibility.nodes())
+        pieces: list[Piece] = []
+        for node in self.visibility.nodes():
+            id = node if node < 0 else group_of[node]
+            if pieces and pieces[-1][0] == id:
+                pieces[-1] = (id, pieces[-1][1], node)
+            elif id not in gone:
+                pieces.append((id, node, node))
+        return pieces
 
     def raws(self) -> list[Any]:
-        """The caller's objects, and ours where an edit put something else, in order."""
+        """Return the view as wire messages: the caller's objects, and new ones where an edit changed or inserted a message."""
         shown, written = self.visibility.messages, self.source.copy()
         for ordinal, message in self._rewritten.items():
             written[ordinal] = None if message is None else message.raw
@@ -313,19 +326,8 @@ class Projection:
         raws += itertools.compress(written[start:], shown[start:])
         return raws
 
-    def messages(self) -> Iterator[tuple[Message, int, int]]:
-        """Every message that the view shows, in order, with its group and the ordinal where it stands."""
-        for node, id in self.nodes():
-            if node < 0:
-                group = self.inserted[node]
-                yield from ((message, id, group.anchor) for message in group.messages)
-            else:
-                message = self.shown(node)
-                assert message is not None
-                yield message, id, node
-
     def at(self, node: Node, *, end: bool) -> Message:
-        """The first message at a place, or the last one; they differ only for a summary of two messages."""
+        """Return the first or the last message at a place; they differ only for a summary of two messages."""
         if node < 0:
             return self.inserted[node].messages[-1 if end else 0]
         message = self.shown(node)
@@ -333,7 +335,7 @@ class Projection:
         return message
 
     def stands_for(self, id: int) -> set[int]:
-        """The ordinals of the source messages that a group stands for, through any number of rounds."""
+        """Return the ordinals of the source messages that a group contains or replaces, through any number of rounds."""
         ordinals: set[int] = set()
         waiting = [id]
         while waiting:
@@ -344,7 +346,7 @@ class Projection:
         return ordinals
 
     def snapshot(self, id: int) -> MessageGroup:
-        """The group as a value; made when it is first asked for, and again after it changed."""
+        """Return the group as a value, which is built once after a change."""
         made = self._snapshots.get(id)
         if made is None:
             made = self._snapshots[id] = self._freeze(id)
@@ -379,7 +381,7 @@ class Projection:
 
 
 def _calls_in(read: Outline | Message) -> int:
-    """How many tool calls a message makes; those in a message of results are not calls."""
+    """Return how many tool calls a message makes."""
     if isinstance(read, tuple):
         return len(read[2])
     return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

@@ -1,4 +1,4 @@
-"""Which groups one message can stand for, and between which messages it will stand."""
+"""Planning replacements: the groups that one message can replace, and the messages it will be between."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from ..formats import MessageFormat
 from ..messages import Message
 from .projection import Projection
 
-_Piece: TypeAlias = tuple[int, Message, Message]
-"""Messages of one group that stand together: its id, the first of them, the last."""
+_Run: TypeAlias = tuple[int, Message, Message]
+"""Successive messages of one group: the group's id, the first message, the last message."""
 
 
 def neighbours(projection: Projection, gone: Collection[int]) -> tuple[Message | None, Message | None]:
-    """The messages between which a replacement of these groups will stand: where the last of them stands. O(messages).
+    """Return the messages before and after the message that would replace these groups. O(messages).
 
-    Instructions that lead the view are not neighbours: a provider takes what follows them for the first message.
+    It takes the place of the last group. Instructions that open the view do not count as a neighbour: to a provider, the
+    message after them is the first one.
     """
     pieces = _pieces(projection)
     place = max(at for at, (id, _, _) in enumerate(pieces) if id in gone)
@@ -27,9 +28,9 @@ def neighbours(projection: Projection, gone: Collection[int]) -> tuple[Message |
 
 
 def interleaved(projection: Projection, format: MessageFormat) -> set[int]:
-    """The groups with others between their messages, which do not close up as one, and those others; O(messages).
+    """Return the groups with other groups' messages between their own, and those other groups; O(messages).
 
-    None in a format where any message may follow any other.
+    The set is empty for a format in which any message may follow any other.
     """
     if not format.judges_joins:
         return set()
@@ -39,16 +40,16 @@ def interleaved(projection: Projection, format: MessageFormat) -> set[int]:
 
 
 def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int]) -> list[int]:
-    """Those of these groups that one message can stand for, in the order in which they end; O(messages).
+    """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
 
-    It will stand in place of the last of them. Where others stay between them, it stands in the last gap alone: what is around
-    the other gaps must be able to follow one another once all of them are gone.
+    The message takes the place of the last group. If other groups stay between them, there are several gaps and the message
+    fills only the last one: the messages around each other gap must be allowed to follow one another.
     """
     if not format.judges_joins:
         return list(ids)
     free = set(ids)
     gone: set[int] = set()
-    while True:  # what is gone may have stood between the messages of a group
+    while True:  # again, since a removed group may have separated the messages of another
         pieces = _pieces(projection, gone)
         closing, last = _gaps(format, pieces, free & _whole(pieces))
         if not closing:
@@ -57,15 +58,15 @@ def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int
     pieces = _pieces(projection)
     ends = {id: place for place, (id, _, _) in enumerate(pieces)}
     chosen = gone | last
-    chosen -= _within(pieces, ends.keys() - chosen)  # nothing is written into the middle of what stays
+    chosen -= _within(pieces, ends.keys() - chosen)  # a replacement never separates the messages of a group that stays
     return sorted((id for id in ids if id in chosen), key=ends.__getitem__)
 
 
-def _gaps(format: MessageFormat, pieces: Sequence[_Piece], free: set[int]) -> tuple[set[int], set[int]]:
-    """The groups whose gaps close by themselves, as far as they do, and those of the last gap."""
-    gaps: list[tuple[list[_Piece], int]] = []
+def _gaps(format: MessageFormat, pieces: Sequence[_Run], free: set[int]) -> tuple[set[int], set[int]]:
+    """Return the groups that may be removed from the gaps before the last one, and the groups of the last gap."""
+    gaps: list[tuple[list[_Run], int]] = []
     before: Message | None = None
-    run: list[_Piece] = []
+    run: list[_Run] = []
     for piece in pieces:
         if piece[0] in free:
             run.append(piece)
@@ -80,23 +81,23 @@ def _gaps(format: MessageFormat, pieces: Sequence[_Piece], free: set[int]) -> tu
     return closing, {id for id, _, _ in gaps[-1][0]} if gaps else set()
 
 
-def _closing(format: MessageFormat, before: Message | None, run: Sequence[_Piece]) -> int:
-    """How many of these pieces may go after a message, at most, the last of them staying."""
+def _closing(format: MessageFormat, before: Message | None, run: Sequence[_Run]) -> int:
+    """Return how many of these pieces, at most, may be removed after a message; the last piece stays."""
     return next((place for place in range(len(run) - 1, 0, -1) if _joins(format, before, run[place][1])), 0)
 
 
 def _joins(format: MessageFormat, before: Message | None, after: Message | None) -> bool:
-    """Whether nothing has to stand between two messages; an instruction keeps what follows it."""
+    """Whether one message may follow the other; the message after an instruction stays there."""
     return (before is None or not before.is_system) and format.prefers(before, after)
 
 
-def _whole(pieces: Sequence[_Piece]) -> set[int]:
-    """The ids of the groups whose messages stand together."""
+def _whole(pieces: Sequence[_Run]) -> set[int]:
+    """Return the ids of the groups whose messages are not separated by others."""
     return {id for id, count in Counter(id for id, _, _ in pieces).items() if count == 1}
 
 
-def _within(pieces: Sequence[_Piece], groups: Collection[int]) -> set[int]:
-    """The ids of the groups with a message between messages of one of these."""
+def _within(pieces: Sequence[_Run], groups: Collection[int]) -> set[int]:
+    """Return the ids of the groups with a message between the messages of one of these groups."""
     last = {id: place for place, (id, _, _) in enumerate(pieces) if id in groups}
     within: set[int] = set()
     end = -1
@@ -107,14 +108,6 @@ def _within(pieces: Sequence[_Piece], groups: Collection[int]) -> set[int]:
     return within
 
 
-def _pieces(projection: Projection, gone: Collection[int] = ()) -> list[_Piece]:
-    """The view without some groups, as runs of messages of one group each."""
-    pieces: list[_Piece] = []
-    for message, id, _ in projection.messages():
-        if id in gone:
-            continue
-        if pieces and pieces[-1][0] == id:
-            pieces[-1] = (id, pieces[-1][1], message)
-        else:
-            pieces.append((id, message, message))
-    return pieces
+def _pieces(projection: Projection, gone: Collection[int] = ()) -> list[_Run]:
+    pieces = projection.pieces(gone)
+    return [(id, projection.at(first, end=False), projection.at(last, end=True)) for id, first, last in pieces]

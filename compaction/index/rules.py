@@ -1,13 +1,15 @@
-"""The rules that no edit may break, whoever asks for it.
+"""The rules that every edit must obey, whichever strategy made it.
 
-A strategy can be wrong; the conversation must not break. Every edit is judged here before it is applied, and by `joins` for the
-neighbours it makes. An edit that is refused is recorded with its rule in words, and the strategy continues.
+They keep a conversation valid even if a strategy is wrong. `editing` checks each edit here before applying it, and then checks
+its neighbours with `joins`. A refused edit is recorded with the rule that it would have broken, and the strategy continues.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+
+import attrs
 
 from ..errors import NoProgress, StrategyError
 from ..formats import MessageFormat, fields_of
@@ -20,10 +22,10 @@ from .visibility import Node
 
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
-    """Return the rule an edit of this strategy would break, or ``None`` if it may happen. O(the groups it names).
+    """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
-    The index judges two things itself, after the edit is applied: that included tokens do not grow, and the joins. A `Together`
-    is judged part by part as it is applied, and by its sum.
+    The `Editor` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
+    valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
 
     Raises:
         StrategyError: If it is not an edit.
@@ -38,18 +40,18 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) 
     if isinstance(edit, Rewrite):
         return _rewriting(projection, format, edit)
     if isinstance(edit, Restore):
-        return "only the index restores groups, when a late result arrives"
+        return "only the index may restore groups, when a late result arrives"
     if not isinstance(edit, Together):
         raise StrategyError(f"{edit!r} is not an edit: apply a Drop, Replace, Rewrite or Together")
-    return None if edit.edits else "an edit names at least one group"
+    return None if edit.edits else "the edit names no groups"
 
 
 def removable(projection: Projection, by: str = "") -> list[int]:
-    """Return the groups that the view shows and that may leave it by themselves, in order. O(groups).
+    """Return the groups of the view that `protection` does not protect, in order. O(groups).
 
-    With the name of a strategy, also the summary that it may replace though it stands where the user spoke last.
+    ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role.
     """
-    grouping = projection.grouping
+    grouping = projection.grouping  # `Grouping` explains the groups that are kept
     kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
     if grouping.last_marked is not None and not (by and projection.made_by(grouping.last_marked) == by):
         kept.add(grouping.last_marked)
@@ -62,72 +64,67 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     ]
 
 
-def rewritable(projection: Projection, id: int) -> bool:
-    """Whether a group's content may be shortened. O(1)."""
-    return _frozen(projection, id) is None
-
-
 def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool = False, by: str = "") -> str | None:
-    """Return why these groups may not all leave the view; ``by`` names the strategy if something replaces them."""
+    """Return why these groups may not all be removed; ``by`` names the strategy if a summary replaces them."""
     if not ids:
-        return "an edit names at least one group"
+        return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
-        return "an edit names a group once"
+        return "the edit names a group twice"
     for id in ids:
         if rule := protection(projection, id, allow_system=allow_system, by=by):
             return rule
     if len(ids) >= projection.included.groups:
-        return "something is left to send"
+        return "the edit would remove every group of the view"
     return None
 
 
 def protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "") -> str | None:
-    """Return why a group may not leave the view by itself; ``None`` if it may; ``by`` as for `removal`. O(1)."""
+    """Return why a group may not be removed, ignoring its neighbours, or ``None``; ``by`` as for `removal`. O(1)."""
     if not projection.is_included(id):
-        return f"group {id} is not in the view" if projection.exists(id) else f"there is no group {id}"
+        return f"group {id} is not in the view" if projection.exists(id) else f"group {id} does not exist"
     grouping = projection.grouping
     if id >= 0 and not allow_system and grouping.kinds[id] is GroupKind.SYSTEM:
-        return "system messages stay"
+        return "system messages must be kept"
     if id in projection.pinned:
-        return "pinned groups stay"
+        return "pinned groups must be kept"
     pending = grouping.pending
     if pending is not None:
         if id == pending:
-            return "a call whose result may still come stays"
+            return "a tool call must be kept until its result arrives"
         if projection.anchor(id) > pending:
-            return "what follows a call whose result may still come stays"
+            return "groups after an unanswered tool call must be kept until its result arrives"
     return _newest(projection, id, by)
 
 
 def _newest(projection: Projection, id: int, by: str) -> str | None:
-    """Return why this group may not leave the view though others like it may, before it."""
+    """Return why this group may not be removed because it is the newest of its kind."""
     grouping = projection.grouping
     if id == grouping.newest:
-        return "the newest group stays"
+        return "the newest group must be kept"
     if id == grouping.history:
-        return "the provider's newest summary of what came before stays"
+        return "the newest summary that the provider itself wrote must be kept"
     if id == grouping.last_user or id == grouping.last_words:
-        return "the last user message stays"
+        return "the last user message must be kept"
     if id == grouping.last_marked and not (by and projection.made_by(id) == by):
-        return "the last user message stays, though it is marked as a summary"
+        return "the last user message must be kept, even if it begins with a summary mark"
     return None
 
 
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
-    """Return why these messages cannot stand in place of others."""
+    """Return why these messages cannot replace others."""
     if not 1 <= len(messages) <= 2:
-        return "a replacement is one message, or two where roles alternate"
+        return "a replacement must be one message, or two if the format requires alternating roles"
     if any(_structure(message)[1] for message in messages):
-        return "a replacement makes no calls and carries no results"
+        return "a replacement must not contain tool calls or results"
     if any(not isinstance(part, TextPart | MediaPart) for message in messages for part in message.parts):
-        return "a replacement holds text and media alone"
+        return "a replacement must contain only text and media"
     if any(_known_by(message) for message in messages):
-        return "a replacement has no id, by which a provider or a host knows other messages"
+        return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
 
 def _within(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return why no message can stand in place of these groups: it would stand between the messages of one that stays."""
+    """Return the rule against a replacement between the messages of a remaining group, if it would be broken."""
     last, gone = max(ids, key=projection.anchor), set(ids)
     for step in (projection.visibility.before, projection.visibility.after):
         node: Node | None = last
@@ -137,12 +134,12 @@ def _within(projection: Projection, ids: Sequence[int]) -> str | None:
             continue
         members = projection.ordinals(projection.grouping.group_of[node])
         if members[0] < projection.anchor(last) < members[-1]:
-            return "nothing is written between the messages of a group that stays"
+            return "a replacement must not be written between the messages of a remaining group"
     return None
 
 
 def _parting(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return why no message can stand in place of results that have no call: it would part another call from its results."""
+    """Return the rule against a replacement between a call and its results, if it would be broken."""
     last = max(ids, key=projection.anchor)
     if last not in projection.grouping.orphans:
         return None
@@ -155,29 +152,27 @@ def _parting(projection: Projection, ids: Sequence[int]) -> str | None:
     result: Node | None = last
     while result is not None and _answers(projection, result):
         if group_of[result] == group_of[call]:
-            return "a call and the results directly after it stay together"
+            return "a replacement must not separate a tool call from its results"
         result = projection.visibility.after(result)
     return None
 
 
 def _answers(projection: Projection, node: Node) -> bool:
-    """Whether the message at a place carries a result."""
+    """Whether the message at a place contains a result."""
     message = projection.at(node, end=True)
     return message.role == "tool" or message.role == "function" or any(message.tool_results())
 
 
 def _rewriting(projection: Projection, format: MessageFormat, edit: Rewrite) -> str | None:
-    """Return why a group's content may not change like this."""
+    """Return the rule that this rewrite would break; ``None`` if it is allowed."""
     id = edit.group
-    rule = _frozen(projection, id)
-    if rule:
+    if rule := rewrite_protection(projection, id):
         return rule
     before = [projection.at(ordinal, end=False) for ordinal in visible_ordinals(projection, id)]
     if len(edit.messages) > len(before):
-        return "a rewrite gives the messages of its group again, one for one"
+        return "the rewrite has more messages than its group"
     part = before[: len(edit.messages)]
-    rule = _same_structure(part, edit.messages, whole=len(edit.messages) == len(before))
-    if rule:
+    if rule := _same_structure(part, edit.messages, whole=len(edit.messages) == len(before)):
         return rule
     for old, new in zip(part, edit.messages, strict=True):
         if new is not None and new is not old and (problem := _worse(format, old, new)) is not None:
@@ -187,11 +182,11 @@ def _rewriting(projection: Projection, format: MessageFormat, edit: Rewrite) -> 
 
 
 def _worse(format: MessageFormat, old: Message, new: Message) -> str | None:
-    """Return the rule of the format that a changed message breaks and the one before did not."""
+    """Return the rule of the format that only the changed message breaks."""
     if new.format is not format:
         return format.acceptable(new)
     problems = format.message_problems(new.raw)
-    if not problems and _says_nothing(new) and not _says_nothing(old):  # some formats take it only as the last of a list
+    if not problems and _says_nothing(new) and not _says_nothing(old):  # some formats accept an empty one only at the end
         problems = format.validate([new.raw, format.new("user", "and then?").raw])
     if not problems:
         return None
@@ -201,103 +196,96 @@ def _worse(format: MessageFormat, old: Message, new: Message) -> str | None:
 
 
 def _says_nothing(message: Message) -> bool:
-    """Whether there is nothing in a message but blanks."""
+    """Whether a message contains only whitespace."""
     return all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts)
 
 
-def _frozen(projection: Projection, id: int) -> str | None:
-    """Return why this group's content may not change at all."""
+def rewrite_protection(projection: Projection, id: int) -> str | None:
+    """Return why no rewrite of a group is allowed; ``None`` if one may be. O(1)."""
     if not projection.exists(id):
-        return f"there is no group {id}"
+        return f"group {id} does not exist"
     if projection.excluded(id):
         return f"group {id} is not in the view"
     if projection.kind(id) is GroupKind.SUMMARY and (id < 0 or not projection.is_collapsed(id)):
-        return "a summary is replaced, not rewritten"
+        return "a summary must be replaced, not rewritten"
     if id == projection.grouping.pending:
-        return "a call whose result may still come stays as it is"
+        return "a tool call must not be changed until its result arrives"
     if id in projection.pinned:
-        return "pinned groups stay as they are"
+        return "pinned groups must not be changed"
     return None
 
 
 def _same_structure(before: Sequence[Message], after: Sequence[Message | None], *, whole: bool) -> str | None:
-    """Return why these messages cannot take each other's place."""
+    """Return why the new messages cannot replace the old ones in their group."""
     if all(old is new for old, new in zip(before, after, strict=True)):
-        return "a rewrite changes something"
+        return "the rewrite changes nothing"
     if whole and all(new is None for new in after):
-        return "a rewrite leaves something of its group"
+        return "the rewrite removes its whole group; use Drop"
     for old, new in zip(before, after, strict=True):
         if new is None and not only_reasoning(old):
-            return "only a message that holds nothing but reasoning may be removed by a rewrite"
+            return "a rewrite may remove only messages that contain nothing but reasoning"
         if new is not None and (rule := _exchanged(old, new)) is not None:
             return rule
     return None
 
 
 def _exchanged(old: Message, new: Message) -> str | None:
-    """Return why a message cannot take the place of another in its group."""
+    """Return why a message cannot replace another in its group."""
     if _structure(old) != _structure(new) or (only_reasoning(new) and not only_reasoning(old)):
-        return "a rewrite keeps roles, calls and results"
+        return "a rewrite must keep roles, calls and results"
     if _says_nothing(old) and not _says_nothing(new):
-        return "a rewrite has nothing to say where nothing was said"
+        return "a rewrite must not add text to an empty message"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
     if any(places.get(id(call.raw), place) != place for place, call in enumerate(new.tool_calls())):
-        return "a rewrite keeps calls in order"
+        return "a rewrite must keep the order of calls"
     if (old.begins, old.resumes) != (new.begins, new.resumes):
-        return "a rewrite keeps what the provider runs itself"
+        return "a rewrite must keep the calls that the provider runs itself"
     if _known_by(new) not in (None, _known_by(old)):
-        return "a rewrite gives a message no other id"
+        return "a rewrite must keep the ids of messages"
     return None
 
 
 def _known_by(message: Message) -> object:
-    """Return the id in the fields of a message, by which a provider or a host knows it; ``None`` if it has none."""
+    """Return the id that a provider or a host gave a message; ``None`` without one."""
     return (fields_of(message.raw) or {}).get("id") or None
 
 
 def _structure(message: Message) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return what a message's neighbours rely on: its role, and the calls and results in it."""
+    """Return what decides whether a message's neighbours are valid: its role, calls and results."""
     links = [("call", call.id + "\n" + call.name) for call in message.tool_calls()]
     links += [("result", result.call_id) for result in message.tool_results()]
     return message.role, tuple(links)
 
 
+@attrs.define(eq=False)
 class Refusals:
-    """The refusals of a run. Holds state: it grows with each, and is empty when the next run begins.
+    """The refusals of a run. Holds state.
 
     Attributes:
         noted: The refusals, in order.
     """
 
-    __slots__ = ("_since_change", "noted")
-
-    def __init__(self) -> None:
-        self.noted: list[Refusal] = []
-        self._since_change: set[object] = set()
+    noted: list[Refusal] = attrs.Factory(list[Refusal])
+    _since_change: set[object] = attrs.Factory(set[object])
 
     def note(self, edit: Edit, rule: str, by: str) -> None:
-        """Take note that an edit would have broken a rule. O(the groups it names).
+        """Record that an edit would have broken a rule. O(named groups).
 
         Raises:
-            NoProgress: If the same was refused before, nothing changed since, and no other strategy began.
+            NoProgress: If the same strategy repeats a refused edit although nothing has changed.
         """
         self.noted.append(Refusal(edit, rule, by))
         asked = signature(edit)
         if asked in self._since_change:
             raise NoProgress(
-                f"{by or 'a strategy'} asked again for {brief(edit)}, which was refused: {rule}; skip what apply refuses"
+                f"{by or 'a strategy'} repeated the refused {brief(edit)}: {rule}; do not repeat an edit that was refused"
             )
         self._since_change.add(asked)
 
     def forget(self, edit: Edit) -> None:
-        """Take back the refusal of an edit that was applied later."""
+        """Remove the refusal of an edit whose groups were removed later."""
         self.noted = [each for each in self.noted if each.edit is not edit]
 
     def changed(self) -> None:
-        """Something changed, or another strategy begins: what was refused may be asked for again."""
-        self._since_change.clear()
-
-    def clear(self) -> None:
-        """A run begins."""
-        self.noted.clear()
+        """Allow refused edits to be tried again, because the view changed or another strategy begins."""
         self._since_change.clear()

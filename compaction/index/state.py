@@ -1,7 +1,7 @@
-"""An index as JSON-ready data: its messages or their fingerprints, and its edits.
+"""The stored state of an index as JSON-ready data: its messages or their fingerprints, and its edits.
 
-Edits name groups by id, and ids are ordinals, so the edits apply again to the same messages wherever they are. Inserted
-messages are wire dictionaries. Nothing is evaluated or unpickled; what does not have the expected shape is a `StateError`.
+Edits name groups by id, and ids are ordinals, so the edits can be applied to the same messages in another process. Messages
+that edits wrote are stored as wire dictionaries. Reading evaluates and unpickles nothing; other data raises a `StateError`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION: Final = 1
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
-    """One entry of the journal."""
+    """Return an entry of the journal as JSON-ready data."""
     entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn, "known": applied.known}
     made = inserted(applied)
     return {**entry, "made": made} if made else entry
@@ -50,18 +50,18 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Saved:
-    """What is saved of an index.
+    """The stored state of an index.
 
     Args:
         format: The wire format of its messages.
-        messages: The messages, or ``None`` if only fingerprints are kept.
-        fingerprints: One for each message, if the messages are not kept.
+        messages: The messages, or ``None`` if only their fingerprints are stored.
+        fingerprints: One for each message, if the messages are not stored.
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
-        detects: Whether the format was detected, not named; then it may turn out to be another.
+        detects: Whether the format was detected, not named; later messages may then show that it is another.
         seen_at: When messages last came, by the clock of the context; ``None`` without one.
-        believed_until: The ordinal from which on marks are not believed, see `Marks`.
-        known: Digests of the summaries that are believed anywhere, see `Marks`.
+        believed_until: Marks at this position or later are not believed, see `Marks`.
+        known: Checksums of the summaries that a session wrote, see `Marks`.
     """
 
     format: MessageFormat
@@ -75,7 +75,7 @@ class Saved:
     known: frozenset[str] = frozenset()
 
     def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
-        """Return what `read` reads: JSON-ready data."""
+        """Return the state as JSON-ready data, which `read` reads."""
         data: dict[str, Any] = {"version": VERSION, "format": self.format.name, "pinned": list(self.pinned)}
         if self.messages is None:
             data["fingerprints"] = list(self.fingerprints)
@@ -87,20 +87,20 @@ class Saved:
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
-        """Read what `to_dict` made.
+        """Return the state that `to_dict` stored.
 
         Args:
-            data: The saved index.
-            format: A format that has no name here, such as a framework's, or what to take for one that was looked for; ``None``
-                for the one the data names.
+            data: The stored state.
+            format: The format, if it has no name here, such as a framework's, or to replace a detected one; ``None`` for the
+                format that the data names.
 
         Raises:
-            StateError: If it is something else, from a newer version, or of messages in another format.
+            StateError: If the data is not such a state, of another version, or of messages in another format.
         """
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
             raise StateError(
-                f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact the conversation anew"
+                f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact from scratch"
             )
         try:
             if format is not None and data.get("looks") is True:
@@ -121,23 +121,23 @@ class Saved:
                 known=frozenset(_text(each) for each in _list(data.get("known", []))),
             )
         except Exception as error:  # a format of a framework may raise anything
-            raise StateError(f"saved index: {error!r}; it is not what to_dict made, compact the conversation anew") from error
+            raise StateError(f"saved index: {error!r}; it is not what to_dict made; compact from scratch") from error
 
     def in_format(self, other: MessageFormat) -> Saved:
-        """The same, of messages that turn out to be in another format."""
+        """Return the state for the same messages read in another format."""
         if other is self.format:
             return self
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """Return the part of this state that a conversation with the same first messages may take over.
+        """Return the part of this state that another conversation with the same first messages can reuse.
 
         Args:
-            count: How many messages they share.
-            messages: Those messages.
+            count: The number of messages that both share.
+            messages: These messages.
 
         Returns:
-            The messages, and the edits that were decided when nothing after them had been read.
+            The messages, and the edits that were decided before any later message was read.
         """
         journal = [each for each in self.journal if each.known is not None and each.known <= count]
         until = None if self.believed_until is None else min(self.believed_until, count)
@@ -145,9 +145,9 @@ class Saved:
         return attrs.evolve(taken, seen_at=None, believed_until=until)
 
     def places(self, given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
-        """Where the saved messages stand in a list that has them all up to the last one that is known again; else ``None``.
+        """Return the places of the stored messages in a list; ``None`` if one before the last recognized message is missing.
 
-        O(contents). So a message that the host altered while no process ran, or put in, does not undo what was decided.
+        O(contents). Edits thus survive if the host altered or inserted a message while no process was running.
         """
         known = [Known((place, 0, 0), place, digest=digest) for place, digest in enumerate(self.fingerprints)]
         matches = align(known, given, format, digest=fingerprint)
@@ -158,7 +158,7 @@ class Saved:
         return SavedPlaces(found, altered, max(found.values()) + 1)
 
     def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
-        """How many first messages of a list are the saved ones, by fingerprint; O(saved)."""
+        """Return how many messages at the start of a list are the stored ones, by fingerprint; O(their contents)."""
         for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
             if known != fingerprint(raw, format, place):
                 return place
@@ -167,12 +167,12 @@ class Saved:
 
 @attrs.frozen
 class SavedPlaces:
-    """Where saved messages stand in a list.
+    """The places of stored messages in a list.
 
     Args:
-        places: The place of each saved ordinal that is there.
-        altered: The saved ordinals whose content changed.
-        matched: How many messages of the list these are; the rest is new.
+        places: The place of each stored ordinal that was recognized.
+        altered: The stored ordinals whose content changed.
+        matched: The number of messages of the list that are covered; the rest is new.
     """
 
     places: Mapping[int, int]
@@ -180,7 +180,7 @@ class SavedPlaces:
     matched: int
 
     def groups(self, projection: Projection) -> dict[int, int]:
-        """The new id of each saved group that has the same messages, changed or not."""
+        """Return the new id of each stored group that has the same messages, altered or not."""
         known = set(self.places.values())
         groups: dict[int, int] = {}
         for ordinal, place in self.places.items():
@@ -197,7 +197,7 @@ class SavedPlaces:
 
 
 def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:
-    """Journaled edits with the messages they show read in another format, of the same wire data."""
+    """Return journaled edits with the messages that they wrote, read in another format."""
     return [_read_applied(applied_to_dict(applied, format), other) for applied in journal]
 
 

@@ -1,8 +1,8 @@
-"""Steps: the smallest runs of groups that can leave together so that the provider still takes what is left.
+"""Steps: the smallest runs of groups that can only be removed together, so that the provider accepts the rest.
 
-A run may leave if its neighbours may then follow one another. Runs that the format prefers come first: those from the oldest
-group of a gap on, then the others. A run that the format merely allows comes after all of those. Nothing is changed here:
-whoever asks drops each step, or only plans with it.
+A step here is a set of groups; in `compaction.result`, it is the run of one strategy. A run of groups may be removed if its
+neighbours may then follow one another. Runs that the format prefers come first: those from the oldest group of a gap on, then
+the others. Runs that the format only allows come last. The functions here only plan; the caller drops the groups of each step.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+import attrs
+
 from ..formats import MessageFormat
 from ..messages import Message
 from .groups import GroupKind
 from .projection import Projection
 
 _WALKS: Final = 2
-"""How often the view is walked for runs from the oldest group on: what left may have stood between the messages of a group."""
+"""The number of walks for runs from the oldest group on: a removed group may have separated another's messages."""
 
 _Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 
 
 def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
-    """The groups that leave only together, in order: each one alone, unless ``together`` joins it to the one before."""
+    """Yield the groups that are removed only together, in order: each alone, unless ``together`` joins it to the one before."""
     unit: list[int] = []
     for id in ids:
         if unit and (together is None or not together(unit[-1], id)):
@@ -41,16 +43,16 @@ def steps(
     preferred_only: bool = False,
     replaced: bool = False,
 ) -> Iterator[list[int]]:
-    """The smallest runs of these units that can leave together, oldest first; O(messages in the view) for all of them.
+    """Yield the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
 
-    Every set of units whose leaving the format allows is reached: it is the union of the steps made of it.
+    If the format allows all these units to be removed, the steps together name all of them.
 
     Args:
         projection: The view; a step is planned as if the ones before it had been dropped.
         format: Its wire format.
-        units: Groups that may leave, by id, in order; the groups of one unit leave together, as many of them as can.
-        preferred_only: Whether to leave out runs that the format allows and does not prefer.
-        replaced: Whether a message will stand in their place, and so opens the view where only its beginning matters.
+        units: The ids of groups that may be removed, in order. The groups of a unit are removed together, as many as possible.
+        preferred_only: Whether to leave out runs that the format allows but does not prefer.
+        replaced: Whether a message will replace the groups, and so may open the view.
     """
     if not format.judges_joins:
         yield from map(list, units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
@@ -61,7 +63,7 @@ def steps(
         return format.prefers(one, other) and format.follows(one, other)
 
     gone: set[int] = set()
-    pieces = _Pieces(projection, gone)
+    pieces = _Pieces(projection, ())
     for _ in range(_WALKS):
         count = len(gone)
         for step in _from_oldest(pieces, prefers, waiting):
@@ -79,7 +81,7 @@ def steps(
 
 
 def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
-    """The units that name a group, each group only where it is named first."""
+    """Return the units without repeated groups: each group stays only in the first unit that names it."""
     known: set[int] = set()
     distinct: list[list[int]] = []
     for unit in units:
@@ -93,13 +95,14 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
 def _behind_opening(
     projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
 ) -> Iterator[list[int]]:
-    """The units, where any message may follow any other and only the one that opens the view matters.
+    """Yield the steps for a format in which any message may follow any other, and only the opening group matters.
 
-    It stays until what would open the view instead does so as well, and leaves with the unit before that, or at last alone.
+    A group that opens the view well stays until its successor would open it well, too. It is removed with the last unit before
+    that successor, or alone in the last step.
     """
     kind, system = projection.kind, GroupKind.SYSTEM
     view = (id for id in projection.ids() if kind(id) is not system)
-    opening = next(view, None)  # once all that was planned has left
+    opening = next(view, None)  # the group that opens the view after all planned steps
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
@@ -124,7 +127,7 @@ def _behind_opening(
 
 
 def _opens(projection: Projection, format: MessageFormat, id: int) -> bool:
-    """Whether a conversation reads well with this group first; only a summary's message is asked for."""
+    """Whether a conversation may begin with this group; only a summary's message is read."""
     kind = projection.kind(id)
     if kind is GroupKind.SUMMARY:
         return format.prefers(None, projection.at(id, end=False))
@@ -132,10 +135,10 @@ def _opens(projection: Projection, format: MessageFormat, id: int) -> bool:
 
 
 def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The runs that leave a gap from its oldest group on, found in one walk over the view.
+    """Yield the runs that can be removed from a gap's oldest group on, found in one walk over the view.
 
-    A gap is what may leave between two groups that stay. Groups with others between their messages stay here. Of a unit that
-    covers several gaps, those groups stay that cannot leave their gap.
+    A gap is a run of removable groups between two groups that stay. Groups with other groups' messages between their own are
+    not removed here. Of a unit that covers several gaps, the groups that cannot be removed from their gap stay.
     """
     ends = {unit[-1] for unit in units}
     free = {id for unit in units for id in unit if len(pieces.of_group.get(id, ())) == 1}
@@ -156,123 +159,112 @@ def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]])
 
 
 class _Pieces:
-    """The view as runs of messages of one group each, linked to their neighbours. Holds state: which were taken out.
+    """The pieces of the view, linked to their neighbours. Holds state: the pieces that were taken out.
 
     Args:
         projection: The view.
-        gone: Groups to leave out, as if they had left it.
+        gone: Groups to leave out, as if they were not in the view.
     """
 
     def __init__(self, projection: Projection, gone: Collection[int]) -> None:
         self._projection = projection
-        self.nodes: list[tuple[int, int]] = []  # the first and last place of each piece
-        self.groups: list[int] = []  # the group of each piece
+        self._pieces = projection.pieces(gone)
+        self.end_place = len(self._pieces)
+        self.groups = [id for id, _, _ in self._pieces]
         self.of_group: dict[int, list[int]] = {}
-        for node, id in projection.nodes():
-            if id in gone:
-                continue
-            if self.groups and id == self.groups[-1]:
-                self.nodes[-1] = (self.nodes[-1][0], node)
-                continue
-            self.of_group.setdefault(id, []).append(len(self.nodes))
-            self.nodes.append((node, node))
-            self.groups.append(id)
-        self.left = list(range(-1, len(self.nodes) - 1))
-        self.right = list(range(1, len(self.nodes) + 1))
+        for piece, id in enumerate(self.groups):
+            self.of_group.setdefault(id, []).append(piece)
+        self.left = list(range(-1, self.end_place - 1))
+        self.right = list(range(1, self.end_place + 1))
         self._opening = 0
 
     def first(self, piece: int) -> Message | None:
-        """The first message of a piece; ``None`` past the end."""
-        return None if piece == len(self.nodes) else self._projection.at(self.nodes[piece][0], end=False)
+        """Return the first message of a piece; ``None`` past the end."""
+        return None if piece == self.end_place else self._projection.at(self._pieces[piece][1], end=False)
 
     def end(self, piece: int) -> Message:
-        """The last message of a piece."""
-        return self._projection.at(self.nodes[piece][1], end=True)
+        """Return the last message of a piece."""
+        return self._projection.at(self._pieces[piece][2], end=True)
 
     def is_system(self, piece: int) -> bool:
-        """Whether a piece is an instruction from its first message to its last."""
-        return self.end(piece).is_system and self._projection.at(self.nodes[piece][0], end=False).is_system
+        """Whether the first and the last message of a piece are instructions."""
+        return self.end(piece).is_system and self._projection.at(self._pieces[piece][1], end=False).is_system
 
     def opening(self, leaving: Mapping[int, int]) -> int:
-        """The first piece that stays and is not an instruction; instructions before it lead the view.
+        """Return the first piece that stays and is not an instruction.
 
         Args:
-            leaving: The runs that leave, by their first piece, with the last.
+            leaving: The runs to remove: the first piece of each, with the last.
         """
-        while self._opening < len(self.nodes) and self.is_system(self._opening):
+        while self._opening < self.end_place and self.is_system(self._opening):
             self._opening = self.right[self._opening]
         piece = self._opening
-        while piece < len(self.nodes) and (piece in leaving or self.is_system(piece)):
+        while piece < self.end_place and (piece in leaving or self.is_system(piece)):
             piece = self.right[leaving.get(piece, piece)]
         return piece
 
     def take_out(self, start: int, end: int) -> None:
-        """Take the pieces from ``start`` to ``end`` out, between which nothing else is left."""
+        """Take out the pieces from ``start`` to ``end``, with no others between them."""
         before, after = self.left[start], self.right[end]
         if start <= self._opening <= end:
             self._opening = after
         if before >= 0:
             self.right[before] = after
-        if after < len(self.nodes):
+        if after < self.end_place:
             self.left[after] = before
 
 
+@attrs.define(eq=False)
 class _Held:
-    """Units that cannot leave by themselves, connected because their pieces touch. Holds state.
+    """Units that cannot be removed by themselves and whose pieces touch. Holds state.
 
     Args:
-        unit: The first of them, with its place among those asked about.
-
-    Attributes:
-        units: The units, each with its place among those asked about.
-        runs: The runs of pieces they cover, by their first piece, with the last.
+        units: The units, each with its number in the order of `_Plan.add`.
+        runs: The runs of pieces they cover: the first piece of each, with the last.
     """
 
-    __slots__ = ("runs", "units")
-
-    def __init__(self, unit: tuple[int, list[int]]) -> None:
-        self.units = [unit]
-        self.runs: dict[int, int] = {}
+    units: list[tuple[int, list[int]]]
+    runs: dict[int, int] = attrs.Factory(dict[int, int])
 
 
 class _Plan:
-    """One pass over the units with one opinion of which neighbours may follow one another. Holds state."""
+    """One pass over the units with one rule for which message may follow which. Holds state."""
 
     def __init__(self, pieces: _Pieces, joins: _Joins) -> None:
         self._pieces = pieces
         self._joins = joins
         self._starts: dict[int, _Held] = {}
         self._ends: dict[int, tuple[int, _Held]] = {}
-        self._asked = 0
+        self._count = 0
 
     def add(self, unit: list[int]) -> Iterator[list[int]]:
-        """Ask about one more unit; yields every run that can leave now."""
-        self._asked += 1
-        waiting = [(self._asked, unit)]
+        """Add one more unit, and yield every run that can be removed now."""
+        self._count += 1
+        waiting = [(self._count, unit)]
         while waiting:
             number, each = waiting.pop()
             alone = sorted(piece for id in each for piece in self._pieces.of_group.get(id, ()))
             if not alone:
                 continue
-            held = _Held((number, each))
+            held = _Held([(number, each)])
             for piece in alone:
                 held = self._cover(piece, held)
             if self._leaves(held.runs.items()):
                 self._take_out(held, held.runs.items())
                 yield [id for _, other in sorted(held.units) for id in other]
             elif len(held.units) > 1 and self._leaves(runs := _runs(self._pieces, alone)):
-                # It can leave by itself; what it was held with is asked about again, beside its new neighbours.
+                # It can be removed alone; the units held with it are tried again, beside their new neighbours.
                 self._take_out(held, runs)
                 yield list(each)
                 waiting += sorted((other for other in held.units if other[0] != number), reverse=True)
 
     def held(self) -> list[list[int]]:
-        """The units that could not leave, in the order they were asked about."""
+        """Return the units that could not be removed, in the order of `add`."""
         left = {number: unit for held in self._starts.values() for number, unit in held.units}
         return [left[number] for number in sorted(left)]
 
     def _cover(self, piece: int, held: _Held) -> _Held:
-        """Add a piece to what is held, joined with what is held on either side; returns the whole."""
+        """Add a piece to the held units, merge them with those held on either side, and return the result."""
         left, right = self._pieces.left[piece], self._pieces.right[piece]
         start = end = piece
         if left in self._ends:
@@ -290,7 +282,7 @@ class _Plan:
         return held
 
     def _merged(self, one: _Held, other: _Held) -> _Held:
-        """Both as one: the smaller moves into the larger."""
+        """Return both as one: the smaller is merged into the larger."""
         if one is other:
             return one
         if len(one.units) + len(one.runs) < len(other.units) + len(other.runs):
@@ -302,7 +294,7 @@ class _Plan:
         return one
 
     def _leaves(self, runs: Iterable[tuple[int, int]]) -> bool:
-        """Whether the view would still be right without these runs of pieces."""
+        """Whether the view would be valid without these runs of pieces."""
         pieces, leaving = self._pieces, dict(runs)
         opening = pieces.opening(leaving)
         for start, end in leaving.items():
@@ -312,7 +304,7 @@ class _Plan:
         return True
 
     def _take_out(self, held: _Held, runs: Iterable[tuple[int, int]]) -> None:
-        """Take runs out of the view, and hold no longer what was held together."""
+        """Take runs out of the view, and release the units that were held together."""
         for start, end in held.runs.items():
             del self._starts[start], self._ends[end]
         for start, end in runs:
@@ -320,7 +312,7 @@ class _Plan:
 
 
 def _runs(pieces: _Pieces, alone: Sequence[int]) -> list[tuple[int, int]]:
-    """The runs that some pieces form by themselves, each by its first and last piece."""
+    """Return the runs that these pieces form, each as its first and last piece."""
     runs: list[tuple[int, int]] = []
     for piece in alone:
         if runs and runs[-1][1] == pieces.left[piece]:

@@ -1,7 +1,7 @@
-"""Following a host's list: what of a conversation stays, and what the host changed.
+"""Sync: compare a host's list with a known conversation and plan what stays and what changes.
 
-Pure comparison; `Intake.sync` acts on the answer. The list may be the source, the last view or an earlier one, with new
-messages behind it; the host may have altered, removed, added or taken back messages.
+Nothing is changed here; `Intake.sync` carries out the `Plan`. The list may be the source, the last view or an earlier one,
+followed by new messages. The host may also have altered, removed or added messages, or returned to an earlier point.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .projection import Projection
 
 @attrs.frozen(kw_only=True)
 class HostChanges:
-    """What a host did to messages that were known; places are ordinals in the source as it was.
+    """A host's changes to known messages, as ordinals in the source before the change.
 
     Args:
         altered: Messages whose content changed.
-        removed: Shown messages that are gone, though later ones are there.
-        rewound: Messages at the end that are gone: the host went back to what was before them.
-        added: How many messages are new before one that is known, or were not recognized.
+        removed: Shown messages that are missing, though later ones are in the list.
+        rewound: Messages missing at the end: the host returned to an earlier point.
+        added: The number of messages before a known one that are new or were not recognized.
     """
 
     altered: tuple[int, ...] = ()
@@ -43,16 +43,16 @@ class HostChanges:
 
 @attrs.define(eq=False)
 class Plan:
-    """How a conversation stands from now on.
+    """The source of a conversation after a host's list was followed.
 
     Args:
-        entries: The messages up to the last known one: each with its ordinal so far, ``None`` for a new one.
-        places: The place in the host's list of each of these; ``None`` for a message that only the source holds.
-        altered: Their ordinals so far, of those that changed.
+        entries: The messages up to the last known one, each with its previous ordinal; ``None`` for a new message.
+        places: The place in the host's list of each of these; ``None`` for a message that only the source has.
+        altered: The previous ordinals of the messages that changed.
         summaries: Messages of summaries that the host changed, by the summary's id.
-        matched: How many messages of the list these are; the rest is new.
-        changes: What the host did.
-        shown: The summaries that the list has.
+        matched: The number of messages of the list that are covered; the rest is new.
+        changes: The host's changes.
+        shown: The ids of the summaries that the list contains.
     """
 
     entries: list[tuple[Any, int | None]]
@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def unchanged(self) -> int:
-        """The number of first messages of the source that neither moved nor changed."""
+        """The number of messages at the start of the source that neither moved nor changed."""
         for place, (_, ordinal) in enumerate(self.entries):
             if ordinal != place or ordinal in self.altered:
                 return place
@@ -73,11 +73,11 @@ class Plan:
 
     @property
     def only_in_source(self) -> list[int]:
-        """The places here of messages that the host's list does not have."""
+        """The places in ``entries`` of messages that the host's list does not contain."""
         return [place for place, given in enumerate(self.places) if given is None]
 
     def groups(self, old: Projection, new: Projection) -> dict[int, int]:
-        """The new id of each source group that is the same as before, or has only late results more."""
+        """Return the new id of each source group that is unchanged, or was only joined by late results."""
         here = {ordinal: place for place, (_, ordinal) in enumerate(self.entries) if ordinal is not None}
         same: dict[int, int] = {}
         for id in old.grouping.ids:
@@ -90,7 +90,7 @@ class Plan:
         return same
 
     def altered_groups(self, old: Projection) -> set[int]:
-        """The groups, as they were, of which a message changed."""
+        """Return the previous ids of the groups of which a message changed."""
         return {old.grouping.group_of[ordinal] for ordinal in self.altered}
 
 
@@ -100,13 +100,13 @@ def edits_after(
     summaries: Mapping[int, Sequence[Any]] | None = None,
     format: MessageFormat | None = None,
 ) -> list[Applied]:
-    """Return the edits that may stay: without what rewrites an altered group, and with the host's own words in a summary.
+    """Return the edits that stay: rewrites of altered groups are removed, and summaries get the host's text.
 
     Args:
         journal: The edits.
         altered: The groups of which a message changed.
         summaries: The host's messages in place of a summary, by the summary's id.
-        format: Reads them.
+        format: Reads these messages.
     """
 
     def after(applied: Applied) -> Applied | None:
@@ -128,9 +128,9 @@ def edits_after(
 
 
 class PassedList:
-    """Tells whether a list begins with all that is known. Holds state: the last list that began with the source.
+    """Tells whether a list begins with the whole conversation. Holds state: the last list that began with the source.
 
-    A host that works on copies passes the same copies again; then they are compared by identity.
+    A host that works on copies passes the same copies again, which are then compared by identity.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class PassedList:
         self._last = []
 
     def continued(self, projection: Projection, given: list[Any], format: MessageFormat, edited: bool) -> int | None:
-        """Return how many first messages are the whole source, or, after edits, the whole view; ``None`` if neither."""
+        """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
         source, last = projection.source, self._last
         self._last = []
         is_same = len(last) == len(source) <= len(given) and all(map(operator.is_, last, given))
@@ -162,7 +162,7 @@ def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageForm
 
 
 def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
-    """Return the edits, without the figure of what was known where that is more than the messages that stayed unchanged."""
+    """Return the edits; those decided when more than ``count`` messages were known lose that number."""
     return [each if (each.known or 0) <= count else attrs.evolve(each, known=None) for each in journal]
 
 
@@ -171,8 +171,8 @@ def accounts_for(
 ) -> bool:
     """Whether a list accounts for the whole source, and so continues the conversation. Cost: as for `follow`.
 
-    Each message is there as it was, or is shown and only lost or gained parts, or a summary that stands for it is there. If the
-    host knows the conversation ``by_id``, any message before a known one may be altered or gone.
+    Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
+    summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
     """
     if _begins_with(projection.source, given, format) is not None:
         return True
@@ -194,7 +194,7 @@ def accounts_for(
 
 
 def _is_stripped(before: Message, now: Message) -> bool:
-    """Whether a message has only parts of another's, or the other way round: no other conversation says it like that."""
+    """Whether one message has only some of the other's parts, which two conversations hardly share by chance."""
     fewer, more = sorted([before.parts, now.parts], key=len)
     return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
@@ -202,13 +202,13 @@ def _is_stripped(before: Message, now: Message) -> bool:
 def follow(
     projection: Projection, journal: Iterable[Applied], given: Sequence[Any], format: MessageFormat, *, verify: bool
 ) -> Plan:
-    """Return how a list goes on from what is known. O(messages), and O(contents) of those that are not the same objects.
+    """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
 
     Args:
-        projection: What is known.
-        journal: The edits in force, which know what else was shown.
-        given: The full list as the host has it.
-        format: Says which messages are the same.
+        projection: The known conversation.
+        journal: The edits that are currently applied, which contain the versions shown earlier.
+        given: The host's full list.
+        format: Decides which messages are the same.
         verify: Whether to compare the contents of the same objects too.
     """
     known, hidden = known_messages(projection, journal)
@@ -225,7 +225,7 @@ def follow(
 
 
 def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
-    """Every message that was shown or may be, in order, and the ordinals at which nothing was shown at some time."""
+    """Return every message in every version that was or may be shown, in order, and the ordinals that a rewrite removed."""
     history = _History(journal)
     known: list[Known] = []
     group_of, included = projection.grouping.group_of, projection.is_included
@@ -245,13 +245,13 @@ def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[
 
 
 class _History:
-    """When each message was shown: after how many edits, at first and at last. Holds state.
+    """The times at which each message was shown, as numbers of edits. Holds state.
 
     Attributes:
-        made: When a summary was written.
-        gone: When a group was last shown, if it left the view.
-        versions: What was shown at an ordinal in place of the message, each with the time from which on.
-        hidden: Ordinals at which nothing was shown at some time.
+        made: When a summary was written, by its id.
+        gone: When a hidden group was last shown, by its id.
+        versions: The rewritten messages shown at an ordinal, each with the last time before it was shown.
+        hidden: Ordinals whose message a rewrite removed.
     """
 
     def __init__(self, journal: Iterable[Applied]) -> None:
@@ -279,13 +279,13 @@ class _History:
                 self.made[applied.made] = time + 1
 
     def of(self, ordinal: int, raw: Any) -> list[tuple[Any, int]]:
-        """What was shown at an ordinal, each with the last time."""
+        """Return the messages shown at an ordinal, each with the last time it was shown."""
         raws, times = zip(*self.versions[ordinal], strict=True)
         return list(zip((raw, *raws), (*times, NEVER), strict=True))
 
 
 def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> set[int]:
-    """Forget a group of which only a part is there: it is new, whole. Returns the ids of such groups."""
+    """Forget the matches of groups of which only a part is in the list, so that they are new; return these groups' ids."""
     found: dict[int, set[Any]] = defaultdict(set)
     for match in matches:
         if match is not None:
@@ -304,7 +304,7 @@ def _is_whole(projection: Projection, id: int, positions: set[Any], hidden: set[
 
 
 class _Planner:
-    """Puts a list together with what only the source holds. Holds state: how far it got."""
+    """Merges a list with the messages that only the source has. Holds state: the progress so far."""
 
     def __init__(
         self, projection: Projection, matches: Sequence[Match | None], given: Sequence[Any], partial: Collection[int]
@@ -320,12 +320,12 @@ class _Planner:
         self._end = max((max(self._stood_for(match)) + 1 for match in matches if match is not None), default=0)
 
     def _stood_for(self, match: Match) -> set[int]:
-        """The ordinals of a message, or of what a summary stands for."""
+        """Return the ordinal of a message, or those of the messages that a summary replaces."""
         known = match.known
         return self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
 
     def plan(self) -> Plan:
-        """The plan."""
+        """Return the plan."""
         plan, source = self._plan, self._projection.source
         new: list[int] = []
         summaries: dict[int, list[Match]] = defaultdict(list)
@@ -369,10 +369,10 @@ class _Planner:
         self._next = ordinal + 1
 
     def _place_source(self, end: int) -> None:
-        """Place what the view does not show, up to an ordinal; what it shows and the list does not have was removed.
+        """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.
 
-        Of a group whose end was taken back nothing stays. A hidden group that is in the list as a new one stays together, so
-        that none of its results answers a call of the new one.
+        A group whose last message was rewound is dropped whole. A hidden group of which the list has a part as new messages is
+        placed whole, so that none of its results answers a call of the new group.
         """
         projection = self._projection
         for ordinal in range(self._next, end):

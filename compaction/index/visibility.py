@@ -1,4 +1,4 @@
-"""Which places of a conversation the view shows, and what is shown directly before and after each."""
+"""The places of a conversation that the view shows, and the shown neighbours of each place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TypeAlias
 from .columns import Inserted
 
 Node: TypeAlias = int
-"""What stands at one place of the view: a message, by its ordinal, or an inserted group, by its id, which is negative."""
+"""A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
 
 
 class Visibility:
-    """The places that the view shows. Holds state; a neighbour costs amortized O(1) while nothing comes back.
+    """The places that the view shows. Holds state.
+
+    Finding a neighbour costs amortized O(1) as long as nothing is shown again: runs of hidden places are skipped.
 
     Attributes:
         messages: For each source message, whether the view shows it.
@@ -27,7 +29,7 @@ class Visibility:
         self._skip_right: dict[int, int] = {}
 
     def insert(self, group: Inserted) -> None:
-        """Show a new group directly before the source message at its anchor, after those that stand there already."""
+        """Show a new group directly before the source message at its anchor, after the groups inserted there earlier."""
         self.inserted[group.id] = group
         self._anchored.setdefault(group.anchor, []).append(group.id)
         self.something_came_back()
@@ -37,25 +39,25 @@ class Visibility:
         self._anchored[self.inserted.pop(id).anchor].pop()
 
     def at_anchor(self, ordinal: int) -> Sequence[int]:
-        """Every group that was inserted directly before a source message, shown or not, in order."""
+        """Return the groups inserted directly before a source message, shown or not, in order."""
         return self._anchored.get(ordinal, ())
 
     def shown_at(self, ordinal: int) -> Iterator[int]:
-        """The inserted groups that the view shows directly before a source message, in order."""
-        return (id for id in self._anchored.get(ordinal, ()) if not self.inserted[id].excluded)
+        """Yield the inserted groups that the view shows directly before a source message, in order."""
+        return filter(self.is_shown, self.at_anchor(ordinal))
 
     def is_shown(self, node: Node) -> bool:
-        """Whether the view shows what stands at a place."""
+        """Whether the view shows the message or group at a place."""
         if node < 0:
             return node in self.inserted and not self.inserted[node].excluded
         return bool(self.messages[node])
 
     def anchor_of(self, node: Node) -> int:
-        """The ordinal of a place; of an inserted group, that of the message it stands directly before."""
+        """Return the ordinal of a place; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[node].anchor if node < 0 else node
 
     def nodes(self) -> Iterator[Node]:
-        """Every place that the view shows, in order."""
+        """Yield every place that the view shows, in order."""
         anchored = self._anchored
         for ordinal, visible in enumerate(self.messages):
             if ordinal in anchored:
@@ -64,46 +66,44 @@ class Visibility:
                 yield ordinal
 
     def something_came_back(self) -> None:
-        """Forget what is known of places that show nothing; whoever shows something again says so."""
+        """Discard the known runs of hidden places; must be called whenever a place is shown again."""
         self._skip_left.clear()
         self._skip_right.clear()
 
     def before(self, node: Node) -> Node | None:
-        """What the view shows directly before a place; ``None`` at the start. Amortized O(1) while nothing comes back."""
+        """Return the place shown directly before a place; ``None`` at the start."""
         if node >= 0:
             return self._leftward(node)
         anchor = self.inserted[node].anchor
         here = self._anchored[anchor]
-        for id in reversed(here[: here.index(node)]):
-            if not self.inserted[id].excluded:
-                return id
-        if anchor and self.messages[anchor - 1]:
-            return anchor - 1
-        return self._leftward(anchor - 1) if anchor else None
+        found = next(filter(self.is_shown, reversed(here[: here.index(node)])), None)
+        if found is not None or anchor == 0:
+            return found
+        return anchor - 1 if self.messages[anchor - 1] else self._leftward(anchor - 1)
 
     def after(self, node: Node) -> Node | None:
-        """What the view shows directly after a place; ``None`` at the end. Amortized O(1) while nothing comes back."""
+        """Return the place shown directly after a place; ``None`` at the end."""
         if node >= 0:
             return self._rightward(node + 1)
         anchor = self.inserted[node].anchor
         here = self._anchored[anchor]
-        for id in here[here.index(node) + 1 :]:
-            if not self.inserted[id].excluded:
-                return id
+        found = next(filter(self.is_shown, here[here.index(node) + 1 :]), None)
+        if found is not None:
+            return found
         return anchor if self.messages[anchor] else self._rightward(anchor + 1)
 
     def first(self) -> Node | None:
-        """What the view shows first."""
+        """Return the first place that the view shows."""
         return self._rightward(0)
 
     def _leftward(self, start: int) -> Node | None:
-        """The last place shown before the source message at ``start``, whether that is shown or not."""
+        """Return the last place shown before the source message at ``start``, which may itself be hidden."""
         at, skip, anchored = start, self._skip_left, self._anchored
         found: Node | None = None
         while True:
             at = skip.get(at, at)
             if at in anchored:
-                found = next((id for id in reversed(anchored[at]) if not self.inserted[id].excluded), None)
+                found = next(filter(self.is_shown, reversed(anchored[at])), None)
             if found is not None or at == 0:
                 break
             if self.messages[at - 1]:
@@ -115,14 +115,14 @@ class Visibility:
         return found
 
     def _rightward(self, start: int) -> Node | None:
-        """The first place shown from the source message at ``start`` on, what stands directly before it included."""
+        """Return the first place shown from ``start`` on, inserted groups directly before it included."""
         at, skip, anchored = start, self._skip_right, self._anchored
         end = len(self.messages)
         found: Node | None = None
         while at < end:
             at = skip.get(at, at)
             if at in anchored:
-                found = next((id for id in anchored[at] if not self.inserted[id].excluded), None)
+                found = next(filter(self.is_shown, anchored[at]), None)
             if found is None and self.messages[at]:
                 found = at
             if found is not None:

@@ -1,38 +1,35 @@
-"""Conversations inside a framework: found by a pool, followed on each request, and what happens when compacting fails.
+"""The turns of conversations inside a framework; every integration runs on them.
 
-Every integration passes the list its framework holds and sends what comes back::
+An integration passes the list that its framework holds and sends the view::
 
     turn = await conversations.turn(messages, id=session_id)
-    try:
-        reply = await model(turn.view)
-    except Exception as error:
-        again = await turn.overflowed(error)          # None unless the provider found it too long
-        if again is None:
-            raise
-        reply = await model(again)
+    reply = await turn.send(model)          # sent once more if the provider finds it too long
     turn.record_usage(reply.usage)
 
-Integrations differ in the format, in where the state is kept, and in whether the framework awaits.
+Integrations differ in the message format, in the place of the saved state, and in whether the framework awaits. For a framework
+that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.unawaited`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import attrs
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError, SyncDriverError
-from ..formats import MessageFormat
+from ..formats import MessageFormat, fields_of
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
-from ..run import unawaited
 from ..session import Blocking, CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError
+from ..tokens import LengthError, counter
 from .options import IntegrationOptions
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _NOTHING: Final = Metrics(tokens=0, bytes=0, messages=0, groups=0, turns=0, tool_calls=0)
 
@@ -44,14 +41,16 @@ class FrameworkTurn:
     Args:
         view: The messages to send.
         result: The result of the last run.
-        session: The session; ``None`` if the list could not be followed, and is sent as it is.
+        session: The session; ``None`` if the list could not be followed and is sent unchanged.
         options: The integration's options.
+        was_refused: Whether the provider found the first view too long, so that this is a shorter one.
     """
 
     view: list[Any]
     result: CompactionResult
     session: CompactionSession | None
     options: IntegrationOptions
+    was_refused: bool = False
 
     @property
     def index(self) -> MessageIndex | None:
@@ -59,49 +58,52 @@ class FrameworkTurn:
         return None if self.session is None else self.session.index
 
     def record_usage(self, usage: object) -> None:
-        """Record the usage that the provider reported for the view; what cannot be read as usage is ignored."""
+        """Record the usage that the provider reported for the view; anything that cannot be read as usage is ignored."""
         if usage is None or self.session is None:
             return
         with contextlib.suppress(InputError):
             self.session.record_usage(usage, view=self.view)
 
-    async def overflowed(self, error: BaseException) -> list[Any] | None:
-        """Return the list to send once more, or ``None`` if the error does not say that the request was too long.
+    async def send(self, call: Callable[[list[Any]], Awaitable[_T]], *, sync: bool = False) -> _T:
+        """Call the model with the view, and once more with a shorter one if the provider found the request too long.
+
+        Args:
+            call: Sends a list of messages.
+            sync: Whether nothing may be awaited, as for `FrameworkConversations.turn`.
+
+        Raises:
+            Exception: The model's error, if it is not a length error or the second request failed.
+            BudgetUnsatisfiable: If nothing more may be removed, raised from the provider's error.
+        """
+        try:
+            return await call(self.view)
+        except Exception as error:
+            if await self.overflowed(error, sync=sync) is None:
+                raise
+        return await call(self.view)
+
+    async def overflowed(self, error: BaseException, *, sync: bool = False) -> list[Any] | None:
+        """Return a shorter view to send; ``None`` if the error is not a length error, or not the first one.
 
         Raises:
             BudgetUnsatisfiable: If nothing more may be removed, raised from the provider's error.
         """
-        if self.session is None or LengthError.read(error) is None:
+        if self.session is None or self.was_refused or LengthError.read(error) is None:
             return None
         try:
-            self.view = await self.session.overflowed(error)
-            self._note_last(self.session)
+            self.view = self.session.overflowed_sync(error) if sync else await self.session.overflowed(error)
         except BudgetUnsatisfiable as failed:
             raise failed from error
-        return self.view
-
-    def overflowed_sync(self, error: BaseException) -> list[Any] | None:
-        """`overflowed` for strategies that await nothing."""
-        if self.session is None or LengthError.read(error) is None:
-            return None
-        try:
-            self.view = self.session.overflowed_sync(error)
-            self._note_last(self.session)
-        except BudgetUnsatisfiable as failed:
-            raise failed from error
-        return self.view
-
-    def _note_last(self, session: CompactionSession) -> None:
-        """Take over the result of the run that the overflow made, and pass it on as that of any run."""
-        self.result = session.last_result or self.result
+        self.was_refused, self.result = True, self.session.last_result or self.result
         if self.options.on_result is not None:
             self.options.on_result(self.result)
+        return self.view
 
     def state(self, saved: object = None) -> dict[str, Any] | None:
-        """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is still right.
+        """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is up to date.
 
         Args:
-            saved: The data that the framework has; it is compared by its ``"revision"``.
+            saved: The framework's data, compared by its ``"revision"``.
         """
         if self.session is None or not (saved or self.session.has_decided):
             return None
@@ -109,10 +111,6 @@ class FrameworkTurn:
         if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:
             return None
         return {**self.session.to_dict(), "id": self.session.id, "revision": revision, "last": self.report()}
-
-    def reports(self) -> dict[str, Any]:
-        """Return the entries of `state` that change whenever the provider reports something, O(1)."""
-        return {} if self.session is None else self.session.provider_reports
 
     def report(self) -> dict[str, Any]:
         """Return a report of the run as JSON-ready data."""
@@ -126,31 +124,11 @@ class FrameworkTurn:
         }
 
 
-@attrs.frozen
-class _Request:
-    """The arguments of a turn."""
-
-    messages: list[Any]
-    id: str | None
-    saved: object
-    overhead_tokens: int
-    focus: str | None
-    window: int | None
-    scope: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the arguments of the pool's turn."""
-        return {
-            "id": self.id,
-            "scope": self.scope,
-            "saved": _mapping(self.saved),
-            "overhead_tokens": self.overhead_tokens,
-        }
-
-
 class FrameworkConversations:
     """The conversations of one integration. Holds state: a pool of sessions.
+
+    Attributes:
+        last: The last turn of any conversation; ``None`` before the first.
 
     Args:
         options: The integration's options.
@@ -162,6 +140,12 @@ class FrameworkConversations:
         self.options = options
         self._format = format
         self._pool = options.pool(format, store=store)
+        self._counter = counter(options.counter)
+        self.last: FrameworkTurn | None = None
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text that is sent besides the messages."""
+        return self._counter.count_text(text)
 
     async def turn(
         self,
@@ -173,67 +157,66 @@ class FrameworkConversations:
         overhead_tokens: int = 0,
         focus: str | None = None,
         scope: str = "",
+        sync: bool = False,
     ) -> FrameworkTurn:
-        """Follow a framework's list, compact it if that is due, and return what to send.
+        """Follow a framework's list, compact it if that is due, and return the messages to send.
 
         Args:
-            messages: The whole conversation as the framework has it, or an earlier view with what came since.
+            messages: The whole conversation as the framework has it, or an earlier view with newer messages behind it.
             id: The framework's name for the conversation, if it has one.
-            saved: What `FrameworkTurn.state` returned for it earlier, if the framework has it.
+            saved: The data that `FrameworkTurn.state` returned earlier, if the framework has it.
             model: The model's name, for ``window="auto"``.
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
-            focus: Compact now, whatever the trigger says, and let a summary say most about this; ``""`` for no subject.
-            scope: The name of what shares nothing with other scopes, such as a tenant.
+            focus: Compact now, whatever the trigger says, with a summary that gives most room to this topic; ``""`` for none.
+            scope: A name, such as a tenant's; conversations in different scopes share nothing.
+            sync: Whether nothing may be awaited, so that `compaction.run.unawaited` can drive the coroutine.
 
         Raises:
             ConfigurationError: If an option is wrong, whatever ``on_failure`` says.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
-        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
-        return await self._turn(request, sync=False)
+        request = {"id": id, "scope": scope, "overhead_tokens": overhead_tokens}
+        return await self._turn(list(messages), saved, self.options.window_of(model), focus, request, sync=sync)
 
-    async def _turn(self, request: _Request, *ignored: Failed, sync: bool) -> FrameworkTurn:
+    async def _turn(
+        self,
+        given: list[Any],
+        saved: object,
+        window: int | None,
+        focus: str | None,
+        request: dict[str, Any],
+        *ignored: Failed,
+        sync: bool,
+    ) -> FrameworkTurn:
         followed: CompactionSession | None = None
         try:
-            given, options, focus = request.messages, request.options, request.focus
-            async with (
-                Blocking(self._pool.turn_sync(given, **options)) if sync else self._pool.turn(given, **options) as session
-            ):
+            known: dict[str, Any] = {**request, "saved": fields_of(saved) if saved else None}
+            if saved and known["saved"] is None:
+                raise StateError(
+                    f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
+                )
+            turn = Blocking(self._pool.turn_sync(given, **known)) if sync else self._pool.turn(given, **known)
+            async with turn as session:
                 followed = session
-                self._prepare(session, request.window)
+                self._prepare(session, window)
                 if sync:
                     result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
                 else:
                     result = await (session.compact_due() if focus is None else session.compact_now(focus))
         except Exception as error:
-            if failure := self._ignored(error, request):
-                return await self._turn(attrs.evolve(request, saved=None), failure, sync=sync)
-            result = self._failed(request.messages, followed, error)
-        return self._noted(result, followed, *ignored)
-
-    def turn_sync(
-        self,
-        messages: Iterable[Any],
-        *,
-        id: str | None = None,
-        saved: object = None,
-        model: str | None = None,
-        overhead_tokens: int = 0,
-        focus: str | None = None,
-        scope: str = "",
-    ) -> FrameworkTurn:
-        """`turn` for strategies that await nothing."""
-        request = _Request(list(messages), id, saved, overhead_tokens, focus, self.options.window_of(model), scope)
-        return unawaited(self._turn(request, sync=True))
-
-    def _ignored(self, error: Exception, request: _Request) -> Failed | None:
-        """Return the report that a saved state is ignored, if that is what to do."""
-        if not request.saved or not isinstance(error, StateError) or self.options.on_failure == "raise":
-            return None
-        return Failed(self.options.strategy.name, error, "the saved state was ignored; the conversation is compacted again")
+            if saved and isinstance(error, StateError) and self.options.on_failure != "raise":
+                policy = "the saved state was ignored; the conversation is compacted again"
+                failed = Failed(self.options.strategy.name, error, policy)
+                return await self._turn(given, None, window, focus, request, failed, sync=sync)
+            result = self._failed(given, followed, error)
+        result = attrs.evolve(result, failures=(*result.failures, *ignored)) if ignored else result
+        if self.options.on_result is not None:
+            self.options.on_result(result)
+        self.last = FrameworkTurn(result.messages, result, followed, self.options)
+        return self.last
 
     def _prepare(self, session: CompactionSession, window: int | None) -> None:
-        """Set the model's window, and record the usage that the reply to the last view carries, if it does."""
+        """Set the model's window, and record the usage that the reply to the last view carries, if any."""
         session.use_window(window)
         reported = (self._format.reported_usage(raw) for raw in session.new_messages)
         reply: object = next((usage for usage in reported if usage), None)
@@ -256,22 +239,11 @@ class FrameworkConversations:
             outcome="degraded",
         )
 
-    def _noted(self, result: CompactionResult, session: CompactionSession | None, *ignored: Failed) -> FrameworkTurn:
-        if ignored:
-            result = attrs.evolve(result, failures=(*result.failures, *ignored))
-        if self.options.on_result is not None:
-            self.options.on_result(result)
-        return FrameworkTurn(result.messages, result, session, self.options)
 
+def as_async(call: Callable[_P, _T]) -> Callable[_P, Awaitable[_T]]:
+    """Return a function that awaits nothing as one that can be awaited, for code that serves both."""
 
-def _mapping(saved: object) -> Mapping[str, Any] | None:
-    """Return what a framework saved.
+    async def called(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return call(*args, **kwargs)
 
-    Raises:
-        StateError: If it is not a mapping.
-    """
-    if not saved:
-        return None
-    if not isinstance(saved, Mapping):
-        raise StateError(f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it")
-    return cast("Mapping[str, Any]", saved)
+    return called

@@ -1,15 +1,16 @@
-"""The message adapter: the base of the frameworks' message formats, with their rules, repair and comparison.
+"""The base of the frameworks' message formats: their rules, repair and comparison.
 
-A framework's message may hold several results, so it is validated as the chat messages that a client makes of it, and a problem
-is reported at the place of the framework's message. The provider behind the framework is not known here, so the rules are those
-of the strictest one: a view starts with the user, and an answer never follows an answer.
+A framework's message may hold several results. It is therefore validated as the chat messages that a client would make of it,
+and a problem is reported at the place of the framework's message. The provider behind the framework is unknown, so the rules
+are those of the strictest provider: a view starts with the user, and an answer never follows an answer.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -50,19 +51,49 @@ class MessageAdapter(MessageFormat):
         return super().common_prefix(known, given)
 
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return _problems([self.read(raw, place) for place, raw in enumerate(raws)])
+        chat: list[dict[str, Any]] = []
+        owners: list[int] = []
+        for place, raw in enumerate(raws):
+            expanded = _as_chat(self.read(raw, place))
+            chat += expanded
+            owners += [place] * len(expanded)
+
+        def owner(found: re.Match[str]) -> str:
+            at = int(found[1])
+            return f"messages[{owners[at] if at < len(owners) else len(owners)}]"
+
+        return [
+            attrs.evolve(problem, where=_PLACE.sub(owner, problem.where), message=_PLACE.sub(owner, problem.message))
+            for problem in openai_chat.validate(chat)
+        ]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        return _repair(self, raws)
+        """Remove results without a call and calls without a result, except calls of the last message; O(messages)."""
+        messages = [self.read(raw, place) for place, raw in enumerate(raws)]
+        paired = _pairs(messages)
+        repaired: list[Any] = []
+        changes: list[Problem] = []
+        for place, message in enumerate(messages):
+            last = place == len(messages) - 1
+            removed = [part for part in message.parts if _is_alone(part, place, paired, may_be_pending=last)]
+            if not removed:
+                repaired.append(message.raw)
+                continue
+            rule = "call-without-result" if isinstance(removed[0], ToolCallPart) else "result-without-call"
+            what, done = "a call and its result go together", "the one without the other was removed"
+            changes.append(Problem(f"messages[{place}]", rule, what, done))
+            if kept := [part for part in message.parts if part not in removed]:
+                repaired.append(self.changed(message, kept).raw)
+        return Repair(messages=repaired, changes=tuple(changes), remaining=tuple(self.validate(repaired)))
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """A call follows the user or a result, as the strictest provider asks."""
+        """Return the rule that is broken if a call follows nothing or an answer, as the strictest provider requires."""
         if after is None or after.role != "assistant" or not any(after.tool_calls()):
             return None
         return ("misplaced-call", "after") if before is None or before.role == "assistant" else None
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """An answer follows the user, a result or an instruction that is not the first thing said."""
+        """Return whether an answer follows the user, a result, or an instruction that is not the first message."""
         if after is None or after.role != "assistant":
             return True
         return before is not None and before.role != "assistant" and not before.is_system
@@ -80,6 +111,17 @@ def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
         return list(map(operator.itemgetter(field), messages))
     except KeyError:
         return [message.get(field) for message in messages]
+
+
+def as_json_text(value: Any) -> str:
+    """Return a value as JSON text, for counting."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def media_kind(media_type: str | None) -> str:
+    """Return the kind of a `MediaPart` for a media type such as ``"image/png"``."""
+    kind = (media_type or "").split("/")[0]
+    return kind if kind in ("image", "audio", "video") else "file"
 
 
 def _as_chat(message: Message) -> list[dict[str, Any]]:
@@ -100,45 +142,6 @@ def _as_chat(message: Message) -> list[dict[str, Any]]:
     return [said, *chat] if message.role == "assistant" else [*chat, said]
 
 
-def _problems(messages: Iterable[Message]) -> list[Problem]:
-    """Return every rule that a conversation breaks, in order of place; O(messages)."""
-    chat: list[dict[str, Any]] = []
-    owners: list[int] = []
-    for place, message in enumerate(messages):
-        expanded = _as_chat(message)
-        chat += expanded
-        owners += [place] * len(expanded)
-
-    def owner(found: re.Match[str]) -> str:
-        at = int(found[1])
-        return f"messages[{owners[at] if at < len(owners) else len(owners)}]"
-
-    return [
-        attrs.evolve(problem, where=_PLACE.sub(owner, problem.where), message=_PLACE.sub(owner, problem.message))
-        for problem in openai_chat.validate(chat)
-    ]
-
-
-def _repair(format: MessageFormat, raws: Sequence[Any]) -> Repair:
-    """Remove results without a call and calls without a result, except those of the last message; O(messages)."""
-    messages = [format.read(raw, place) for place, raw in enumerate(raws)]
-    answered = _pairs(messages)
-    repaired: list[Any] = []
-    changes: list[Problem] = []
-    for place, message in enumerate(messages):
-        last = place == len(messages) - 1
-        kept = [
-            part for part in message.parts if _is_paired(part, place, answered) or (last and isinstance(part, ToolCallPart))
-        ]
-        if len(kept) == len(message.parts):
-            repaired.append(message.raw)
-            continue
-        changes.append(_taken_out(place, message.parts, kept))
-        if kept:
-            repaired.append(format.changed(message, kept).raw)
-    return Repair(messages=repaired, changes=tuple(changes), remaining=tuple(format.validate(repaired)))
-
-
 def _pairs(messages: Sequence[Message]) -> set[tuple[str, int]]:
     """Return the id and place of each call that has a result, and of each result that has a call."""
     open_calls: dict[str, int] = {}
@@ -152,13 +155,7 @@ def _pairs(messages: Sequence[Message]) -> set[tuple[str, int]]:
     return paired
 
 
-def _is_paired(part: Part, place: int, paired: set[tuple[str, int]]) -> bool:
+def _is_alone(part: Part, place: int, paired: set[tuple[str, int]], *, may_be_pending: bool) -> bool:
     if isinstance(part, ToolCallPart):
-        return (part.id, place) in paired
-    return not isinstance(part, ToolResultPart) or (part.call_id, place) in paired
-
-
-def _taken_out(place: int, parts: Sequence[Part], kept: Sequence[Part]) -> Problem:
-    gone = next(part for part in parts if part not in kept)
-    rule = "call-without-result" if isinstance(gone, ToolCallPart) else "result-without-call"
-    return Problem(f"messages[{place}]", rule, "a call and its result go together", "what stood alone was taken out")
+        return not may_be_pending and (part.id, place) not in paired
+    return isinstance(part, ToolResultPart) and (part.call_id, place) not in paired

@@ -16,12 +16,12 @@ from ..models import input_limit
 from ..result import CompactionResult, Observer
 from ..session import BackgroundTasks, OnEvent, SessionPool
 from ..stores import SessionStore
-from ..strategies import Strategy, StrategyLike, as_strategy
+from ..strategies import Strategy, as_strategy
 from ..tokens import TokenCounter
 from ..triggers import TriggerLike
 
 OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
-"""What happens to the agent's run when a strategy raises: it continues with the last good view, or it fails."""
+"""The effect of a strategy's error on the agent's run: it continues with the last good view, or it fails."""
 
 
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -40,15 +40,14 @@ class IntegrationOptions:
             whose name the framework gives; see `compaction.models.input_limit`.
         overhead_tokens: Tokens of every request that the framework does not show to the integration, >= 0.
         pin: A predicate of messages; the groups of those it accepts are kept unchanged.
-        clock: Returns seconds, for `idle_for` and for pauses after failures: a summarizer that failed is not asked again at
-            once. ``None`` for no clock, and so for no pause.
+        clock: Returns seconds, for `idle_for` and for pauses after a summarizer failed. ``None`` for no clock and no pauses.
         on_failure: ``"uncompacted"``: if the strategy raises, the run continues with the last good view and the result reports
             it; ``"raise"``: the run fails.
         on_result: Called with the result of each run of the strategy, whether anything changed or not.
-        on_step: Called with each step that fired.
-        on_event: Receives what happens in the sessions, see `compaction.session`.
-        ahead: When to ask a model for its summary in the background, before the strategy is due, so that no request waits.
-        portal: Owns the background tasks, which ``ahead`` needs: the application's ``BackgroundTasks``, or a portal.
+        on_step: Called after each strategy that ran, with its `Step`.
+        on_event: Receives the events of the sessions, see `compaction.session`.
+        ahead: When to request a summary in the background, before the strategy is due, so that no request waits.
+        portal: Owns the background tasks of ``ahead``: the application's ``BackgroundTasks``, or a portal.
 
     >>> from compaction import presets
     >>> IntegrationOptions(strategy=presets.context_window(32_000)).on_failure
@@ -107,7 +106,3 @@ class IntegrationOptions:
             ahead=self.ahead,
             portal=self.portal,
         )
-
-    def with_strategy(self, strategy: StrategyLike) -> IntegrationOptions:
-        """Return the same options with another strategy."""
-        return attrs.evolve(self, strategy=strategy)

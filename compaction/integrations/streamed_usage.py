@@ -1,7 +1,8 @@
-"""The usage that a streamed reply reports, whatever its wire format: read from its events, or from the bytes of the stream."""
+"""The usage that a streamed reply reports in any wire format, read from its events or from the bytes of the stream."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -15,11 +16,10 @@ _NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are
 
 
 class StreamedUsage:
-    """Collects what the events of one stream report. Holds state: the figures so far.
+    """Collects the usage in the events of one stream. Holds state: the figures so far.
 
-    Chat completions report once, in the last chunk; Responses too, in the event that completes the response; Anthropic in two
-    events, where the second may repeat the figures of the first, or correct figures that were not known yet; Gemini in every
-    event.
+    Chat completions report usage once, in the last chunk, and Responses in the event that completes the response. Anthropic
+    reports it in two events, where the second may repeat or correct the figures of the first. Gemini reports it in every event.
 
     >>> usage = StreamedUsage()
     >>> usage.add({"type": "message_start", "message": {"usage": {"input_tokens": 900, "output_tokens": 1}}})
@@ -49,10 +49,8 @@ class StreamedUsage:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             if line.startswith(b"data:") and b'"usage"' in line:
-                try:
+                with contextlib.suppress(ValueError):
                     self.add(json.loads(line.removeprefix(b"data:")))
-                except ValueError:
-                    continue
 
     def read(self) -> Usage | None:
         """Return the usage; ``None`` if nothing, or nothing about the request, was reported."""

@@ -1,7 +1,7 @@
-"""Figures of models by name: context windows, input limits and prices.
+"""Context windows, input limits and prices of models, by the model's name.
 
-They come, in this order, from a table of your own, from the package's own table (``models.toml``), and from the snapshot that
-the package ``genai-prices`` brings. Nothing is fetched.
+They are looked up in your own table, then in this package's table (``models.toml``), then in the data that the package
+``genai-prices`` contains. Nothing is downloaded.
 """
 
 from __future__ import annotations

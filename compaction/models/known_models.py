@@ -1,4 +1,4 @@
-"""Models by name: the prices and the input limit of each, from the first table that has them."""
+"""`input_limit` and `prices_of`: look up a model's figures by name in the tables, first table first."""
 
 from __future__ import annotations
 
@@ -8,39 +8,40 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from ..checks import is_count
 from ..errors import ConfigurationError
 from .prices import ModelPrices
 from .snapshot import is_installed, snapshot_entries, snapshot_names
 from .tables import ModelEntry, packaged_models, read_models_file
 
 RESERVED_TOKENS: Final = 16_000
-"""Tokens of a context window that are kept for the answer by default, where that is at most an eighth of it; else an eighth."""
+"""The tokens of a context window that are reserved for the answer by default, but at most an eighth of the window."""
 
 _RESERVED_SHARE: Final = 8
 
 ModelTable: TypeAlias = Mapping[str, int] | Path
-"""A table of one's own: context windows by model's name, or the path of a file in the shape of ``models.toml``."""
+"""Your own table: context windows by the models' names, or the path of a file with the structure of ``models.toml``."""
 
 
 class UnknownModel(ConfigurationError):
-    """The model is in no table, or no table has the figure that was asked for."""
+    """The model is in no table, or no table has the requested figure."""
 
 
 def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTable | None = None) -> int:
-    """Return how many tokens a request to a model may have.
+    """Return the most tokens that a request to a model may have.
 
-    That is the smaller of the published input limit, if one is known, and the context window less ``reserve_output``. Looking a
-    model up loads ``genai-prices`` (0.2 s of CPU time, once) unless a table has it.
+    This is the smaller of the published input limit, if there is one, and the context window less ``reserve_output``. A model
+    that is in neither table is looked up in ``genai-prices``, which takes 0.2 s of CPU time to load.
 
     Args:
         model: A name, with or without a provider (``openai/gpt-5``, ``anthropic:claude-sonnet-4-5``) and a date.
-        reserve_output: Tokens of the context window kept for the answer, >= 0; ``None`` for 16,000 (`RESERVED_TOKENS`), and at
-            most an eighth of the context window.
-        table: Your own context windows, by name; they are used first.
+        reserve_output: Tokens of the context window that are reserved for the answer, >= 0; ``None`` for 16,000
+            (`RESERVED_TOKENS`), but at most an eighth of the context window.
+        table: Your own table, which is read first.
 
     Raises:
-        UnknownModel: If no table knows its window; the message names similar models, and what to do.
-        ConfigurationError: If the table is bad, or the reserve is not below the context window.
+        UnknownModel: If no table has its window; the message names similar models.
+        ConfigurationError: If the table is invalid, or the reserve is not below the context window.
 
     >>> input_limit("gpt-5"), input_limit("gpt-5", reserve_output=200_000)
     (272000, 200000)
@@ -49,7 +50,7 @@ def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTa
     """
     entry = next((each for each in _entries(model, table) if each.context_window or each.input_limit), None)
     if entry is None:
-        raise UnknownModel(f"the window of model {model!r} is not known; {_similar(model, table)}; or pass a number of tokens")
+        raise UnknownModel(f"the window of model {model!r} is unknown; {_similar(model, table)}; or pass a number of tokens")
     limits = [] if entry.input_limit is None else [entry.input_limit]
     if entry.context_window is not None:
         limits.append(entry.context_window - _reserve(reserve_output, model, entry.context_window))
@@ -59,9 +60,9 @@ def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTa
 def _reserve(given: int | None, model: str, window: int) -> int:
     if given is None:
         return min(RESERVED_TOKENS, window // _RESERVED_SHARE)
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < window:
+    if not is_count(given) or given >= window:
         raise ConfigurationError(
-            f"reserve_output={given!r}: a whole number from 0 to below the context window of {model}, {window:,} tokens"
+            f"reserve_output={given!r}: must be a whole number from 0 to below the context window of {model}, {window:,} tokens"
         )
     return given
 
@@ -70,8 +71,8 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
     """Return the prices of a model.
 
     Args:
-        model: A name, with or without a provider prefix or a date; or prices, which are returned.
-        path: Your own table, in the shape of the package's; it is used first.
+        model: A name, with or without a provider and a date; or prices, which are returned.
+        path: Your own table, with the structure of ``models.toml``; it is read first.
 
     Raises:
         UnknownModel: If no table has its prices; the message names similar models.
@@ -88,13 +89,13 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
 
 
 def _entries(model: str, table: ModelTable | None) -> Iterator[ModelEntry]:
-    """Yield what each table says of a model: your own, the package's, the snapshot."""
+    """Yield the entries of a model: in your own table, in the package's, and in ``genai-prices``."""
     names = _names(model)
     for known in (_own(table), packaged_models()):
         if (entry := _found(names, known)) is not None:
             yield entry
     for entry in snapshot_entries(names):
-        limits = packaged_models().get(entry.model, entry)  # it knows more names of a model than the package's table
+        limits = packaged_models().get(entry.model, entry)  # the model may have another name in the package's table
         yield attrs.evolve(entry, input_limit=limits.input_limit)
 
 
@@ -105,14 +106,14 @@ def _own(table: ModelTable | None) -> Mapping[str, ModelEntry]:
 
 
 def _names(model: str) -> list[str]:
-    """Return the forms of a name, the fullest first: as given, without its provider by ``/``, and by ``:``."""
+    """Return the forms of a name, the fullest first: as given, without a provider before ``/``, and before ``:``."""
     name = model.strip().lower()
     short = name.rpartition("/")[2]
     return list(dict.fromkeys(filter(None, (name, short, short.partition(":")[2], name.partition(":")[2]))))
 
 
 def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:
-    """Return a model's entry in a table; what follows a known name may be a date."""
+    """Return a model's entry in a table; the name may end in a date that the table does not have."""
     for name in names:
         if name in table:
             return table[name]
@@ -123,10 +124,10 @@ def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | No
 
 
 def _similar(model: str, table: ModelTable | None) -> str:
-    """Return which names to try instead, in words."""
+    """Return the similar names, in words."""
     import difflib
 
     known = dict.fromkeys((*_own(table), *packaged_models(), *snapshot_names()))
     close = [match for name in _names(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
     said = f"similar names are {', '.join(dict.fromkeys(close))}" if close else "no known name is similar"
-    return said if is_installed() else f"{said}; pip install 'compaction-toolkit[models]' brings 2,330 more"
+    return said if is_installed() else f"{said}; pip install 'compaction-toolkit[models]' installs 2,330 more"

@@ -1,4 +1,4 @@
-"""Prices of one model and the rules of its prompt cache."""
+"""`ModelPrices`, the prices of a model and the rules of its prompt cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _not_negative(instance: object, attribute: attrs.Attribute[float], value: fl
 
 @attrs.frozen(kw_only=True)
 class ModelPrices:
-    """One model's prices and the rules of its prompt cache.
+    """The prices of a model and the rules of its prompt cache.
 
     Args:
         model: The model's name.
@@ -27,9 +27,9 @@ class ModelPrices:
         cached: Dollars per million tokens read from the cache.
         write: Dollars per million tokens written to the cache.
         output: Dollars per million output tokens.
-        minimum_tokens: The shortest prefix that is cached.
-        block_tokens: A cached prefix is a multiple of this many tokens; 0 if it ends where a message ends.
-        ttl_seconds: How long a prefix stays cached after its last use.
+        minimum_tokens: The length of the shortest prefix that is cached.
+        block_tokens: The length of a cached prefix is a multiple of this; 0 if a prefix ends with a message.
+        ttl_seconds: The time that a prefix stays cached after its last use.
         source: The source of the figures.
         date: The date of the figures.
 
@@ -58,9 +58,9 @@ class ModelPrices:
 
 
 def unpriced(model: str) -> ModelPrices:
-    """Return placeholder prices for an unknown model: costs are in input tokens, and a cached token costs a tenth.
+    """Return placeholder prices for an unknown model: a million input tokens cost 1, and cached ones a tenth.
 
-    Costs relative to sending everything are still meaningful then; dollars are not.
+    Costs can then be compared with each other, but are not dollars.
 
     >>> unpriced("mine").dollars(read=10_000_000)
     1.0

@@ -1,4 +1,4 @@
-"""Models in the snapshot that the package ``genai-prices`` brings; loaded at the first name that no table holds."""
+"""Reads the models in the package ``genai-prices``, which is loaded at the first name that is in no table."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
 
 PRICES_OF: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
-"""The time whose prices are taken: a snapshot holds earlier and later ones. It is the date of the package's own table."""
+"""The time for which prices are read, as ``genai-prices`` also has earlier and later ones; that of ``models.toml``."""
 
 
 def is_installed() -> bool:
-    """Return whether ``genai-prices`` is installed; does not import it."""
+    """Return whether ``genai-prices`` is installed, without importing it."""
     return find_spec("genai_prices") is not None
 
 
 def snapshot_entries(names: list[str]) -> Iterator[ModelEntry]:
-    """Yield what the snapshot says of a model, the likeliest provider first.
+    """Yield the entries of a model in ``genai-prices``, the likeliest provider first.
 
     Args:
         names: The forms of its name, the fullest first, such as ``openai/gpt-5`` and ``gpt-5``.
@@ -36,7 +36,7 @@ def snapshot_entries(names: list[str]) -> Iterator[ModelEntry]:
 
 
 def snapshot_names() -> list[str]:
-    """Return the models whose window or price the snapshot knows."""
+    """Return the names of all models in ``genai-prices``."""
     return [model.id for provider in _providers() for model in provider.models] if is_installed() else []
 
 
@@ -48,7 +48,7 @@ def _providers() -> tuple[Provider, ...]:
 
 
 def _matches(names: list[str]) -> Iterator[tuple[Provider, ModelInfo]]:
-    """Yield the provider that the name's prefix names, then the model's maker, then all others."""
+    """Yield the model at the provider in the name's prefix, then at the maker of the model, then at all others."""
     from genai_prices.data_snapshot import find_provider_by_id
 
     providers = list(_providers())
@@ -58,15 +58,13 @@ def _matches(names: list[str]) -> Iterator[tuple[Provider, ModelInfo]]:
         if named is not None and (model := named.find_model(rest, all_providers=providers)) is not None:
             yield named, model
     for name in names:
-        makers = [each for each in providers if each.model_match is not None and each.model_match.is_match(name)]
-        for provider in dict.fromkeys(each.id for each in (*makers, *providers)):
-            found = next(each for each in providers if each.id == provider)
-            if (model := found.find_model(name)) is not None:
-                yield found, model
+        for provider in sorted(providers, key=lambda each: each.model_match is None or not each.model_match.is_match(name)):
+            if (model := provider.find_model(name)) is not None:
+                yield provider, model
 
 
 def _prices(provider: Provider, model: ModelInfo) -> ModelPrices | None:
-    """Return a model's prices at the standard tier and for the shortest prompts; ``None`` if it is not paid by the token."""
+    """Return a model's prices for the shortest prompts at the standard tier; ``None`` if it is not paid by the token."""
     if not model.prices:
         return None
     figures = model.get_prices(PRICES_OF)
@@ -89,6 +87,6 @@ def _prices(provider: Provider, model: ModelInfo) -> ModelPrices | None:
 
 
 def _dollars(figures: Any, name: str) -> float | None:
-    """Return dollars per million tokens, those of the lowest tier where there are several."""
+    """Return the dollars per million tokens; those of the lowest tier if there are several."""
     value = getattr(figures, name, None)
     return None if value is None else float(getattr(value, "base", value))

@@ -1,6 +1,6 @@
-"""Tables of models in TOML: prices, the rules of each provider's prompt cache, context windows and input limits.
+"""Reads tables of models in TOML: prices, rules of prompt caches, context windows and input limits.
 
-The package's own table is ``models.toml`` beside this file; the entries of a file of the same shape come first.
+The package's own table is ``models.toml`` in this folder; your own files have the same structure.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def packaged_models() -> Mapping[str, ModelEntry]:
 
 @cache
 def cache_rules(provider: str) -> Mapping[str, Any]:
-    """Return the rules of a provider's prompt cache in the package's own table, as arguments of `ModelPrices`."""
+    """Return the rules of a provider's prompt cache from the package's table, as arguments of `ModelPrices`."""
     fields = _providers(_TABLE.read_text(encoding="utf-8"), _TABLE.name).get(provider, {})
     return {name: fields[name] for name in _CACHE_RULES if name in fields}
 
@@ -66,11 +66,11 @@ def read_models(text: str, where: str) -> dict[str, ModelEntry]:
 
     Args:
         text: TOML: for each provider a table with ``source``, ``date``, the rules of its cache, and its ``models``. A model has
-            its prices, or ``context_window`` and ``input_limit``, or all of them.
+            prices, or ``context_window`` and ``input_limit``, or all of them.
         where: The table's name, for errors.
 
     Raises:
-        ConfigurationError: If it is not such a table, or a figure is missing or is not a number.
+        ConfigurationError: If the text is not such a table, or a figure is missing or is not a number.
 
     >>> table = "[here]\ndate = '2026-11-2'\n[here.models]\nm = {input = 1, cached = 0, write = 0, output = 2, input_limit = 9}"
     >>> entry = read_models(table, "mine.toml")["m"]
@@ -92,7 +92,7 @@ def _providers(text: str, where: str) -> dict[str, dict[str, Any]]:
     try:
         providers = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{where}: it is not valid TOML ({error}); see models.toml in this package") from error
+        raise ConfigurationError(f"{where}: not valid TOML ({error}); see models.toml in this package") from error
     return {name: cast("dict[str, Any]", fields) if isinstance(fields, dict) else {} for name, fields in providers.items()}
 
 

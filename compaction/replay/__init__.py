@@ -13,8 +13,6 @@ Each figure is explained in ``docs/metrics.md``.
 
 from __future__ import annotations
 
-from ..models import ModelPrices, UnknownModel, prices_of
-from ..models import unpriced as unpriced
 from .candidates import Candidate, strategy_names
 from .logs import recordings_of
 from .many_conversations import replay
@@ -31,12 +29,9 @@ __all__ = [
     "Candidate",
     "CandidateSetting",
     "CandidateSummary",
-    "ModelPrices",
     "Recommendation",
     "Recording",
     "ReplayResult",
-    "UnknownModel",
-    "prices_of",
     "recommend",
     "recordings_of",
     "replay",

@@ -50,20 +50,17 @@ class CandidateSession(abc.ABC):
         """Return the changes the last `view` made; empty if they are not known."""
         return ()
 
-    def fallback_view(self) -> list[Any] | None:
-        """Return the request to send after `view` raised; ``None`` for the last request plus the new messages."""
-        return None
 
-
-@attrs.frozen
 class FunctionSession(CandidateSession):
-    """A plain function from a history to a request."""
+    """A session of a plain function from a history to a request; ``start`` makes the function."""
 
-    function: Callable[[list[Any]], list[Any]]
+    def __init__(
+        self, start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]], setting: CandidateSetting
+    ) -> None:
+        self._function = start(setting)
 
     def view(self, messages: list[Any]) -> list[Any]:
-        """Return the function's request."""
-        return self.function(messages)
+        return self._function(messages)
 
 
 class StrategySession(CandidateSession):
@@ -85,12 +82,10 @@ class StrategySession(CandidateSession):
         )
 
     def view(self, messages: list[Any]) -> list[Any]:
-        """Return the session's view."""
         self._steps.clear()
         return self._session.view_sync(messages)
 
     def actions(self) -> Sequence[CandidateAction]:
-        """Return one action for each edit the strategy made in the last view."""
         seen: set[int] = set()
         found: list[CandidateAction] = []
         for step in self._steps:
@@ -122,7 +117,3 @@ class StrategySession(CandidateSession):
         if by in self._summarizing:
             return "summarize"
         return "collapse" if by == COLLAPSED_BY else "replace"
-
-    def fallback_view(self) -> list[Any] | None:
-        """Return the session's messages as they are."""
-        return self._session.index.messages()

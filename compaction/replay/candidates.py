@@ -1,4 +1,4 @@
-"""Candidates of a replay: the baselines, every preset of this package, and strategies and functions of your own.
+"""Candidates of a replay: the baselines, the presets, and the caller's strategies and functions.
 
 The baselines are not strategies of this package and do not go through its index. They keep whole groups, the newest that fit,
 and nothing else. A group that does not fit is dropped even if it is the newest.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import runpy
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,11 @@ from .settings import CandidateSetting
 
 @attrs.frozen
 class Candidate:
-    """Something to replay.
+    """A strategy or function to replay.
 
     Args:
         name: Its name in the output.
-        start: Makes its session for a conversation. It must be picklable to be replayed in several processes.
+        start: Starts its session for a conversation. It must be picklable to be replayed in several processes.
     """
 
     name: str
@@ -42,12 +43,12 @@ class Candidate:
 
         >>> last_nine = Candidate.of_function("last nine", lambda setting: lambda messages: messages[-9:])
         """
-        return cls(name, _FunctionStart(start))
+        return cls(name, partial(FunctionSession, start))
 
     @classmethod
     def of_strategy(cls, name: str, strategy: StrategyLike) -> Candidate:
         """Return a candidate that runs a strategy, in a new session for each conversation."""
-        return cls(name, _StrategyStart(as_strategy(strategy)))
+        return cls(name, partial(StrategySession, as_strategy(strategy)))
 
     @classmethod
     def of_factory(cls, name: str, make: Callable[[int], StrategyLike]) -> Candidate:
@@ -57,7 +58,7 @@ class Candidate:
         >>> Candidate.of_factory("adaptive", adaptive).name
         'adaptive'
         """
-        return cls(name, _FactoryStart(make))
+        return cls(name, partial(_start_made, make))
 
     @classmethod
     def of_file(cls, path: Path) -> Candidate:
@@ -69,87 +70,49 @@ class Candidate:
         Raises:
             ConfigurationError: If the file cannot be run or defines no ``strategy``.
         """
-        start = _FileStart(path)
-        start.strategy(1_000_000)  # so that a bad file fails before anything is replayed
-        return cls(path.stem, start)
+        _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed
+        return cls.of_factory(path.stem, partial(_strategy_in, path))
 
 
-@attrs.frozen
-class _FunctionStart:
-    start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]]
-
-    def __call__(self, setting: CandidateSetting) -> CandidateSession:
-        return FunctionSession(self.start(setting))
+def _start_made(make: Callable[[int], StrategyLike], setting: CandidateSetting) -> CandidateSession:
+    return StrategySession(make(setting.window), setting)
 
 
-@attrs.frozen
-class _StrategyStart:
-    strategy: Strategy
-
-    def __call__(self, setting: CandidateSetting) -> CandidateSession:
-        return StrategySession(self.strategy, setting)
-
-
-@attrs.frozen
-class _FactoryStart:
-    make: Callable[[int], StrategyLike]
-
-    def __call__(self, setting: CandidateSetting) -> CandidateSession:
-        return StrategySession(self.make(setting.window), setting)
-
-
-@attrs.frozen
-class _FileStart:
-    path: Path
-
-    def __call__(self, setting: CandidateSetting) -> CandidateSession:
-        return StrategySession(self.strategy(setting.window), setting)
-
-    def strategy(self, window: int) -> Strategy:
-        """Return the file's strategy; if it is a function of ``window``, what the function returns."""
-        try:
-            found = runpy.run_path(str(self.path)).get("strategy")
-            if inspect.isfunction(found) and next(iter(inspect.signature(found).parameters), "") == "window":
-                found = found(window)
-        except Exception as error:
-            raise ConfigurationError(f"{self.path}: cannot read a strategy from it ({error!r}); see CONTRIBUTING.md") from error
-        if found is None:
-            raise ConfigurationError(f"{self.path}: it does not define 'strategy'; assign one, or define strategy(window)")
-        return as_strategy(found)
+def _strategy_in(path: Path, window: int) -> Strategy:
+    """Return the ``strategy`` of a file; if it is a function of ``window``, what the function returns."""
+    try:
+        found = runpy.run_path(str(path)).get("strategy")
+        if inspect.isfunction(found) and next(iter(inspect.signature(found).parameters), "") == "window":
+            found = found(window)
+    except Exception as error:
+        raise ConfigurationError(f"{path}: cannot read a strategy from it ({error!r}); see CONTRIBUTING.md") from error
+    if found is None:
+        raise ConfigurationError(f"{path}: it does not define 'strategy'; assign one, or define strategy(window)")
+    return as_strategy(found)
 
 
 def _send_all(setting: CandidateSetting) -> Callable[[list[Any]], list[Any]]:
-    """Send the whole history, whatever the window."""
     return list
 
 
-@attrs.frozen
-class KeepNewest:
-    """Keeps the system messages, the last user message and as many of the newest groups as fit; drops the rest for good.
+class KeepNewest(CandidateSession):
+    """A session that keeps the system messages, the last user message and the newest groups that fit, and drops the rest.
+
+    Holds state: the groups so far, and those kept. A call costs O(kept and new messages).
 
     Args:
         threshold: Share of the window above which it cuts; below it, it only appends.
         target: Share of the window it cuts to.
+        setting: The settings of the conversation.
 
-    With both at 1 it does what most applications do first: it keeps the newest messages that fit and cuts again at almost
-    every call. With .8 and .5 it is the baseline to beat: about half the cost of sending everything, never over the window,
-    always valid.
+    With both shares at 1 it does what most applications do first: it keeps the newest messages that fit and cuts again at
+    almost every call. With .8 and .5 it is the baseline to beat: about half the cost of sending everything, never over the
+    window, always valid.
     """
 
-    threshold: float
-    target: float
-
-    def __call__(self, setting: CandidateSetting) -> CandidateSession:
-        """Start a session."""
-        return _KeepNewestSession(int(self.threshold * setting.window), int(self.target * setting.window), setting)
-
-
-class _KeepNewestSession(CandidateSession):
-    """Holds state: the groups so far, and those kept. A call costs O(kept and new messages)."""
-
-    def __init__(self, threshold: int, target: int, setting: CandidateSetting) -> None:
-        self._threshold = threshold - setting.overhead_tokens
-        self._target = target - setting.overhead_tokens
+    def __init__(self, threshold: float, target: float, setting: CandidateSetting) -> None:
+        self._threshold = int(threshold * setting.window) - setting.overhead_tokens
+        self._target = int(target * setting.window) - setting.overhead_tokens
         self._format = setting.format
         self._measure = MessageMeter(setting.counter).measure
         self._grouping = Grouping()
@@ -199,8 +162,8 @@ class _KeepNewestSession(CandidateSession):
 
 BASELINES = {
     "none": Candidate.of_function("none", _send_all),
-    "truncate": Candidate("truncate", KeepNewest(1.0, 1.0)),
-    "hysteresis": Candidate("hysteresis", KeepNewest(0.8, 0.5)),
+    "truncate": Candidate("truncate", partial(KeepNewest, 1.0, 1.0)),
+    "hysteresis": Candidate("hysteresis", partial(KeepNewest, 0.8, 0.5)),
 }
 """The baselines by name."""
 
@@ -253,14 +216,23 @@ def candidates_of(strategies: Iterable[str | StrategyLike | Candidate], *, basel
     >>> [each.name for each in candidates_of(["context_window", "truncate"], baselines=False)]
     ['none', 'context_window', 'truncate']
     """
-    wanted = [candidate_of(strategy) for strategy in strategies]
-    always = list(BASELINES.values()) if baselines else [BASELINES["none"]]
-    found: dict[str, Candidate] = {}
-    for each in (*always, *wanted):
-        if each in found.values():
-            continue
-        name, count = each.name, 2
-        while name in found:
-            name, count = f"{each.name}#{count}", count + 1
-        found[name] = attrs.evolve(each, name=name)
-    return list(found.values())
+    wanted: list[str | StrategyLike | Candidate] = list(BASELINES) if baselines else ["none"]
+    for strategy in strategies:
+        if strategy not in wanted:
+            wanted.append(strategy)
+    names: set[str] = set()
+    return [attrs.evolve(each, name=unique_name(each.name, names)) for each in map(candidate_of, wanted)]
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return the name, with a number if it is taken; the result is added to ``taken``.
+
+    >>> taken = {"a"}
+    >>> unique_name("a", taken), unique_name("a", taken)
+    ('a#2', 'a#3')
+    """
+    found, count = name, 2
+    while found in taken:
+        found, count = f"{name}#{count}", count + 1
+    taken.add(found)
+    return found

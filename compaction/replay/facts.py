@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
-import attrs
-
 from ..messages import MediaPart, Message, TextPart, ToolCallPart
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
@@ -33,7 +31,7 @@ _QUOTED: Final = re.compile(
     r"\"(\S[^\"\n]{2,78}\S)\"|(?<!\w)'(\S[^'\n]{2,78}\S)'(?!\w)|`(\S[^`\n]{2,78}\S)`|“(\S[^”\n]{2,78}\S)”"
     r"|「([^」\n]{2,80})」|『([^』\n]{2,80})』"
 )
-_WORD: Final = re.compile(r"[^\W\d_]{5,}")
+_LONG_WORD: Final = re.compile(r"\b[^\W\d_]{5,}\b")
 _LONGEST: Final = 200
 _SHORTEST_ID: Final = 4
 
@@ -81,14 +79,8 @@ def strings_in(arguments: str) -> list[str]:
     >>> strings_in('{"path": "a.py", "lines": [3, 4], "text": "one\\ntwo"}')
     ['path', 'a.py', 'lines', '3', '4', 'text', 'one\ntwo']
     """
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return [arguments]
-    try:
-        return list(_leaves(value))
-    except RecursionError:
-        return [arguments]
+    values = _values(arguments, with_names=True)
+    return [arguments] if values is None else values
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -121,7 +113,7 @@ def answer_facts(answer: Message) -> dict[str, NeededFactKind]:
         if isinstance(part, TextPart):
             _collect(part.text, found)
         elif isinstance(part, ToolCallPart):
-            values = _values(part.arguments)
+            values = _values(part.arguments, with_names=False)
             for value in [part.arguments] if values is None else values:
                 _collect(value, found)
             whole = [value for value in values or () if 4 <= len(value) <= 80 and "\n" not in value and not value.isdigit()]
@@ -135,13 +127,12 @@ def answer_facts(answer: Message) -> dict[str, NeededFactKind]:
     return facts
 
 
-def _values(arguments: str) -> list[str] | None:
-    """Return the values of a call's arguments without the parameter names, which the schema gives; ``None`` if not JSON."""
+def _values(arguments: str, *, with_names: bool) -> list[str] | None:
+    """Return the values in a call's arguments, with or without the parameter names; ``None`` if they are not JSON."""
     try:
         value = json.loads(arguments)
-        if isinstance(value, dict):
-            return [leaf for field in cast("dict[str, Any]", value).values() for leaf in _leaves(field)]
-        return list(_leaves(value))
+        fields = [value] if with_names or not isinstance(value, dict) else cast("dict[str, Any]", value).values()
+        return [leaf for field in fields for leaf in _leaves(field)]
     except (ValueError, RecursionError):
         return None
 
@@ -172,14 +163,7 @@ def long_words_in(text: str) -> set[str]:
     >>> sorted(long_words_in("a frobnicated file_name of 7 quokkas"))
     ['frobnicated', 'quokkas']
     """
-    return {match[0] for match in _WORD.finditer(text) if not _joined(text, match.start(), match.end())}
-
-
-def _joined(text: str, start: int, end: int) -> bool:
-    """Return whether a word is part of a longer identifier."""
-    return (start > 0 and (text[start - 1] == "_" or text[start - 1].isdigit())) or (
-        end < len(text) and (text[end] == "_" or text[end].isdigit())
-    )
+    return set(_LONG_WORD.findall(text))
 
 
 _SENTENCE: Final = re.compile(r"[^\n.!?。！？]*(?:[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]?")
@@ -193,26 +177,15 @@ _SHORTEST_SENTENCE: Final = 12
 _LONGEST_SENTENCE: Final = 300
 
 
-@attrs.frozen
-class UserConstraint:
-    """One instruction of the user.
+def user_constraints_in(text: str) -> Iterator[str]:
+    r"""Yield the instructions in a user's text: sentences with a word such as *must* or *never*; O(characters).
 
-    Args:
-        text: The sentence, with runs of white space as single blanks.
-        ordinal: The message that states it.
-    """
+    Runs of white space become single blanks.
 
-    text: str
-    ordinal: int
-
-
-def user_constraints_in(text: str, ordinal: int) -> Iterator[UserConstraint]:
-    r"""Yield the instructions in a user's text; O(characters).
-
-    >>> [each.text for each in user_constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks", 3)]
+    >>> list(user_constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks"))
     ['Never touch prod.db!']
     """
     for match in _SENTENCE.finditer(text):
         sentence = " ".join(match[0].split())
         if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and _INSTRUCTS.search(sentence):
-            yield UserConstraint(sentence, ordinal)
+            yield sentence

@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import attrs
@@ -18,7 +17,7 @@ from ..models import ModelPrices, prices_of
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .candidates import Candidate, candidates_of
+from .candidates import Candidate, candidates_of, unique_name
 from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
 from .replayed import ReplayedConversation
@@ -42,7 +41,6 @@ def replay(
     counter: TokenCounter | str = "auto",
     format: MessageFormat | str | None = None,
     overhead_tokens: int = 0,
-    prices: Path | None = None,
     charge_summaries: bool = False,
     baselines: bool = True,
     recent: int = RECENT_MESSAGES,
@@ -59,12 +57,12 @@ def replay(
         conversations: The recorded conversations.
         strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates.
         window: Tokens a request may have, > 0.
-        model: The model whose prices and cache rules apply, or these themselves.
+        model: The model whose prices and cache rules apply, or these themselves, such as from `compaction.models.prices_of`
+            with your own table.
         counter: A token counter or the name of one.
         format: The wire format of all messages; ``None`` to detect it for each conversation. A conversation in several
             formats is skipped.
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
-        prices: A price table of your own.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
         baselines: Whether to add the baselines that are not in ``strategies``; ``"none"`` is always added.
         recent: Number of messages before an answer that every policy is assumed to keep.
@@ -82,7 +80,7 @@ def replay(
     """
     setting = ReplaySetting(
         window=window,
-        prices=prices_of(model, prices),
+        prices=prices_of(model),
         counter=resolve_counter(counter),
         format=None if format is None else resolve(format),
         overhead_tokens=overhead_tokens,
@@ -94,14 +92,32 @@ def replay(
     candidates = candidates_of(strategies, baselines=baselines)
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
-    progress = _ProgressCount([_calls(each) * len(candidates) for each in recordings], on_progress)
+    calls = [_calls(each) * len(candidates) for each in recordings]
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if on_progress is not None:
+            on_progress(done, sum(calls))
+
+    advance(0)
+    outcomes: Iterable[tuple[int, _Outcome]]
+    jobs = min(jobs, len(recordings) or 1)
+    if jobs == 1:
+        outcomes = enumerate(_replayed(each, candidates, setting, advance) for each in recordings)
+    else:
+        _check_picklable(candidates, setting)
+        order = sorted(range(len(recordings)), key=calls.__getitem__, reverse=True)  # so that no long one is started last
+        outcomes = _outcomes_of_workers(recordings, order, candidates, setting, jobs)
     replayed: dict[int, ReplayedConversation] = {}
-    for place, outcome in _outcomes(recordings, candidates, setting, jobs, progress):
+    for place, outcome in outcomes:
+        if jobs > 1:
+            advance(calls[place])
         if isinstance(outcome, str):
             skipped.append(_skipped(recordings[place], outcome))
         else:
-            notes = outcome.recording.notes
-            replayed[place] = attrs.evolve(outcome, recording=attrs.evolve(recordings[place], notes=notes))
+            replayed[place] = attrs.evolve(outcome, recording=attrs.evolve(recordings[place], notes=outcome.recording.notes))
     return ReplayResult(
         conversations=tuple([replayed[place] for place in sorted(replayed)]),
         candidates=tuple([candidate.name for candidate in candidates]),
@@ -116,11 +132,7 @@ def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recordi
     seen: set[str] = set()
     for number, conversation in enumerate(conversations, 1):
         recording = _recording(conversation, number)
-        name, count = recording.id, 2
-        while name in seen:
-            name, count = f"{recording.id}#{count}", count + 1
-        seen.add(name)
-        yield recording if name == recording.id else attrs.evolve(recording, id=name)
+        yield attrs.evolve(recording, id=unique_name(recording.id, seen))
 
 
 def _recording(conversation: RecordingLike, number: int) -> Recording:
@@ -146,25 +158,6 @@ def _skipped(recording: Recording, why: str) -> str:
     return f"{recording.where or recording.id}: {why}"
 
 
-class _ProgressCount:
-    """Counts the calls of a replay and reports progress. Holds state."""
-
-    def __init__(self, calls: Sequence[int], on_progress: ReplayProgress | None) -> None:
-        self._calls = calls
-        self._total = sum(calls)
-        self._done = 0
-        self._on_progress = on_progress
-        self.add(0)
-
-    def calls_of(self, place: int) -> int:
-        return self._calls[place]
-
-    def add(self, calls: int) -> None:
-        self._done += calls
-        if self._on_progress is not None:
-            self._on_progress(min(self._done, self._total), self._total)
-
-
 def _calls(recording: Recording) -> int:
     read = resolve(recording.format).read
     return len(answers_in([read(message) for message in recording.messages]))
@@ -174,20 +167,11 @@ _Outcome: TypeAlias = "ReplayedConversation | str"
 """A replayed conversation, or why it was skipped."""
 
 
-def _outcomes(
-    recordings: Sequence[Recording],
-    candidates: Sequence[Candidate],
-    setting: ReplaySetting,
-    jobs: int,
-    progress: _ProgressCount,
+def _outcomes_of_workers(
+    recordings: Sequence[Recording], order: Sequence[int], candidates: Sequence[Candidate], setting: ReplaySetting, jobs: int
 ) -> Iterator[tuple[int, _Outcome]]:
-    """Replay in this process, or in several with the longest conversations first, so that none of them is started last."""
-    if jobs == 1 or len(recordings) < 2:
-        yield from ((place, _replayed(each, candidates, setting, progress.add)) for place, each in enumerate(recordings))
-        return
-    _check_picklable(candidates, setting)
-    order = sorted(range(len(recordings)), key=progress.calls_of, reverse=True)
-    with ProcessPoolExecutor(min(jobs, len(recordings)), mp_context=multiprocessing.get_context("spawn")) as pool:
+    """Replay in several processes; yield each place with its outcome as it ends."""
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(_replayed_in_worker, recordings[place], candidates, setting): place for place in order}
         try:
             for future in as_completed(futures):
@@ -196,7 +180,6 @@ def _outcomes(
                     outcome = future.result()
                 except BrokenProcessPool:
                     outcome = "its process died; use fewer jobs, or more memory"
-                progress.add(progress.calls_of(place))
                 yield place, outcome
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

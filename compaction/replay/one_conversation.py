@@ -16,7 +16,7 @@ from .candidate_sessions import CandidateAction, CandidateSession
 from .candidates import Candidate
 from .prompt_cache import PromptCache
 from .recordings import Recording, without_unreadable
-from .replayed import CandidateRun, ConstraintSurvival, PrefixBreak, ReplayedCall, ReplayedConversation
+from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, Share
 from .requests import RequestChain, RequestDiff
 from .settings import CandidateSetting, ReplaySetting
 from .transcript import Needs, Transcript
@@ -73,8 +73,8 @@ def _inherited_rules(transcript: Transcript, setting: ReplaySetting, meter: Mess
     """Return how often the whole history breaks each rule at each call: a log may be invalid before any compaction."""
     requests = RequestChain(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
     found: list[Counter[str]] = []
-    for call in range(len(transcript.calls)):
-        requests.add(list(transcript.history(call)))
+    for ordinal in transcript.calls:
+        requests.add(list(transcript.recording.messages[:ordinal]))
         found.append(requests.broken_rules())
     return found
 
@@ -113,31 +113,28 @@ class _CandidateReplay:
         self._first_failed: dict[str, int] = {}
         self._last: tuple[int, list[Any]] = (0, [])
         self._compacted_at: list[int] = []
-        self._survival: dict[int, list[int]] = {}
+        self._survival: dict[int, Share] = {}
 
     def run(self) -> CandidateRun:
-        start = self._attempt(0, lambda: self._candidate.start(self._candidate_setting()))
-        calls = [] if start is None else [self._call(number, start) for number in range(len(self._transcript.calls))]
+        setting = CandidateSetting(
+            window=self._setting.window,
+            counter=self._setting.counter,
+            format=self._transcript.format,
+            overhead_tokens=self._setting.overhead_tokens,
+            clock=lambda: self._now,
+        )
+        session = self._attempt(0, lambda: self._candidate.start(setting))
+        calls = [] if session is None else [self._call(number, session) for number in range(len(self._transcript.calls))]
         return CandidateRun(
             candidate=self._candidate.name,
             calls=tuple(calls),
-            survival=tuple([ConstraintSurvival(times, *counts) for times, counts in sorted(self._survival.items())]),
+            survival=dict(sorted(self._survival.items())),
             failures=tuple(
                 [
                     f"{error}, {times} times, first at message {self._first_failed[error]}"
                     for error, times in self._failed.items()
                 ]
             ),
-        )
-
-    def _candidate_setting(self) -> CandidateSetting:
-        setting = self._setting
-        return CandidateSetting(
-            window=setting.window,
-            counter=setting.counter,
-            format=self._transcript.format,
-            overhead_tokens=setting.overhead_tokens,
-            clock=lambda: self._now,
         )
 
     def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
@@ -171,15 +168,10 @@ class _CandidateReplay:
             messages=len(view),
             over=step.tokens > setting.window,
             broken_rules=tuple(sorted(rules)),
-            read=use.read,
-            written=use.written,
-            fresh=use.fresh,
-            expired=use.expired,
+            cache=use,
             broken=PrefixBreak(step.lost_tokens, step.shared_messages, _cause(actions, step)) if step.broken else None,
             compacted=compacted,
             seconds=seconds,
-            summary_read=sum(action.read_tokens for action in actions),
-            summary_written=sum(action.written_tokens for action in actions),
             actions=tuple(actions),
             left=left,
             back=back,
@@ -195,15 +187,14 @@ class _CandidateReplay:
 
     def _view(self, number: int, session: CandidateSession) -> tuple[list[Any], Sequence[CandidateAction], float]:
         """Return the request, the actions behind it, and the CPU seconds it took."""
-        history = list(self._transcript.history(number))
-        ordinal = len(history)
+        ordinal = self._transcript.calls[number]
+        history = list(self._transcript.recording.messages[:ordinal])
         start = time.thread_time()
         view = self._attempt(ordinal, lambda: list(session.view(history)))
         seconds = time.thread_time() - start
         if view is None:
-            view = self._attempt(ordinal, session.fallback_view)
             known, last = self._last
-            return (last + history[known:] if view is None else view), (), seconds
+            return last + history[known:], (), seconds
         return view, self._attempt(ordinal, session.actions) or (), seconds
 
     def _missing(self, needs: Needs) -> dict[str, Any]:
@@ -226,13 +217,12 @@ class _CandidateReplay:
     def _note_survival(self, ordinal: int) -> None:
         """Count the user's instructions that are still in the request after a compaction."""
         self._compacted_at.append(ordinal)
-        for constraint in self._transcript.constraints:
-            if constraint.ordinal >= ordinal:
+        for at, sentence in self._transcript.constraints:
+            if at >= ordinal:
                 break
-            times = len(self._compacted_at) - bisect_right(self._compacted_at, constraint.ordinal)
-            counts = self._survival.setdefault(min(times, _MOST_COMPACTIONS), [0, 0])
-            counts[0] += 1
-            counts[1] += self._requests.quotes(constraint.text, constraint.ordinal)
+            times = min(len(self._compacted_at) - bisect_right(self._compacted_at, at), _MOST_COMPACTIONS)
+            quoted = Share(self._requests.quotes(sentence, at), 1)
+            self._survival[times] = self._survival.get(times, Share()) + quoted
 
 
 def _cause(actions: Sequence[CandidateAction], step: RequestDiff) -> str:

@@ -16,7 +16,7 @@ _MILLISECONDS: Final = 1e11
 
 
 def _times_of(recording: Recording) -> tuple[float | None, ...]:
-    return tuple([_time_of(message) for message in recording.messages])
+    return tuple(map(_time_of, recording.messages))
 
 
 def _time_of(message: Any) -> float | None:

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from .candidate_sessions import CandidateAction
+from .prompt_cache import CacheUse
 from .recordings import Recording
 from .transcript import Needs
+
+
+@attrs.frozen
+class Share:
+    """A number found out of a number needed.
+
+    >>> (Share(1, 2) + Share(2, 2)).value
+    0.75
+    """
+
+    found: float = 0
+    needed: float = 0
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.found + other.found, self.needed + other.needed)
+
+    @property
+    def value(self) -> float | None:
+        """The ratio; ``None`` if nothing was needed."""
+        return self.found / self.needed if self.needed else None
 
 
 @attrs.frozen
@@ -34,15 +57,10 @@ class ReplayedCall:
         messages: Number of messages in the request.
         over: Whether the request exceeds the window.
         broken_rules: Rules of the format that it breaks more often than the whole history does.
-        read: Tokens read from the prompt cache.
-        written: Tokens written to the prompt cache.
-        fresh: Tokens neither read from the cache nor written to it.
-        expired: Whether a cached prefix had expired.
+        cache: Its tokens by how they are billed.
         broken: The first difference from the previous request, if it does not continue it.
         compacted: Whether the strategy changed anything at this call.
         seconds: CPU time of the strategy.
-        summary_read: Tokens of the messages that summaries written at this call replace.
-        summary_written: Tokens of these summaries.
         missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
         missing_words: Number of needed rare words that it does not contain.
         missing_spans: Number of needed verbatim spans that it does not contain.
@@ -56,15 +74,10 @@ class ReplayedCall:
     messages: int
     over: bool
     broken_rules: tuple[str, ...]
-    read: int
-    written: int
-    fresh: int
-    expired: bool
+    cache: CacheUse
     broken: PrefixBreak | None
     compacted: bool
     seconds: float
-    summary_read: int
-    summary_written: int
     missing_facts: tuple[int, ...]
     missing_words: int
     missing_spans: int
@@ -78,21 +91,6 @@ class ReplayedCall:
         return self.over or bool(self.broken_rules)
 
 
-@attrs.frozen
-class ConstraintSurvival:
-    """How many of the user's instructions were still verbatim in the request after a compaction.
-
-    Args:
-        compactions: Number of compactions since they were stated, including this one; 4 means four or more.
-        stated: Number of instructions.
-        standing: Number of them still in the request.
-    """
-
-    compactions: int
-    stated: int
-    standing: int
-
-
 @attrs.frozen(kw_only=True)
 class CandidateRun:
     """One conversation replayed under one candidate.
@@ -100,13 +98,14 @@ class CandidateRun:
     Args:
         candidate: Its name.
         calls: Each call, in order.
-        survival: How many of the user's instructions survived.
+        survival: The share of the user's instructions that are still verbatim in the request after a compaction, by the number
+            of compactions since they were stated, this one included; 4 means four or more.
         failures: The exceptions the candidate raised, each with the first call and the count.
     """
 
     candidate: str
     calls: tuple[ReplayedCall, ...]
-    survival: tuple[ConstraintSurvival, ...]
+    survival: Mapping[int, Share]
     failures: tuple[str, ...] = ()
 
 

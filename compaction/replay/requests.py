@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 import attrs
@@ -68,26 +66,23 @@ class RequestChain:
         transcript: The recorded conversation.
         meter: Counts the tokens of messages that were not recorded.
         overhead_tokens: Tokens of every request outside the messages.
+
+    Attributes:
+        visible: The ordinals of the recorded messages that the last request contains unchanged; do not modify it.
     """
 
     def __init__(self, transcript: Transcript, *, meter: MessageMeter, overhead_tokens: int = 0) -> None:
         self._transcript = transcript
         self._format = transcript.format
         self._meter = meter
-        self._overhead = overhead_tokens
         self._raws: list[Any] = []
         self._cumulative = [overhead_tokens]
-        self._visible: set[int] = set()
+        self.visible: set[int] = set()
         self._inserted: list[InsertedMessage] = []
         self._inserted_spans: frozenset[str] = frozenset()
         self._known: dict[tuple[str, str], InsertedMessage] = {}
         self._checked = 0
         self._checked_rules: Counter[str] = Counter()
-
-    @property
-    def visible(self) -> set[int]:
-        """The ordinals of the recorded messages that the last request contains unchanged; do not modify it."""
-        return self._visible
 
     # ---------------------------------------------------------------- adding requests
 
@@ -102,7 +97,8 @@ class RequestChain:
             if shared < len(view):
                 shared_tokens += self._common_start(before[shared], view[shared])
         count = 0 if broken else len(self._inserted)
-        self._append(view[shared:])
+        for raw in view[shared:]:
+            self._cumulative.append(self._cumulative[-1] + self._place(raw))
         if broken or len(self._inserted) > count:
             self._inserted_spans = frozenset().union(*(each.spans for each in self._inserted))
         self._raws = view
@@ -112,21 +108,17 @@ class RequestChain:
     def _restart(self, shared: int, view: list[Any]) -> None:
         """Forget the last request after its first difference from this view."""
         self._cumulative = self._cumulative[: shared + 1]
-        self._visible, self._inserted = set(), []
+        self.visible, self._inserted = set(), []
         self._checked, self._checked_rules = 0, Counter()
         for raw in view[:shared]:
             self._place(raw)
-
-    def _append(self, raws: Sequence[Any]) -> None:
-        sizes = [self._place(raw) for raw in raws]
-        self._cumulative.extend(list(accumulate(sizes, initial=self._cumulative[-1]))[1:])
 
     def _place(self, raw: Any) -> int:
         """Record a message's contents and return its tokens; an unreadable one counts 0 and is left to `broken_rules`."""
         transcript = self._transcript
         ordinal = transcript.ordinals.get(id(raw))
         if ordinal is not None:
-            self._visible.add(ordinal)
+            self.visible.add(ordinal)
             return transcript.tokens[ordinal]
         message = self._read(raw)
         if message is None:
@@ -134,16 +126,16 @@ class RequestChain:
         key = message.role, flat_text(message)
         same = transcript.ordinals_by_content.get(key)
         if same is not None:
-            ordinal = next((at for at in same if at not in self._visible), same[-1])
-            self._visible.add(ordinal)
+            ordinal = next((at for at in same if at not in self.visible), same[-1])
+            self.visible.add(ordinal)
             return self._meter.measure(message)[0]
-        inserted = self._known.get(key) or self._known.setdefault(key, self._read_inserted(message, key[1]))
+        inserted = self._known.get(key)
+        if inserted is None:
+            text, spans = key[1], frozenset(transcript.spans.known(key[1]))
+            inserted = InsertedMessage(text, frozenset(search_keys(text)), spans, self._meter.measure(message)[0])
+            self._known[key] = inserted
         self._inserted.append(inserted)
         return inserted.tokens
-
-    def _read_inserted(self, message: Message, text: str) -> InsertedMessage:
-        spans = frozenset(self._transcript.spans.known(text))
-        return InsertedMessage(text, frozenset(search_keys(text)), spans, self._meter.measure(message)[0])
 
     def _common_start(self, one: Any, other: Any) -> int:
         """Return the tokens two different messages share from their start: a provider's cache may end within a message."""
@@ -157,7 +149,7 @@ class RequestChain:
 
     def contains(self, string: str, places: Places) -> bool:
         """Return whether the last request contains a string that occurs in these recorded messages."""
-        if not self._visible.isdisjoint(places):
+        if not self.visible.isdisjoint(places):
             return True
         if not self._inserted:
             return False
@@ -166,11 +158,11 @@ class RequestChain:
 
     def contains_span(self, span: str, places: Places) -> bool:
         """Return the same for a verbatim span."""
-        return not self._visible.isdisjoint(places) or span in self._inserted_spans
+        return not self.visible.isdisjoint(places) or span in self._inserted_spans
 
     def quotes(self, sentence: str, ordinal: int) -> bool:
         """Return whether the last request contains a sentence of a recorded message verbatim."""
-        return ordinal in self._visible or any(sentence in each.text for each in self._inserted)
+        return ordinal in self.visible or any(sentence in each.text for each in self._inserted)
 
     def broken_rules(self) -> Counter[str]:
         """Return how often the last request breaks each rule of its format.

@@ -12,8 +12,8 @@ import attrs
 from ..errors import InputError
 from ..formats import resolve
 from .candidates import BASELINES
-from .replayed import ReplayedCall, ReplayedConversation
-from .scores import BootstrapDraws, IntervalEstimate, Score, Share, macro_average, micro_average, score_of
+from .replayed import ReplayedConversation, Share
+from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
 from .settings import ReplaySetting
 
 _SEND_ALL: Final = "none"
@@ -109,18 +109,12 @@ class ReplayResult:
 
     def shares(self, candidate: str, measure: str) -> list[Share]:
         """Return one of `MEASURES` for each conversation that exceeds the window."""
-        return [MEASURES[measure](score, whole) for score, whole in self._scored(candidate)]
-
-    def _scored(self, candidate: str) -> list[tuple[Score, Score]]:
-        known = self._known_scores
-        for name in (candidate, _SEND_ALL):
-            if name not in known:
-                known[name] = self.scores(name)
-        return list(zip(known[candidate], known[_SEND_ALL], strict=True))
+        known = self._exceeding_scores
+        return [MEASURES[measure](*pair) for pair in zip(known[candidate], known[_SEND_ALL], strict=True)]
 
     @cached_property
-    def _known_scores(self) -> dict[str, list[Score]]:
-        return {}
+    def _exceeding_scores(self) -> dict[str, list[Score]]:
+        return {name: self.scores(name) for name in self.candidates}
 
     @cached_property
     def _draws(self) -> BootstrapDraws:
@@ -130,7 +124,7 @@ class ReplayResult:
     def cheapest_baseline(self) -> str | None:
         """The cheapest baseline, on average, of those whose requests would all be accepted; ``None`` if there is none."""
         present = [name for name in BASELINES if name in self.candidates]
-        fit = [name for name in present if not Score.total(score for score, _ in self._scored(name)).would_fail]
+        fit = [name for name in present if not Score.total(self._exceeding_scores[name]).would_fail]
         return min(fit, key=lambda name: macro_average(self.shares(name, "cost")) or 0.0, default=None)
 
     def summary(self, candidate: str, *, against: str | None = None) -> CandidateSummary:
@@ -145,7 +139,7 @@ class ReplayResult:
         others = {name: self.shares(reference, name) for name in MEASURES}
         return CandidateSummary(
             candidate=candidate,
-            score=Score.total(score for score, _ in self._scored(candidate)),
+            score=Score.total(self._exceeding_scores[candidate]),
             micro={name: self._draws.estimate(own[name], micro_average) for name in MEASURES},
             macro={name: self._draws.estimate(own[name], macro_average) for name in MEASURES},
             difference={name: self._draws.difference(own[name], others[name], macro_average) for name in MEASURES},
@@ -159,12 +153,8 @@ class ReplayResult:
 
     # ---------------------------------------------------------------- data
 
-    def to_dict(self, *, calls: bool = False) -> dict[str, Any]:
-        """Return the result as JSON-ready data.
-
-        Args:
-            calls: Whether to include every call of every run, which makes it large.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready data; single calls are only in the report."""
         setting = self.setting
         return {
             "window": setting.window,
@@ -174,15 +164,15 @@ class ReplayResult:
             "recent_messages": setting.recent,
             "charge_summaries": setting.charge_summaries,
             "seed": self.seed,
-            "conversations": [self._conversation(each, calls) for each in self.conversations],
+            "conversations": [self._conversation(each) for each in self.conversations],
             "short": [each.recording.id for each in self.short],
             "notes": list(self.notes),
             "cheapest_baseline": self.cheapest_baseline,
             "contenders": {name: _summary_data(summary) for name, summary in self.summaries.items()},
         }
 
-    def _conversation(self, each: ReplayedConversation, calls: bool) -> dict[str, Any]:
-        data: dict[str, Any] = {
+    def _conversation(self, each: ReplayedConversation) -> dict[str, Any]:
+        return {
             "id": each.recording.id,
             "where": each.recording.where,
             "format": resolve(each.recording.format).name,
@@ -194,14 +184,6 @@ class ReplayResult:
             "notes": list(each.recording.notes),
             "scores": {name: _score_data(self.scores(name, [each])[0]) for name in self.candidates},
         }
-        if calls:
-            data["needs"] = [attrs.asdict(needs, value_serializer=_plain) for needs in each.needs]
-            data["runs"] = {name: [_call_data(call) for call in run.calls] for name, run in each.runs.items()}
-        return data
-
-
-def _plain(_: object, __: object, value: Any) -> Any:
-    return getattr(value, "value", value)
 
 
 def _score_data(score: Score) -> dict[str, Any]:
@@ -211,14 +193,5 @@ def _score_data(score: Score) -> dict[str, Any]:
 
 
 def _summary_data(summary: CandidateSummary) -> dict[str, Any]:
-    data = {**attrs.asdict(summary), "score": _score_data(summary.score)}
-    return _renamed(data, "candidate", "contender")
-
-
-def _call_data(call: ReplayedCall) -> dict[str, Any]:
-    return _renamed(attrs.asdict(call), "actions", "deeds")
-
-
-def _renamed(data: dict[str, Any], field: str, key: str) -> dict[str, Any]:
-    """Return the data with a field under the key that the JSON has always had, in the same place."""
-    return {key if name == field else name: value for name, value in data.items()}
+    data = attrs.asdict(summary)
+    return {"contender": data.pop("candidate"), **data, "score": _score_data(summary.score)}

@@ -1,4 +1,4 @@
-"""Scores: sums over the calls of conversations under one candidate, and their averages. Every metric is a ratio of two sums.
+"""Sums over the calls of conversations under one candidate, and their averages. Every metric is a ratio of two sums.
 
 The intervals of averages come from a bootstrap: whole conversations are drawn with replacement, not calls, because the calls of
 one conversation depend on each other. All figures of a replay use the same draws, so that two candidates are always compared on
@@ -17,7 +17,7 @@ import attrs
 
 from ..models import ModelPrices
 from .facts import NeededFactKind
-from .replayed import CandidateRun, ReplayedCall, ReplayedConversation
+from .replayed import CandidateRun, ReplayedCall, ReplayedConversation, Share
 from .transcript import NeededFact, Needs
 
 AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))
@@ -29,24 +29,7 @@ def age_of(fact: NeededFact) -> str:
     return next((name for most, name in AGES if fact.age <= most), "over 200")
 
 
-@attrs.frozen
-class Share:
-    """A number found out of a number needed.
-
-    >>> (Share(1, 2) + Share(2, 2)).value
-    0.75
-    """
-
-    found: float = 0
-    needed: float = 0
-
-    def __add__(self, other: Share) -> Share:
-        return Share(self.found + other.found, self.needed + other.needed)
-
-    @property
-    def value(self) -> float | None:
-        """The ratio; ``None`` if nothing was needed."""
-        return self.found / self.needed if self.needed else None
+_NOTHING: Final = Share()
 
 
 @attrs.frozen(kw_only=True)
@@ -105,11 +88,11 @@ class Score:
     summary_dollars: float = 0.0
     output_dollars: float = 0.0
     failures: int = 0
-    facts: Share = Share()
-    usable: Share = Share()
-    old: Share = Share()
-    words: Share = Share()
-    spans: Share = Share()
+    facts: Share = _NOTHING
+    usable: Share = _NOTHING
+    old: Share = _NOTHING
+    words: Share = _NOTHING
+    spans: Share = _NOTHING
     kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     causes: Mapping[str, int] = attrs.field(factory=dict[str, int])
@@ -129,13 +112,10 @@ class Score:
     def total(cls, scores: Iterable[Score]) -> Score:
         """Return the sum of scores; ``peak`` is the largest."""
         every = list(scores)
-        sums: dict[str, Any] = {}
-        for field in attrs.fields(cls):
-            values = [getattr(score, field.name) for score in every]
-            if field.name == "peak":
-                sums["peak"] = max(values, default=0)
-            elif values:
-                sums[field.name] = _sum(values)
+        sums: dict[str, Any] = {
+            field.name: _sum([getattr(score, field.name) for score in every]) for field in attrs.fields(cls) if every
+        }
+        sums["peak"] = max((score.peak for score in every), default=0)
         return cls(**sums)
 
 
@@ -161,10 +141,9 @@ def score_of(
         charge_summaries: Whether summaries cost as if the model had written them.
     """
     calls = run.calls
-    recall = _Recall()
-    for call, needs in zip(calls, conversation.needs, strict=False):
-        recall.add(call, needs)
-    read, written = sum(call.summary_read for call in calls), sum(call.summary_written for call in calls)
+    actions = [action for call in calls for action in call.actions]
+    uses = [call.cache for call in calls]
+    read, written = sum(action.read_tokens for action in actions), sum(action.written_tokens for action in actions)
     return Score(
         calls=len(calls),
         tokens=sum(call.tokens for call in calls),
@@ -175,56 +154,46 @@ def score_of(
         compactions=sum(call.compacted for call in calls),
         breaks=sum(call.broken is not None for call in calls),
         lost_tokens=sum(call.broken.lost_tokens for call in calls if call.broken),
-        expired=sum(call.expired for call in calls),
+        expired=sum(use.expired for use in uses),
         seconds=sum(call.seconds for call in calls),
-        read=sum(call.read for call in calls),
-        written=sum(call.written for call in calls),
-        fresh=sum(call.fresh for call in calls),
+        read=sum(use.read for use in uses),
+        written=sum(use.written for use in uses),
+        fresh=sum(use.fresh for use in uses),
         summary_read=read,
         summary_written=written,
-        prompt_dollars=sum(prices.dollars(read=call.read, written=call.written, fresh=call.fresh) for call in calls),
+        prompt_dollars=sum(prices.dollars(read=use.read, written=use.written, fresh=use.fresh) for use in uses),
         summary_dollars=prices.dollars(fresh=read, output=written) if charge_summaries else 0.0,
         output_dollars=prices.dollars(output=sum(conversation.output_tokens)),
         failures=len(run.failures),
         causes=Counter(call.broken.cause for call in calls if call.broken),
-        survival={each.compactions: Share(each.standing, each.stated) for each in run.survival},
-        **recall.shares(),
+        survival=run.survival,
+        **_recall(calls, conversation.needs),
     )
 
 
-class _Recall:
-    """Counts what was needed and what was found. Holds state."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, list[int]] = {name: [0, 0] for name in ("facts", "usable", "old", "words", "spans")}
-        self._kinds: dict[str, list[int]] = {kind.value: [0, 0] for kind in NeededFactKind}
-        self._ages: dict[str, list[int]] = {name: [0, 0] for name in (*(name for _, name in AGES), "over 200")}
-
-    def add(self, call: ReplayedCall, needs: Needs) -> None:
-        usable = not call.would_fail
-        missing = set(call.missing_facts)
+def _recall(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -> dict[str, Any]:
+    """Return the shares of a score: what was needed, and what the requests contain of it."""
+    shares = dict.fromkeys(("facts", "usable", "old", "words", "spans"), Share())
+    kinds = dict.fromkeys((kind.value for kind in NeededFactKind), Share())
+    ages = dict.fromkeys((*(name for _, name in AGES), "over 200"), Share())
+    for call, needs in zip(calls, needs_of_calls, strict=False):
+        usable, missing = not call.would_fail, set(call.missing_facts)
         for place, fact in enumerate(needs.facts):
             found = place not in missing
-            self._count(self._counts["facts"], found)
-            self._count(self._counts["usable"], found and usable)
-            self._count(self._kinds[fact.kind.value], found and usable)
-            self._count(self._ages[age_of(fact)], found and usable)
+            shares["facts"] += Share(found, 1)
+            kept = Share(found and usable, 1)
+            shares["usable"] += kept
+            kinds[fact.kind.value] += kept
+            ages[age_of(fact)] += kept
             if fact.old:
-                self._count(self._counts["old"], found and usable)
-        self._count(self._counts["words"], needs.word_count - call.missing_words if usable else 0, needs.word_count)
-        self._count(self._counts["spans"], needs.span_count - call.missing_spans if usable else 0, needs.span_count)
-
-    @staticmethod
-    def _count(counts: list[int], found: int, needed: int = 1) -> None:
-        counts[0] += found
-        counts[1] += needed
-
-    def shares(self) -> dict[str, Any]:
-        return {
-            **{name: Share(*counts) for name, counts in self._counts.items()},
-            "kinds": {name: Share(*counts) for name, counts in self._kinds.items() if counts[1]},
-            "ages": {name: Share(*counts) for name, counts in self._ages.items() if counts[1]},
-        }
+                shares["old"] += kept
+        shares["words"] += Share(usable * (needs.word_count - call.missing_words), needs.word_count)
+        shares["spans"] += Share(usable * (needs.span_count - call.missing_spans), needs.span_count)
+    return {
+        **shares,
+        "kinds": {name: share for name, share in kinds.items() if share.needed},
+        "ages": {name: share for name, share in ages.items() if share.needed},
+    }
 
 
 _DRAWS: Final = 1_000
@@ -288,25 +257,27 @@ class BootstrapDraws:
         draws = min(_DRAWS, _MOST_PLACES // max(1, conversations)) if conversations > 1 else 0
         self._draws = [random.choices(places, k=conversations) for _ in range(draws)]
 
-    def estimate(self, shares: Sequence[Share], statistic: Callable[[Sequence[Share]], float | None]) -> IntervalEstimate:
-        """Return a statistic of the conversations' shares, with its interval."""
-        return self._interval(statistic(shares), [statistic([shares[at] for at in draw]) for draw in self._draws])
+    def estimate(self, shares: Sequence[Share], average: Callable[[Sequence[Share]], float | None]) -> IntervalEstimate:
+        """Return an average of the conversations' shares, with its interval."""
+        return self._interval(lambda places: average([shares[at] for at in places]), len(shares))
 
     def difference(
-        self, ones: Sequence[Share], others: Sequence[Share], statistic: Callable[[Sequence[Share]], float | None]
+        self, ones: Sequence[Share], others: Sequence[Share], average: Callable[[Sequence[Share]], float | None]
     ) -> IntervalEstimate:
-        """Return a statistic of the first shares minus that of the second, on the same drawn conversations."""
-        drawn = [_minus(statistic([ones[at] for at in draw]), statistic([others[at] for at in draw])) for draw in self._draws]
-        return self._interval(_minus(statistic(ones), statistic(others)), drawn)
+        """Return an average of the first shares minus that of the second, on the same drawn conversations."""
+        return self._interval(
+            lambda places: _minus(average([ones[at] for at in places]), average([others[at] for at in places])), len(ones)
+        )
 
-    def _interval(self, value: float | None, drawn: Sequence[float | None]) -> IntervalEstimate:
-        known = sorted(each for each in drawn if each is not None)
+    def _interval(self, figure: Callable[[Sequence[int]], float | None], conversations: int) -> IntervalEstimate:
+        """Return a figure of the conversations at some places: for all of them, and the interval over the draws."""
+        value = figure(range(conversations))
+        known = sorted(each for draw in self._draws if (each := figure(draw)) is not None)
         if value is None or not known:
             return IntervalEstimate(value)
         tail = (1 - _CONFIDENCE) / 2
-        return IntervalEstimate(
-            value, known[math.floor(tail * (len(known) - 1))], known[math.ceil((1 - tail) * (len(known) - 1))]
-        )
+        low, high = math.floor(tail * (len(known) - 1)), math.ceil((1 - tail) * (len(known) - 1))
+        return IntervalEstimate(value, known[low], known[high])
 
 
 def _minus(one: float | None, other: float | None) -> float | None:

@@ -7,7 +7,7 @@ A string occurs in a text if it is there letter by letter and is not part of a l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 SPAN_CHARACTERS: Final = 12
@@ -81,20 +81,14 @@ class TextSearch:
         """Return the places of the texts in which a string occurs, in order."""
         known = self._known.get(string)
         if known is None:
-            texts = self._texts
-            known = self._known[string] = tuple([at for at in self._possible(string) if occurs_in(string, texts[at])])
+            keys = search_keys(string)
+            possible = min((self.of_word(key) for key in keys), key=len, default=range(len(self._texts)))
+            known = self._known[string] = tuple([at for at in possible if occurs_in(string, self._texts[at])])
         return known
 
-    def of_word(self, word: str) -> tuple[int, ...]:
+    def of_word(self, word: str) -> Sequence[int]:
         """Return the same for a string that is one word of ASCII letters."""
-        return tuple(self._by_key.get(word, ()))
-
-    def _possible(self, string: str) -> Iterable[int]:
-        keys = search_keys(string)
-        if not keys:
-            return range(len(self._texts))
-        empty: list[int] = []
-        return min((self._by_key.get(key, empty) for key in keys), key=len)
+        return self._by_key.get(word, ())
 
 
 def spans_in(text: str) -> Iterator[str]:

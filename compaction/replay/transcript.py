@@ -9,14 +9,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from ..formats import MessageFormat
 from ..messages import Message
 from ..tokens import MessageMeter
-from .facts import NeededFactKind, UserConstraint, answer_facts, flat_text, long_words_in, user_constraints_in
+from .facts import NeededFactKind, answer_facts, flat_text, long_words_in, user_constraints_in
 from .recordings import Recording
 from .text_search import SpanIndex, TextSearch, spans_in
 
@@ -26,7 +26,7 @@ RECENT_MESSAGES: Final = 4
 RARE_IN_MESSAGES: Final = 3
 """A word is rare if it occurs in at most this many earlier messages."""
 
-Places = tuple[int, ...] | list[int]
+Places: TypeAlias = Sequence[int]
 """The ordinals of the messages in which something occurs, in order."""
 
 
@@ -36,7 +36,7 @@ class NeededFact:
 
     Args:
         kind: Its kind.
-        text: The fact, as it is searched for.
+        text: The text to search for.
         last: The ordinal of the last message before the answer that contains it.
         age: Number of messages from there to the answer.
         old: Whether cutting to the newest messages that fit the window would have lost it.
@@ -122,6 +122,9 @@ class Transcript:
         texts: The text of each message, on one line.
         answers: The places of each answer that has a history: each is one model call.
         calls: The ordinal of the first message of each answer.
+        ordinals: The ordinal of each recorded message, by the identity of the caller's object.
+        cumulative: Tokens of the history before each ordinal, including the overhead.
+        spans: The places of the twelve-character spans of the answers.
     """
 
     def __init__(
@@ -141,14 +144,13 @@ class Transcript:
         self.texts = [flat_text(message) for message in self.messages]
         self.answers = answers_in(self.messages)
         self.calls = [answer.start for answer in self.answers]
+        self.ordinals = {id(raw): at for at, raw in enumerate(recording.messages)}
+        self.cumulative = list(accumulate(self.tokens, initial=overhead_tokens))
+        self.spans = SpanIndex(self.texts, chain.from_iterable(self.answers))
+        self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
         self._overhead = overhead_tokens
         self._recent = recent
-
-    @cached_property
-    def ordinals(self) -> dict[int, int]:
-        """The ordinal of each recorded message, by the identity of the caller's object."""
-        return {id(raw): at for at, raw in enumerate(self.recording.messages)}
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -159,24 +161,10 @@ class Transcript:
         return found
 
     @cached_property
-    def cumulative(self) -> list[int]:
-        """Tokens of the history before each ordinal, including the overhead."""
-        return list(accumulate(self.tokens, initial=self._overhead))
-
-    @cached_property
-    def _systems(self) -> set[int]:
-        return {at for at, message in enumerate(self.messages) if message.is_system}
-
-    @cached_property
-    def spans(self) -> SpanIndex:
-        """The places of the twelve-character spans of the answers."""
-        return SpanIndex(self.texts, chain.from_iterable(self.answers))
-
-    @cached_property
-    def constraints(self) -> tuple[UserConstraint, ...]:
-        """The instructions that the user stated, in order."""
-        said = [at for at, message in enumerate(self.messages) if message.role == "user"]
-        return tuple([each for at in said for each in user_constraints_in(self.messages[at].text, at)])
+    def constraints(self) -> list[tuple[int, str]]:
+        """The instructions that the user stated, in order, each with the ordinal of its message."""
+        said = [(at, message.text) for at, message in enumerate(self.messages) if message.role == "user"]
+        return [(at, sentence) for at, text in said for sentence in user_constraints_in(text)]
 
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
@@ -238,7 +226,3 @@ class Transcript:
         if not self._systems.isdisjoint(places[:before]):
             return None
         return places[before - 1]
-
-    def history(self, call: int) -> Sequence[Any]:
-        """Return the recorded messages before a call, by its number."""
-        return self.recording.messages[: self.calls[call]]

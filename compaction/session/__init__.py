@@ -1,4 +1,10 @@
-"""Sessions: conversations over many turns, whose edits stay in force, and what happens in them as typed events."""
+"""Conversations over many turns.
+
+A `CompactionSession` keeps track of one conversation. On each turn, `view` compares the list from the program or framework that
+owns the conversation (the host) with its index, runs the strategy if its trigger fires, and returns the list to send. Edits
+remain applied from turn to turn. A `SessionPool` manages the sessions of many conversations, and recognizes each by its
+messages. Both report typed events.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Summaries that are asked for before they are due, in the background, so that no request waits for them.
+"""Summaries prepared in the background, so that no turn waits for a model.
 
-When a turn ends and the strategy did nothing, but the ``ahead`` trigger fires, the strategy is rehearsed: run on trial, as if
-the request had grown to the limits of its triggers, up to the summary it would ask for. That request is sent in a task of the
-session's owner. A turn begins by taking over an answer that has come. The strategy uses it when its own trigger fires, if all
-that the summary stands for may still leave and is unchanged; otherwise the answer is dropped and the summarizer asked as usual.
+If the strategy made no edit in a turn, but the ``ahead`` trigger fires, the session rehearses the strategy: it runs it on the
+index as if the limits of the strategy's triggers were reached, notes the first summary request, and undoes everything. A
+background task sends that request to the summarizer. The next turn picks up the answer. When the strategy's own trigger fires,
+the strategy uses the prepared summary, provided that the groups it covers are unchanged and can still be removed. Otherwise the
+session discards it, and the strategy calls the summarizer as usual.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from .turns import loop_scheduler
 
 
 class BackgroundTask:
-    """Work that an owner runs. Holds state: where it runs, once it does, and whether it was cancelled.
+    """A task that any thread can cancel. Holds state: whether it was cancelled.
 
     Args:
-        work: The work; it raises nothing.
+        work: The function to await; it must not raise.
     """
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -44,7 +45,7 @@ class BackgroundTask:
         self._cancelled = False
 
     async def run(self) -> None:
-        """Do the work, unless it was cancelled before it began."""
+        """Run the work, unless it was cancelled before."""
         with anyio.CancelScope() as scope:
             schedule = loop_scheduler()
             with self._guard:
@@ -58,23 +59,23 @@ class BackgroundTask:
                     self._cancel = None
 
     def cancel(self) -> None:
-        """Cancel the work from any thread, and do not wait for its end."""
+        """Cancel the work without waiting for its end. Any thread may call this."""
         with self._guard:
             self._cancelled, cancel = True, self._cancel
         if cancel is not None:
-            with contextlib.suppress(RuntimeError):  # its event loop is closed: the task is gone
+            with contextlib.suppress(RuntimeError):  # its event loop is closed
                 cancel()
 
 
 class BackgroundTasks:
-    """The owner of background tasks: ``async with BackgroundTasks()``, or a portal. Holds state: whether it is open.
+    """Runs background tasks inside ``async with BackgroundTasks()`` or in an anyio portal. Holds state: whether it is open.
 
-    Tasks are started from any thread, and run in the event loop in which it was entered. On leaving, all are cancelled and
-    waited for. One owner serves any number of sessions: pass it as their ``portal=``.
+    Any thread may start tasks. They run in the event loop that entered the ``async with``; leaving it cancels them and waits
+    for their end. Many sessions can share one object: pass it as their ``portal=``.
 
     Args:
-        portal: An event loop that runs already, for hosts that are not awaited. Then nothing has to be entered, and whoever
-            made it ends its tasks.
+        portal: An anyio ``BlockingPortal``, for programs without async code. No ``async with`` is needed then, and the tasks
+            end when the portal is closed.
 
     >>> async def main():
     ...     async with BackgroundTasks() as tasks:
@@ -93,22 +94,22 @@ class BackgroundTasks:
         self._was_opened = False
 
     def require(self) -> None:
-        """Raise a `ConfigurationError` if it was never entered and has no portal; one that was closed raises nothing."""
+        """Raise `ConfigurationError` if there is no portal and ``async with`` was never used."""
         if self._portal is None and not self._was_opened:
             raise ConfigurationError(
-                "ahead= asks in the background, which needs an owner: begin turns inside `async with session:`, or pass portal="
+                "ahead= runs background tasks: use the session inside `async with session:`, or pass portal="
             )
 
     @property
     def is_open(self) -> bool:
-        """Whether it runs tasks; taken to be so for a portal."""
+        """Whether it accepts tasks; always true for a portal."""
         return self._portal is not None or self._group is not None
 
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
-        """Start work that raises nothing, and do not wait for its beginning.
+        """Start work that does not raise, without waiting.
 
         Returns:
-            The task; ``None`` if the owner is closed.
+            The task; ``None`` if this object is closed.
         """
         task = BackgroundTask(work)
         try:
@@ -130,7 +131,7 @@ class BackgroundTasks:
         if self._portal is not None:
             return self
         if self._group is not None:
-            raise ConfigurationError("these background tasks are open already: enter them once at a time")
+            raise ConfigurationError("this BackgroundTasks is already open: leave its `async with` before you enter it again")
         group = anyio.create_task_group()
         await group.__aenter__()
         self._group, self._schedule, self._was_opened = group, loop_scheduler(), True
@@ -143,55 +144,55 @@ class BackgroundTasks:
             await group.__aexit__(None, None, None)
 
 
-_ROOM: Final = 0.9  # of the window, up to which a request goes out as it is while a summary is under way
+_ROOM: Final = 9  # while a summary is prepared, requests up to so many tenths of the window are sent without compaction
 
 
 class SummariesAhead:
-    """The background summaries of one session. Holds state: the summary that is ready, the task under way, its failure.
+    """The background summaries of one session. Holds state: the prepared summary, the running request, its failure.
 
-    A session calls `begin` before each run of its strategy and `end` after it, under its lock. At most one request is under
-    way; it is cancelled if what it stands for changes, or if the strategy has to ask the summarizer itself.
+    The session calls `begin` before each run of its strategy and `end` after it, while it holds its lock. At most one request
+    runs at a time. It is cancelled if the groups to summarize change, or if the strategy has to call the summarizer itself.
 
     Args:
-        trigger: When to ask; ``None`` for never. Set it below the strategy's own trigger.
-        owner: Runs the tasks: those of a pool, or a portal; ``None`` if ``async with`` will make them.
+        trigger: When to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger.
+        owner: Where the tasks run: a `BackgroundTasks`, such as a pool's, or a portal; ``None`` for ``async with`` the session.
         hard: Whether a run that misses its target raises.
 
     Attributes:
-        prepared: The summary that is ready, for the run's context.
+        prepared: The prepared summary, for the context of a run.
 
     Raises:
-        ConfigurationError: If there is an owner without a trigger, or a trigger together with ``hard``.
+        ConfigurationError: If an owner is given without a trigger, or a trigger with ``hard``.
     """
 
     def __init__(
         self, trigger: TriggerLike | None, owner: BlockingPortal | BackgroundTasks | None = None, *, hard: bool = False
     ) -> None:
         if trigger is None and owner is not None:
-            raise ConfigurationError("portal= serves ahead=, which is missing: pass ahead=tokens_exceed(...), or neither")
+            raise ConfigurationError("portal= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
-            raise ConfigurationError("ahead= leaves what came last to a later turn, and hard=True forbids that: pass only one")
+            raise ConfigurationError("with ahead=, a turn may miss its target; hard=True forbids this: pass only one of them")
         self._trigger: Trigger | None = None if trigger is None else as_trigger(trigger)
         self._has_own_tasks = owner is None
         self._tasks = owner if isinstance(owner, BackgroundTasks) else BackgroundTasks(owner)
         self.prepared = PreparedSummaries(self._stop)
-        self._guard = threading.Lock()  # held only while the three below are read or changed
+        self._guard = threading.Lock()  # held only while the next three are read or changed
         self._asked: _Asked | None = None
         self._arrived: PreparedSummary | None = None
         self._failure: tuple[Strategy, Exception] | None = None
-        self._failed: list[Failed] = []  # to be told in the next result
+        self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
     # ---------------------------------------------------------------- turns
 
     def begin(self, index: MessageIndex, strategy: Strategy) -> Strategy:
-        """Take over what has come since the last turn, and return the strategy to run now.
+        """Pick up a summary that has arrived, and return the strategy to run now.
 
-        That is none while a summary is under way and the view fits nine tenths of the window: then nobody has to wait for it.
-        A summary that is due before it was asked for, because much came at once, is asked for in the background then.
+        While a summary is being prepared and the view fits into nine tenths of the window, it returns an empty pipeline, so
+        that the turn does not wait. If the strategy needs a summary in this turn, that summary is requested in the background.
 
         Raises:
-            ConfigurationError: If the owner was never entered.
+            ConfigurationError: If there is nowhere to run the background tasks.
         """
         if self._trigger is None:
             return strategy
@@ -199,20 +200,20 @@ class SummariesAhead:
         with self._guard:
             arrived, self._arrived, failure, self._failure = self._arrived, None, self._failure, None
         self.prepared.summary = arrived or self.prepared.summary
-        self.prepared.is_due = False
+        self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
         if failure is not None:
             step, error = failure
             index.context.pauses.record_failure(step, index.context.now)
-            self._failed.append(Failed(step.name, error, "the summary asked for ahead is not there"))
+            self._failed.append(Failed(step.name, error, "no summary was prepared in the background"))
         try:
             return Pipeline() if self._goes_as_it_is(index, strategy, self._trigger) else strategy
-        except Exception:  # of a trigger, most likely: `end` asks it again, and says so
+        except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
 
     def _goes_as_it_is(self, index: MessageIndex, strategy: Strategy, trigger: Trigger) -> bool:
-        """Return whether the request has room in the window while its summary is written; ask for one that is due now."""
+        """Request a summary that the strategy already needs, and return whether to send this turn's view without compaction."""
         window = index.context.window
-        if window is None or index.tokens > _ROOM * window:
+        if window is None or 10 * index.tokens > _ROOM * window:
             return False
         if self._is_under_way or not self._is_idle or not trigger(index):
             return self._is_under_way
@@ -222,14 +223,14 @@ class SummariesAhead:
         return self._is_under_way
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
-        """Ask for the next summary if it is time, and return the result with a failure in the background, if there was one."""
+        """Request the next summary if the trigger fires, and add a failure in the background to the result."""
         if self._trigger is None:
             return result
         failures, self._failed = self._failed, []
         try:
             self._look_ahead(index, strategy, result, self._trigger)
         except Exception as error:
-            failures.append(Failed(strategy.name, error, "no summary was asked for ahead"))
+            failures.append(Failed(strategy.name, error, "no summary was requested in the background"))
         return result.with_failures(*failures)
 
     def _look_ahead(self, index: MessageIndex, strategy: Strategy, result: CompactionResult, trigger: Trigger) -> None:
@@ -255,7 +256,7 @@ class SummariesAhead:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether there is neither a summary nor a request for one, and one may be asked for."""
+        """Whether a summary may be requested: there is none, and no request for one."""
         return self._asked is None and self._arrived is None and self.prepared.summary is None and not self._closed
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
@@ -271,7 +272,7 @@ class SummariesAhead:
             asked.task.cancel()
 
     async def _answer(self, asked: _Asked) -> None:
-        """Call the summarizer in the background, and keep what it answers unless nobody wants it any more."""
+        """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
         text: object = None
         failure: Exception | None = None
         try:
@@ -283,14 +284,14 @@ class SummariesAhead:
                 if self._asked is asked:
                     self._asked = None
                     if failure is not None and asked.is_due:
-                        self._arrived = attrs.evolve(asked.summary, text=failure)  # the strategy's policy decides
+                        self._arrived = attrs.evolve(asked.summary, text=failure)  # the strategy's on_failure decides
                     elif failure is not None:
                         self._failure = cast("Strategy", asked.summary.strategy), failure
                     elif text is not None:
                         self._arrived = attrs.evolve(asked.summary, text=text)
 
     def _stop(self) -> None:
-        """Cancel what is under way; its answer is not taken."""
+        """Cancel the running request and ignore its answer."""
         with self._guard:
             asked, self._asked = self._asked, None
         if asked is not None and asked.task is not None:
@@ -299,14 +300,14 @@ class SummariesAhead:
     # ---------------------------------------------------------------- ending
 
     def drop(self) -> None:
-        """Forget the prepared summary, and cancel the one under way."""
+        """Discard the prepared summary and cancel the running request."""
         self._stop()
         with self._guard:
             self._arrived = None
         self.prepared.summary = None
 
     def close(self) -> None:
-        """Drop what there is, and prepare nothing more."""
+        """Discard the prepared summary, cancel the running request, and start no other."""
         self._closed = True
         self.drop()
 
@@ -324,7 +325,14 @@ class SummariesAhead:
 
 @attrs.define(eq=False)
 class _Asked:
-    """A request under way, what its answer will stand for, and whether the strategy waits for it."""
+    """A running request.
+
+    Args:
+        request: The request.
+        summary: The summary that its answer completes.
+        is_due: Whether the strategy already needs it.
+        task: The background task, once it was started.
+    """
 
     request: SummaryRequest
     summary: PreparedSummary
@@ -333,11 +341,11 @@ class _Asked:
 
 
 async def _called(request: SummaryRequest) -> object:
-    """Return the summarizer's answer. One that may block is called in a thread, whose end nobody waits for."""
+    """Return the summarizer's answer. A sync summarizer runs in a thread; a cancellation does not wait for that thread."""
     if inspect.iscoroutinefunction(request.summarizer.summarize):
         answer = request.call()
     else:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
-    return "" if answer is None else answer
+    return "" if answer is None else answer  # in `_answer`, None means that no answer came

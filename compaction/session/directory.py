@@ -1,6 +1,6 @@
-"""The directory of a pool: its sessions, the keys under which each is found, and the order in which they are evicted.
+"""The directory of a pool: its sessions, the keys that lead to each, and the order in which they are evicted.
 
-Nothing here waits: a session is judged by the pool's own record of it, also while its turn is under way.
+Nothing here waits for a session. While a turn of a session runs, the directory uses the pool's own record of that session.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from ..errors import ConfigurationError, InputError
 from .list_keys import ListKeys
 from .pooled import PooledSession, end_key, fork_key, id_key, whole_key
 
-_MOST_COMPARED: Final = 8  # sessions that one key leads to, compared one by one
-_MOST_PARENTS: Final = 4  # sessions that are remembered for a place where lists fork
-_MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which is O(contents)
+_MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
+_MOST_PARENTS: Final = 4  # sessions that are kept for one place where lists may fork
+_MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
 
 
 @attrs.define(eq=False, kw_only=True)
 class ListRequest:
-    """A list that looks for its session. Holds state: what was found out about it.
+    """The search for the session of a list. Holds state: the results so far.
 
     Args:
         given: The list.
         keys: Its digests.
-        space: Its scope and format.
-        scopes: The names of its scope.
+        space: Its scope and format, as one key.
+        scopes: The names of its scopes.
         id: The host's id.
         overhead_tokens: As for `CompactionSession.follow`.
-        saved: The state that the host has, if any.
+        saved: The state that the host keeps, if any.
 
     Attributes:
-        refused: Sessions that it does not continue.
-        perhaps: Sessions that it may continue, each with whether the list has their newest messages.
-        parent: The session with which it shares most.
-        judged: Sessions that it continues, each with its source and how many messages were known when it was compared.
+        refused: Sessions that the list does not continue.
+        perhaps: Sessions that it may continue, each with whether their newest messages are in the list.
+        parent: The session that shares the most messages with the list.
+        judged: Sessions that it continues, each with the source and the number of known messages at the time of the comparison.
     """
 
     given: list[Any]
@@ -55,7 +55,7 @@ class ListRequest:
     judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict[PooledSession, tuple[Sequence[Any], int]])
 
     def continues(self, session: PooledSession) -> bool:
-        """Whether the list continues a session; compared once for what is known of it."""
+        """Whether the list continues a session. Compared once for each state of the session."""
         known = (session.known.source, session.known.count)
         judged = self.judged.get(session)
         if judged is not None and judged[0] is known[0] and judged[1] == known[1]:
@@ -66,7 +66,7 @@ class ListRequest:
         return continues
 
     def accounts_for(self, session: PooledSession) -> bool:
-        """Whether the list accounts for a source with changes of the host; for a caller who holds the session's lock."""
+        """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
         try:
             return session.session.index.accounts_for(self.given, by_id=self.id is not None)
         except InputError:
@@ -74,28 +74,28 @@ class ListRequest:
 
     @property
     def name(self) -> str | None:
-        """The name of the first session of the host's id."""
+        """The name of the first session with the host's id; ``None`` without an id."""
         return None if self.id is None else "/".join([quote(each, safe="") for each in (*self.scopes, self.id) if each])
 
 
 class SessionDirectory:
-    """The sessions of a pool. Holds state; whoever uses it holds the pool's lock.
+    """The sessions of a pool. Holds state; callers hold the pool's lock.
 
     Args:
-        limit: The number of sessions, >= 1.
-        max_bytes: Bytes of all their messages, >= 1.
+        limit: The largest number of sessions, >= 1.
+        max_bytes: The largest size of all their messages, in bytes, >= 1.
 
     Attributes:
-        bytes: Bytes of all their messages.
+        bytes: The size of all their messages, in bytes.
 
     Raises:
-        ConfigurationError: If a bound is below 1.
+        ConfigurationError: If a limit is below 1.
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
         for name, bound in (("limit", limit), ("max_bytes", max_bytes)):
             if bound < 1:
-                raise ConfigurationError(f"{name}={bound!r}: a pool holds at least one session; use 1 or more")
+                raise ConfigurationError(f"{name}={bound!r}: a pool needs room for one session; use 1 or more")
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
@@ -111,7 +111,7 @@ class SessionDirectory:
         return name in self._names
 
     def add(self, session: PooledSession) -> bool:
-        """Add a session, unless there is one of that name; says whether it was added."""
+        """Add a session and return true; return false if there is another of that name."""
         if session.session.id in self._names:
             return False
         self._names[session.session.id] = session
@@ -119,7 +119,7 @@ class SessionDirectory:
         return True
 
     def find(self, request: ListRequest) -> PooledSession | None:
-        """Return a session that the list continues for certain; else note those it may continue, and its parent in a fork."""
+        """Return the session that the list certainly continues; otherwise record the possible ones and the parent of a fork."""
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
         if id is not None:
@@ -145,7 +145,7 @@ class SessionDirectory:
         return None
 
     def _parent(self, count: int, request: ListRequest) -> PooledSession | None:
-        """Return a session that had these first messages of the list at the end of a turn."""
+        """Return a session that had exactly these first messages at the end of a turn."""
         space, keys = request.space, request.keys
         parents = self._forks.get(fork_key(space, count, *keys.last(count)), {})
         if len(parents) >= _MOST_PARENTS:
@@ -161,7 +161,7 @@ class SessionDirectory:
         return next((each for each in known if request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
-        """Take note of where a session is found now, as the one used last."""
+        """Update the keys of a session, and make it the most recently used one."""
         keys = session.keys_now()
         for key in set(session.keys).difference(keys):
             _remove(self._ends, key, session)
@@ -182,7 +182,7 @@ class SessionDirectory:
         self._sessions.move_to_end(session)
 
     def named(self, name: str) -> PooledSession | None:
-        """Return the session of that name, if there is one."""
+        """Return the session with a name; ``None`` if it is not in memory."""
         return self._names.get(name)
 
     def in_space(self, space: str) -> list[PooledSession]:
@@ -190,7 +190,7 @@ class SessionDirectory:
         return [session for session in self._sessions if session.space == space]
 
     def renew(self, session: PooledSession) -> None:
-        """Register a session by what it has now alone, and by nothing that it had before."""
+        """Register a session again, without the keys of its earlier turns."""
         for key in session.keys:
             _remove(self._ends, key, session)
         for key in session.ends:
@@ -199,7 +199,7 @@ class SessionDirectory:
         self.register(session)
 
     def evict(self) -> list[tuple[PooledSession, str]]:
-        """Give up sessions past the bounds, least recently used first, but none in a turn."""
+        """Remove sessions above the limits, least recently used first, except those with a running turn."""
         evicted: list[tuple[PooledSession, str]] = []
         for session in list(self._sessions) if self._over() else ():
             if (why := self._over()) is None:
@@ -216,7 +216,7 @@ class SessionDirectory:
         return "bytes" if self.bytes > self._max_bytes else None
 
     def remove(self, session: PooledSession) -> None:
-        """Give up a session."""
+        """Remove a session."""
         session.is_gone = True
         for key in session.keys:
             _remove(self._ends, key, session)

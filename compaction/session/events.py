@@ -1,4 +1,4 @@
-"""The events of a session, as typed values: pass ``on_event=`` to a session, a pool or an integration to receive them.
+"""The events of a session. Pass ``on_event=`` to a session, a pool or an integration to receive them.
 
     def watch(event):
         match event:
@@ -7,8 +7,8 @@
             case CacheBroken(tokens=tokens, why=why):
                 log.warning("%d tokens are billed again: %s", tokens, why)
 
-An event is told in the task or thread of the turn it belongs to, before the turn returns. What the function raises does not
-stop the turn: it is recorded in the failures of the result. Only a `Veto` raised for `Compacting` has an effect.
+The function is called in the task or thread of the turn, before the turn returns. An exception of the function does not stop
+the turn; the result lists it as a failure. The only exception that affects the turn is `Veto`, raised for `Compacting`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..strategies import Failed
 
 
 class Veto(Exception):
-    """Raised by an ``on_event`` function for a `Compacting` event: the edits are undone, the turn sends the view as it was."""
+    """Raise it from ``on_event`` for a `Compacting` event to undo the edits and send the previous view."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +40,7 @@ class Event:
 
 @attrs.frozen(kw_only=True)
 class NearLimit(Event):
-    """The request fills nine tenths of the window or more; told once, until a request is below that again.
+    """The request reached nine tenths of the window. Reported again only after a smaller request.
 
     Args:
         tokens: Tokens of the request.
@@ -53,12 +53,12 @@ class NearLimit(Event):
 
 @attrs.frozen(kw_only=True)
 class Compacting(Event):
-    """The view is about to change. ``raise Veto(...)`` keeps it as it was.
+    """The view is about to change. Raise `Veto` to prevent it.
 
     Args:
-        edits: What would leave the view or be rewritten, each with its reason.
-        before: Sizes of the view as it was.
-        after: Sizes of the view as it would be.
+        edits: The edits, each with its reason.
+        before: The size of the view before them.
+        after: The size of the view after them.
     """
 
     edits: tuple[Edit, ...]
@@ -79,10 +79,10 @@ class Compacted(Event):
 
 @attrs.frozen(kw_only=True)
 class StepFailed(Event):
-    """A step of the strategy failed, most often a summarizer.
+    """A step of the strategy failed, usually because its summarizer failed.
 
     Args:
-        failure: What failed, and what was done instead.
+        failure: The failure, and what the strategy did instead.
     """
 
     failure: Failed
@@ -90,7 +90,7 @@ class StepFailed(Event):
 
 @attrs.frozen(kw_only=True)
 class SaveFailed(Event):
-    """The session could not be saved; the next turn saves it again.
+    """The session could not be saved. The next turn tries again.
 
     Args:
         failure: The store's error.
@@ -101,11 +101,11 @@ class SaveFailed(Event):
 
 @attrs.frozen(kw_only=True)
 class CacheBroken(Event):
-    """The request does not begin as the last one did, so that a provider reads again what its prompt cache held.
+    """The beginning of the request differs from the previous request, so the provider cannot use all of its prompt cache.
 
     Args:
-        tokens: Tokens of messages that both requests have, behind the place where the requests begin to differ.
-        why: What changed the beginning: ``"compaction"``, ``"forget"`` or ``"the host"``.
+        tokens: Tokens of the messages after the first difference that both requests contain; they are no longer cached.
+        why: The cause of the difference: ``"compaction"``, ``"forget"`` or ``"the host"``.
     """
 
     tokens: int
@@ -117,8 +117,8 @@ class Overflowed(Event):
     """A provider refused a request because it was too long.
 
     Args:
-        tokens: Tokens of the request, by the provider's count if it said so, else by ours.
-        window: Tokens of the window, if the provider said so.
+        tokens: Tokens of the request: the provider's count if its error contains one, else ours.
+        window: Tokens of the window, if the error contains it.
         error: The provider's error.
     """
 
@@ -129,11 +129,11 @@ class Overflowed(Event):
 
 @attrs.frozen(kw_only=True)
 class LittleSaved(Event):
-    """Two runs in a row saved less than a twentieth each; the strategy pauses until there is more new content.
+    """Two runs in a row each saved less than 5 % of the request. The strategy pauses until the request has grown by 10 %.
 
     Args:
-        saved_tokens: Tokens that the two runs saved together.
-        until_tokens: Tokens of the request from which the strategy runs again.
+        saved_tokens: Tokens that both runs saved in total.
+        until_tokens: The size of the request, in tokens, at which the strategy resumes.
     """
 
     saved_tokens: int
@@ -142,11 +142,11 @@ class LittleSaved(Event):
 
 @attrs.frozen(kw_only=True)
 class Evicted(Event):
-    """A pool no longer holds the session in memory.
+    """A pool removed the session from memory.
 
     Args:
-        why: The bound that was reached: ``"count"`` or ``"bytes"``.
-        is_saved: Whether a store has it, so that it can come back.
+        why: The limit that was exceeded: ``"count"`` or ``"bytes"``.
+        is_saved: Whether a store has the session, so that it can be loaded again.
     """
 
     why: str
@@ -155,11 +155,11 @@ class Evicted(Event):
 
 @attrs.frozen(kw_only=True)
 class HostChanged(Event):
-    """The host altered, removed, inserted or took back messages that were known.
+    """The host altered, removed or inserted messages, or removed the last messages (went back).
 
     Args:
-        changes: What it did.
-        undone: Edits that were undone because of it.
+        changes: The changes.
+        undone: The edits that were undone because of them.
     """
 
     changes: HostChanges

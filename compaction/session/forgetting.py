@@ -1,8 +1,8 @@
-"""Forgetting messages for good, in everything that a session wrote: for requests to delete what somebody said.
+"""Removes messages from everything that a session wrote, for requests to delete personal data.
 
     await session.forget([message])
 
-The view, the saved state and the stores of the strategy then hold nothing of these messages.
+After that, the view, the saved state and the stores of the strategy contain nothing of these messages.
 """
 
 from __future__ import annotations
@@ -22,33 +22,37 @@ from .steps import SessionSteps
 
 
 class SessionForgetting(SessionSteps):
-    """The part of a session that forgets messages. Holds state; the arguments are those of `CompactionSession`."""
+    """The methods of a session that forget messages. Holds state; `CompactionSession` explains the arguments."""
 
     async def forget(self, messages: Iterable[Any]) -> int:
-        """Remove messages from everything that the session wrote, and return how many of its messages they were.
+        """Remove messages from everything that the session wrote.
 
-        All messages that say the same leave the source. Every edit that names one of them, or a summary that stands for it, or
-        that wrote words which only they say, is undone; the other edits stay. Prepared summaries and the last view are dropped.
-        The records of `Offload` and `Lossless` that hold them are deleted, with the stubs that stand for those; then the state
-        is saved, and the session's file written again without what it held before, which is O(file).
+        - Every message with the same content is removed from the session's copy of the conversation.
+        - These edits are undone: edits of such a message, summaries that cover it, and edits whose text contains words found
+          only in it. Other edits stay.
+        - Prepared summaries and the last view are discarded.
+        - Records of `Offload` and `Lossless` with these messages are deleted, with the notes that refer to them.
+        - The state is saved, and the session's file is rewritten without the earlier content. Cost: O(file).
 
-        Call it before the host's list lacks the messages, as the session still knows then what stands for them, and pass the
-        list without them from then on: what the list has is a message of the conversation. If a tool call goes without its
-        result, the whole group leaves the view until then. What other messages say of them stays; so do the answers that a
-        `CachedSummarizer` keeps, which are nobody's: delete its file.
+        Call it while the host's list still contains the messages, and pass the list without them afterwards. If a tool call is
+        removed without its result, its whole group is not in the view until then. Quotes in other messages remain, and so does
+        the file of a `CachedSummarizer`: delete that file.
 
         Args:
-            messages: The messages, as the conversation has them.
+            messages: The messages, as they are in the conversation.
+
+        Returns:
+            The number of messages removed from the conversation.
 
         Raises:
-            ConfigurationError: If a store of the strategy cannot forget, see `ForgettingStore`; nothing changes then.
-            InputError: If one of them cannot be read; nothing changes then.
-            StateError: If a store cannot be written. Call it again: what is forgotten already does no harm.
+            ConfigurationError: If a store of the strategy cannot forget, see `ForgettingStore`. Nothing changes then.
+            InputError: If a message cannot be read. Nothing changes then.
+            StateError: If a store cannot be written. Call it again; repeating it is harmless.
         """
         return await self._forget(messages, sync=False)
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
-        """`forget` for stores that are not awaited."""
+        """`forget` for stores that do not await."""
         return unawaited(self._forget(messages, sync=True))
 
     async def _forget(self, messages: Iterable[Any], *, sync: bool) -> int:
@@ -63,10 +67,10 @@ class SessionForgetting(SessionSteps):
     # ---------------------------------------------------------------- under the session's lock
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
-        """Delete what the stores of the strategy hold of messages; yields what each `ForgettingStore.forget` returned.
+        """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns.
 
         Raises:
-            Exception: As for `forget`, before the first one is asked; later whatever a store raises.
+            Exception: As for `forget`, before any store is changed; later any exception of a store.
         """
         index = self._index
         stores = _forgetting(self._strategy)
@@ -83,10 +87,10 @@ class SessionForgetting(SessionSteps):
             yield store.forget(name, records)
 
     def forget_known(self, given: Sequence[Any]) -> int:
-        """Forget messages in the session itself, and save it; returns how many they were.
+        """Remove messages from the session itself, save it, and return their number.
 
         Raises:
-            StateError: If it cannot be saved; the session itself has forgotten them then.
+            StateError: If it cannot be saved. The session in memory has then forgotten the messages.
         """
         index = self._index
         source, edits = index.source, len(index.snapshot.journal)
@@ -108,26 +112,26 @@ class SessionForgetting(SessionSteps):
 
 
 async def settled(answers: Iterable[Any], *, sync: bool) -> None:
-    """Await those answers of stores that have to be awaited.
+    """Await the answers of stores that are awaitable.
 
     Raises:
-        SyncDriverError: If one has to be, and ``sync`` forbids it.
+        SyncDriverError: If an answer is awaitable and ``sync`` is true.
     """
     for answer in answers:
         if inspect.isawaitable(answer):
             if sync:
-                refuse(answer, "the store is awaited; use the method without _sync, and await it")
+                refuse(answer, "the store is async; await the method without _sync instead")
             await answer
 
 
 def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
-    """Return the stores of a strategy that hold messages, each with the session and the salt that are named, if any."""
+    """Return the stores of a strategy, each with its configured session and salt."""
     found: list[tuple[ForgettingStore, str | None, str | None]] = []
     for each in storing(strategy):
         if not isinstance(each.store, ForgettingStore):
             kind = type(each.store).__name__
             raise ConfigurationError(
-                f"forget: {kind} has no method forget(session, records), so it would keep the messages; add it"
+                f"forget: {kind} has no method forget(session, records), so the messages would stay in it; add that method"
             )
         found.append((each.store, each.session, each.salt))
     return found

@@ -1,6 +1,7 @@
-"""The stored content that a fork may read back: that of the stubs and summaries which it takes over.
+"""Copies stored content for a fork, so that it can read back what its inherited edits moved to a store.
 
-A store keeps the records of each session apart, so the fork gets copies of the records that its edits name, and of no others.
+A store keeps the records of sessions apart. The fork gets copies of the records that its inherited edits name, and of no
+others.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from ..strategies import Lossless, Offload, Strategy
 
 
 def refuse_named_stores(strategy: Strategy) -> None:
-    """Raise a `ConfigurationError` if the strategy stores all conversations under one name."""
+    """Raise `ConfigurationError` if the strategy stores every conversation under the same name."""
     for each in storing(strategy):
         if each.session is not None:
             raise ConfigurationError(
-                f"{type(each).__name__}(session={each.session!r}): a pool has many conversations, and each stores under the id "
-                "of its session; leave session= out"
+                f"{type(each).__name__}(session={each.session!r}): each session of a pool stores under its own id; "
+                "leave session= out"
             )
 
 
 def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:
-    """Copy the records that a fork's edits name, in each store of a strategy; yields what each `Store.put` returned.
+    """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns.
 
     Args:
         strategy: The strategy.
-        saved: What the fork takes over.
+        saved: The messages and edits that the fork takes over.
         parent: The name of the session that stored the records.
         child: The name of the fork.
 
     Raises:
-        Exception: Whatever a store raises.
+        Exception: Any exception of a store.
     """
     messages = [message for applied in saved.journal for message in written(applied.edit)]
     for each in storing(strategy):
@@ -60,7 +61,7 @@ def storing(strategy: Strategy) -> list[Offload | Lossless]:
 
 
 def _with_children(store: Store, session: str, id: str) -> Iterator[StoredRecord]:
-    """Yield a record and all that it stands for; nothing if it is not stored."""
+    """Yield a record and, recursively, the records that it replaces; nothing if it is not stored."""
     seen: set[str] = set()
     waiting = [id]
     while waiting:

@@ -1,8 +1,4 @@
-"""Pools: the sessions of many conversations, each found by its list of messages, for hosts that give no id, or not always.
-
-pool = SessionPool(presets.context_window(32_000), store=SessionStore("sessions.db"))
-reply = client.create(messages=await pool.view(messages))
-"""
+"""A pool of the sessions of many conversations. It recognizes a conversation by its messages, so no id is needed."""
 
 from __future__ import annotations
 
@@ -38,15 +34,15 @@ _MOST_TRIES: Final = 8
 
 
 class SessionPool:
-    """The sessions of many conversations. Holds state: up to ``limit`` of them, found by the messages of a list.
+    """Finds the session that a list belongs to. Holds state: up to ``limit`` sessions.
 
-    A list continues a session only if it accounts for all of its source: each message is there, altered in place, or replaced
-    by a summary that is there; or the list begins with a whole view that was sent. Otherwise it forks: a new session shares the
-    beginning, and takes over the edits that were decided when nothing after that had been read, and nothing else.
+    A list belongs to a session in two cases. (1) Every message of the session is in the list, possibly with parts removed or
+    added, or is replaced by a summary in the list. (2) The list begins with a complete view that the session returned earlier.
+    Any other list gets a new session. If it shares its first messages with an existing session, the new one is a fork: it
+    starts with the edits that concern only the shared messages.
 
-    Cost of a turn, besides the session's own: digests of the new messages and a comparison at C speed; O(contents) once for a
-    new conversation or a fork. One lock is held while a session is looked up, and another for each session during its turn: a
-    slow summarizer delays no other session.
+    Cost of a turn, in addition to the session's own: hashing the new messages and one comparison of the list; O(contents) once
+    for a new conversation or a fork. Each session has its own lock, so a slow summarizer delays only its own session.
 
     >>> from compaction.strategies import SlidingWindow
     >>> from compaction import last
@@ -63,18 +59,19 @@ class SessionPool:
     2
 
     Args:
-        strategy: The strategy of every session. What it stores, it stores under the id of the session.
-        store: Where sessions are saved, if anywhere; evicted ones, and those of an earlier process, come back from there.
-        scope: The name of what shares nothing with other scopes, such as a tenant or a family of models.
-        limit: The number of sessions in memory, >= 1.
-        max_bytes: Bytes of all their messages, >= 1. Past either bound the least recently used session goes, unless its turn is
-            under way.
-        on_event: Receives the events of all sessions, and `Evicted`.
-        new_id: Returns a name that no session has, for those without a host's id; random by default.
-        options: As for `CompactionSession`; with ``ahead=``, ``async with pool:`` owns the background tasks.
+        strategy: The strategy of every session. `Offload` and `Lossless` store content under the session's id.
+        store: Where to save sessions; ``None`` to keep them in memory only. Evicted sessions, and sessions of an earlier
+            process, are loaded from there.
+        scope: A name, for example of a tenant or a model family. Sessions of different scopes share nothing.
+        limit: The largest number of sessions in memory, >= 1.
+        max_bytes: The largest size of all their messages, in bytes, >= 1. If either limit is exceeded, the pool removes the
+            least recently used session that has no running turn.
+        on_event: Called with the events of all sessions, and with `Evicted`.
+        new_id: Returns a new, unique name for a session whose caller gave no ``id``; random by default.
+        options: The other arguments of `CompactionSession`. With ``ahead=``, use ``async with pool:`` for the background tasks.
 
     Raises:
-        ConfigurationError: If an option is out of range, or the strategy names a session of its own for its store.
+        ConfigurationError: If an option is out of range, or a part of the strategy has its own ``session=``.
     """
 
     def __init__(
@@ -99,7 +96,7 @@ class SessionPool:
         self._tasks: BackgroundTasks | None = None
         if options.get("ahead") is not None and not isinstance(options.get("portal"), BackgroundTasks):
             self._tasks = self._options["portal"] = BackgroundTasks(options.get("portal"))
-        CompactionSession(self._strategy, **self._options)  # an option that is wrong is wrong now
+        CompactionSession(self._strategy, **self._options)  # raises now if an option is wrong
         self._format = resolve(options.get("format"))
         self._format_name = "" if options.get("format") is None else self._format.name
         self._lock = threading.Lock()  # held only while the directory is read or changed
@@ -110,13 +107,13 @@ class SessionPool:
         self._forgetting = PoolForgetting(directory=self._directory, lock=self._lock, store=store, resumed=self._resumed)
 
     async def __aenter__(self) -> Self:
-        """Own the background tasks of the sessions, for ``ahead=``."""
+        """Start the background tasks of ``ahead=``."""
         if self._tasks is not None:
             await self._tasks.__aenter__()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        """Cancel what is under way in the background."""
+        """Cancel the background tasks."""
         if self._tasks is not None:
             await self._tasks.__aexit__(*exception)
 
@@ -139,25 +136,25 @@ class SessionPool:
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[CompactionSession]:
-        """Hold the session of a list for one turn; it has followed the list, and nothing is compacted yet.
+        """Return a context manager that locks the session of a list for one turn (one model call).
 
-        ::
+        The session is up to date with the list but not yet compacted::
 
             async with pool.turn(messages) as session:
                 result = await session.compact_due()
 
         Args:
-            messages: The whole conversation, or a view that was sent with what came since.
-            id: The host's name for the conversation, if it has one. Its lists may then lack earlier messages.
-            scope: A scope within the pool's.
-            overhead_tokens: As for `CompactionSession.follow`.
-            saved: What ``to_dict`` of its session returned earlier, if the host has it, with the session's ``"id"``; it is used
-                if the list continues no session here, or another process has decided more since.
+            messages: The conversation: all messages, or an earlier view followed by the messages since then.
+            id: The id of the conversation, if you have one. Earlier messages may then be missing from the list or altered.
+            scope: A scope, combined with that of the pool.
+            overhead_tokens: Tokens of the next request outside the messages, as for `CompactionSession.follow`.
+            saved: The session's state as ``to_dict`` returned it, plus its ``"id"``, if you keep it. The pool uses it if no
+                session in memory belongs to the list, or if another process has compacted the conversation since.
 
         Raises:
-            InputError: If ``messages`` is not a list, or one of them cannot be read.
-            StateError: If ``saved`` is corrupt or from a newer version, and it is needed.
-            SyncDriverError: If the turn would wait for itself, see `TurnLock`.
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read.
+            StateError: If ``saved`` is needed but corrupt or from a newer version.
+            SyncDriverError: If it is called inside another turn of the same session; see `TurnLock`.
         """
         return self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=False)
 
@@ -169,7 +166,7 @@ class SessionPool:
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractContextManager[CompactionSession]:
-        """`turn` for strategies that await nothing; it blocks its thread while another turn of the session is under way."""
+        """`turn` for strategies that do not await. Blocks the thread while another turn of the session runs."""
         return Unawaited(self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=True))
 
     @contextlib.asynccontextmanager
@@ -193,31 +190,32 @@ class SessionPool:
             return (await session.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
-        """`view` for strategies that await nothing."""
+        """`view` for strategies that do not await."""
         with self.turn_sync(messages, id, scope) as session:
             return session.compact_due_sync().messages
 
     async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
         """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
 
-        It waits for turns under way, and returns how many messages of all sessions they were. Of a saved session only
-        fingerprints are known, so more of its edits may be undone than need to. A state that a host keeps itself, and other
-        processes, are not reached: pass the messages there too.
+        It waits for running turns. A saved session contains only fingerprints, so more of its edits may be undone than
+        necessary. Sessions in other processes and states that you keep are not changed: call this method there as well.
+
+        Returns:
+            The number of messages removed, over all sessions.
 
         Raises:
-            ConfigurationError: If a store of the strategy cannot forget; nothing changes then.
-            InputError: If one of them cannot be read.
-            StateError: If a store cannot be written, or a saved session not be read; the other sessions have forgotten them
-                even so. Call it again.
+            ConfigurationError: If a store of the strategy cannot forget. Nothing changes then.
+            InputError: If a message cannot be read.
+            StateError: If a store cannot be written or a saved session cannot be read. Call it again for the rest.
         """
         return await self._forgetting.forget(as_list(messages), self._space(scope), sync=False)
 
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
-        """`forget` for stores that are not awaited."""
+        """`forget` for stores that do not await."""
         return unawaited(self._forgetting.forget(as_list(messages), self._space(scope), sync=True))
 
     def discard(self, id: str) -> bool:
-        """Give up a session in memory, and return whether it was there; one whose turn is under way stays.
+        """Remove a session from memory unless it has a running turn; return whether it was removed.
 
         Args:
             id: The session's own id.
@@ -236,10 +234,10 @@ class SessionPool:
     def trial(
         self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
     ) -> CompactionSession:
-        """Return a copy of the session that a list continues, or of a fork or a new one, which has followed the list.
+        """Return a copy of the session that `turn` would find or create, up to date with the list.
 
-        Neither the pool nor a store knows of the copy, and it tells no events. It waits for a turn of the session under way,
-        in this thread.
+        Use it to see what a turn would do. The copy is not in the pool, is not saved, and reports no events.
+        Blocks the thread while a turn of the session runs.
 
         Args:
             messages: As for `turn`.
@@ -284,7 +282,7 @@ class SessionPool:
     # ---------------------------------------------------------------- finding
 
     def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
-        """Return a session that the list seems to continue, or a new one; ``None`` to try again. Waits for no session."""
+        """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
         if not is_last:
             with self._lock:
                 found = self._directory.find(request)
@@ -300,9 +298,10 @@ class SessionPool:
 
     @staticmethod
     def _accounts(session: PooledSession, request: ListRequest) -> bool:
-        """Whether a list accounts for a session's source though it has changed. A busy one is not asked.
+        """Whether a list in which the host changed messages still belongs to a session.
 
-        Of a host's id, a busy session whose newest messages are in the list counts: the turn then waits for it.
+        A session with a running turn is not examined. If it was found by the request's id and its newest messages are in the
+        list, the answer is yes, and the turn then waits for it.
         """
         if session in request.refused or not session.has_begun or not session.knows(request.saved):
             return False
@@ -312,7 +311,7 @@ class SessionPool:
             return request.accounts_for(session)
 
     def _made(self, request: ListRequest) -> PooledSession:
-        """Return a new session for a list: one that was saved, a fork, or an empty one."""
+        """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         name, inheritance = self._saved.found(request)
         if inheritance is None and request.saved is not None:
             name, inheritance = self._saved.given(request.saved, request)
@@ -321,7 +320,7 @@ class SessionPool:
         if name is None:
             name = request.name
             if name is None or name in self._directory:
-                name = f"{name or 'auto'}:{self._new_id()}"  # no quoted name has a colon
+                name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
         state = None if inheritance is None else inheritance.state
         options: dict[str, Any] = {**self._options, "id": name}
         made = CompactionSession(self._strategy, **options) if state is None else self._resumed(state, id=name)
@@ -340,7 +339,7 @@ class SessionPool:
 
     @staticmethod
     def _is_continued(found: PooledSession, request: ListRequest, *, is_last: bool) -> bool:
-        """Judge again: another turn may have extended the session, or the pool given it up."""
+        """Check again while holding the lock: another turn may have changed the session, or the pool may have removed it."""
         if is_last:
             return True
         if found.has_begun:
@@ -351,7 +350,7 @@ class SessionPool:
         return False
 
     def _granted(self, found: PooledSession) -> Generator[Any]:
-        """Let a fork read what the edits that it takes over have stored."""
+        """Copy for a fork the stored content that its inherited edits refer to."""
         taken = found.inheritance
         if taken is not None and taken.saved is not None and taken.parent is not None:
             yield from copies(self._strategy, taken.saved, taken.parent, found.session.id)
@@ -359,18 +358,18 @@ class SessionPool:
     @staticmethod
     @contextlib.contextmanager
     def _took_over(found: PooledSession) -> Generator[None]:
-        """Take over what a new session inherits once the block has run; nothing if that fails."""
+        """Run the block, then start a new session from its inheritance. If either fails, warn, and start it empty."""
         try:
             yield
             if found.inheritance is not None and found.inheritance.saved is not None:
                 found.session.begin_with(found.inheritance.saved)
         except Exception as error:
-            _logger.warning("a fork takes over nothing (%r)", error)
+            _logger.warning("a fork could not take over the edits of its parent (%r)", error)
         found.inheritance = None
 
     @contextlib.contextmanager
     def _followed(self, found: PooledSession, request: ListRequest) -> Generator[None]:
-        """Follow the list, run the block, and take note of what it did."""
+        """Update the session from the list, run the block, and update the session's entry in the directory."""
         try:
             found.session.follow(request.given, overhead_tokens=request.overhead_tokens)
         except BaseException:
@@ -385,7 +384,7 @@ class SessionPool:
             self._settle(found)
 
     def _settle(self, found: PooledSession) -> None:
-        """Register a session as it is now, and evict others past the bounds."""
+        """Register a session as it is now, and evict others if the pool is too large."""
         found.note()
         with self._lock:
             if not found.is_gone:

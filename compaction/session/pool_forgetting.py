@@ -1,4 +1,4 @@
-"""Forgetting messages in all sessions of a pool: those in memory, and those that are saved."""
+"""Removes messages from all sessions of a pool, in memory and in the store."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, kw_only=True)
 class PoolForgetting:
-    """Forgets messages in the sessions of a pool.
+    """Removes messages from the sessions of a pool.
 
     Args:
         directory: The sessions in memory.
-        lock: Held while the directory is read or changed.
-        store: Where sessions are saved, if anywhere.
+        lock: The lock of the directory.
+        store: The store of the sessions; ``None`` if they are only in memory.
         resumed: Returns the session of a saved state.
     """
 
@@ -35,7 +35,7 @@ class PoolForgetting:
     resumed: Callable[..., CompactionSession]
 
     async def forget(self, given: list[Any], space: str, *, sync: bool) -> int:
-        """Remove messages from every session of a space, and return how many they were; see `SessionPool.forget`."""
+        """Remove messages from every session of a space, and return their number; see `SessionPool.forget`."""
         done: set[PooledSession] = set()
         count = await self._forget_in_memory(given, space, done, sync=sync)
         failures: list[StateError] = []
@@ -65,7 +65,7 @@ class PoolForgetting:
     # ---------------------------------------------------------------- in memory
 
     def _in_memory(self, space: str, done: set[PooledSession]) -> Iterator[PooledSession]:
-        """Yield each session of a space that is not done, those too that are made meanwhile."""
+        """Yield each session of a space that is not done, including sessions created meanwhile."""
         while True:
             with self.lock:
                 waiting = [each for each in self.directory.in_space(space) if each not in done]
@@ -76,14 +76,14 @@ class PoolForgetting:
                 yield each
 
     def _has_begun(self, found: PooledSession) -> bool:
-        """Whether a session has followed a list; one that has not is given up, with what it was to take over."""
+        """Whether a session has had a turn. A session without one is removed, with the state that it would have taken over."""
         if not found.has_begun:
             with self.lock:
                 self.directory.remove(found)
         return found.has_begun
 
     def _forget_in(self, found: PooledSession, given: list[Any]) -> int:
-        """Forget in a session of which the caller holds the lock, and in what the pool knows of it."""
+        """Forget in a session whose lock the caller holds, and register it again."""
         revision = found.session.revision
         try:
             return found.session.forget_known(given)
@@ -100,7 +100,7 @@ class PoolForgetting:
         return [] if self.store is None else list(self.store.in_scope(space).items())
 
     def _loaded(self, name: str) -> CompactionSession | None:
-        """Return a saved session that is not in memory; ``None`` if it is there, or was deleted."""
+        """Return a saved session; ``None`` if it is in memory or was deleted."""
         assert self.store is not None
         if name in self.directory:
             return None
@@ -108,7 +108,7 @@ class PoolForgetting:
         return None if state is None else self.resumed(state, id=name)
 
     def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
-        """Forget in a saved session, and save it under keys that know nothing of the messages."""
+        """Forget in a saved session, and save it under keys that do not depend on the messages."""
         assert self.store is not None
         revision = session.revision
         count = session.forget_known(given)

@@ -1,4 +1,4 @@
-"""A session of a pool, with what the pool must know of it while another turn runs."""
+"""A session of a pool, with a record of it that the pool can read while a turn runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_ENDS: Final = 512
 
 @attrs.frozen(kw_only=True)
 class Inheritance:
-    """The state that a new session takes over before its first turn.
+    """The state that a new session starts from.
 
     Args:
-        saved: Messages and edits.
-        parent: The name of the session that made the edits; ``None`` if it is the same session, saved before.
-        state: What was saved of that session, if it is the same.
+        saved: Messages and edits of another session.
+        parent: The name of that session; ``None`` if a saved session is resumed.
+        state: The saved state, if a saved session is resumed.
     """
 
     saved: Saved | None = None
@@ -37,7 +37,7 @@ class Inheritance:
 
     @classmethod
     def of(cls, session: CompactionSession, state: dict[str, Any], name: str | None, given: Sequence[Any]) -> Inheritance:
-        """Return what a list takes over from a session that was saved: all of it, or what a fork may."""
+        """Return the inheritance of a list from a saved session: its whole state, or the part that a fork takes over."""
         if session.index.accounts_for(given, by_id=True):
             return cls(state=state)
         saved = session.index.snapshot
@@ -46,19 +46,19 @@ class Inheritance:
 
     @property
     def edits(self) -> int:
-        """How many edits of another session are taken over."""
+        """The number of edits taken over from another session."""
         return 0 if self.saved is None else len(self.saved.journal)
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class KnownConversation:
-    """A conversation as of the last turn, which nobody changes while another turn runs.
+    """A conversation as it was after the last turn. Immutable, so the pool can read it while another turn runs.
 
     Args:
-        source: Its messages; there may be more than those known.
-        count: How many messages are known.
+        source: Its messages. A running turn may append to this list.
+        count: The number of messages that belong to this record.
         format: The format of the messages.
-        lines: The source, and the last few views that were sent, each of which a host may continue.
+        lines: The source and the last few views; a host may continue any of them.
         saved: The messages and edits; ``None`` before the first turn.
     """
 
@@ -69,7 +69,7 @@ class KnownConversation:
     saved: Saved | None = None
 
     def followed(self, index: MessageIndex) -> KnownConversation:
-        """Return the conversation as an index has it now; O(new) digests, O(view) more after a compaction."""
+        """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
         source, saved = index.columns.source, index.snapshot
         grew = self._grew_to(source, index)
         lines = [attrs.evolve(line) for line in self.lines] if grew else [KnownLine()]
@@ -87,7 +87,7 @@ class KnownConversation:
         return not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
 
     def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, KnownLine]:
-        """Return how many first messages of the source a list has, and by which line. C speed."""
+        """Return how many of the first source messages a list contains, and the line that it continues."""
         lines = [line for line in self.lines if line.is_specific or by_id]
         shared = [line.shared(self.source, self.count, given, self.format) for line in lines]
         best = shared.index(max(shared))
@@ -96,19 +96,19 @@ class KnownConversation:
 
 @attrs.define(eq=False, kw_only=True)
 class PooledSession:
-    """A session and how it is found. Holds state: what the pool knows of it, replaced at once by the turn under way.
+    """A session and how the pool finds it. Holds state: the record ``known``, which each turn replaces in one assignment.
 
     Args:
         session: The session.
-        space: The scope and format.
-        id: The host's id for it, if there is one.
-        known: The conversation; before the first turn, the list that it was made for.
-        inheritance: What it takes over at its first turn.
+        space: The scope and format, as one key.
+        id: The host's id, if there is one.
+        known: The conversation; before the first turn, the list for which the session was created.
+        inheritance: The state that it takes over at its first turn.
         store: Where it is saved.
 
     Attributes:
-        is_gone: Whether the pool no longer has it.
-        keys: The keys under which it is found now.
+        is_gone: Whether the pool has removed it.
+        keys: The keys that lead to it now.
         ends: The keys of the places where its turns ended.
     """
 
@@ -124,31 +124,31 @@ class PooledSession:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has followed a list."""
+        """Whether it has had a turn."""
         return self.known.saved is not None
 
     def note(self) -> None:
-        """Take note of the session as it is; for a caller who holds its lock."""
+        """Update the record of the session. The caller holds the session's lock."""
         self.known = self.known.followed(self.session.index)
 
     # ---------------------------------------------------------------- judging a list, without the session's lock
 
     def knows(self, saved: Mapping[str, Any] | None) -> bool:
-        """Whether it knows all that the state of its host decides; if not, another process went on with the conversation."""
+        """Whether it includes every edit of a saved state; if not, another process has compacted the conversation since."""
         return saved is None or self.session.has_had(saved.get("revision"))
 
     def continues(self, given: Sequence[Any]) -> bool:
-        """Whether a list has all of the source as it was, or a whole sent view and all that came after it."""
+        """Whether a list contains the whole source unchanged, or a complete earlier view and everything after it."""
         known = self.known
         return known.shared(given, by_id=self.id is not None)[0] >= known.count
 
     def reach(self, given: Sequence[Any]) -> int:
-        """Return how many first messages of a list are those of this session, or of a view that was sent."""
+        """Return how many of the first messages of a list are messages of this session or of an earlier view."""
         count, line = self.known.shared(given, by_id=self.id is not None)
         return count - line.count + len(line.base) if count else 0
 
     def part(self, given: Sequence[Any]) -> Inheritance | None:
-        """Return what a fork takes over: the messages it shares, and the edits decided when no other had been read."""
+        """Return the inheritance of a fork: the shared messages, and the edits made before any other message arrived."""
         known = self.known
         count, line = known.shared(given, by_id=self.id is not None)
         if known.saved is None or not count:
@@ -159,7 +159,7 @@ class PooledSession:
     # ---------------------------------------------------------------- keys
 
     def keys_now(self) -> tuple[str, ...]:
-        """Return the keys under which a list that continues it is found."""
+        """Return the keys that lead a continuing list to this session."""
         lines = self.known.lines
         found = [end_key(self.space, self.id, -1, lines[0].last)]
         if self.id is not None:
@@ -169,14 +169,14 @@ class PooledSession:
         return tuple(dict.fromkeys(found))
 
     def saved_keys(self) -> tuple[str, list[str]]:
-        """Return the scope and the keys under which it is saved; called while it is saved."""
+        """Return the scope and the keys under which it is saved. The store calls this while it saves."""
         self.note()
         lines = [line for line in self.known.lines if line.is_specific or self.id is not None]
         keys = [whole_key(self.space, self.id, line.whole) for line in lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
     def add_ends(self) -> tuple[list[str], list[str]]:
-        """Take note of where the lines end now, which is where lists may fork; return the new keys and the forgotten ones."""
+        """Record where the lines end now, because lists may fork there; return the new keys and the discarded ones."""
         lines = self.known.lines
         now = [fork_key(self.space, line.length, *line.last) for line in lines]
         now += [fork_key(self.space, line.length, line.whole) for line in lines]
@@ -190,13 +190,13 @@ class PooledSession:
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
-    """Return the keys of a saved session of which messages went.
+    """Return the keys of a saved session from which messages were removed.
 
     Args:
-        space: Its scope and format.
-        name: Its name, which has the host's id, if there is one.
-        fingerprints: Of its messages.
-        before: The keys it had.
+        space: Its scope and format, as one key.
+        name: Its name, which contains the host's id, if there is one.
+        fingerprints: The fingerprints of the remaining messages.
+        before: Its previous keys.
     """
     whole, id = "", unquote(name.partition(":")[0].rpartition("/")[2])
     for each in fingerprints:
@@ -210,7 +210,7 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
 
 
 def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> str:
-    """The key of a list's end: its newest messages and how many there are; -1 for any number."""
+    """The key of the end of a list: its newest messages and its length, or -1 for any length."""
     return lookup_key("end", space, id, length, *last)
 
 
@@ -220,7 +220,7 @@ def whole_key(space: str, id: str | None, whole: str) -> str:
 
 
 def fork_key(space: str, length: int, *digests: str) -> str:
-    """The key of a place from which a list may fork, by the digests of its newest messages or by that of all."""
+    """The key of a place where a list may fork: the digests of its newest messages, or the digest of all."""
     return lookup_key("fork", space, length, *digests)
 
 

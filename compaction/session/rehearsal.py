@@ -1,4 +1,4 @@
-"""Rehearsals: the summary that a strategy would ask for once it is due, found without a trace."""
+"""Rehearsals of a strategy that find the summary it will request, for `ahead`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..triggers import Trigger
 def rehearsed(
     index: MessageIndex, strategy: Strategy, *, is_due: bool = False
 ) -> tuple[SummaryRequest, PreparedSummary] | None:
-    """Return the request that a strategy would make once it is due, and what its answer will stand for.
+    """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
 
-    The strategy runs on trial, as if the request had the tokens at which its triggers fire, one limit after the other; then as
-    a forced run would. No store is written, no model asked, and the index is as before. O(groups) for each limit, and
-    O(contents) of what the summary will stand for.
+    The strategy runs as if the request had grown to the token limit of one of its triggers, for one limit after the other,
+    and at last as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
+    change the index. Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
 
     Args:
         index: The conversation.
         strategy: The strategy.
-        is_due: Whether to run it only as it would run now.
+        is_due: Whether to try only the run that is due now.
 
     Returns:
-        ``None`` if the strategy would ask no model, looks for no prepared summary, failed lately, or has too little to
-        summarize.
+        ``None`` if the strategy would not call a model, does not use prepared summaries, is paused after a failure, or has too
+        little to summarize.
     """
     context = index.context
     pauses = FailurePauses.from_dict(context.pauses.to_dict())
@@ -59,7 +59,7 @@ def rehearsed(
 
 
 def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
-    """Yield the token limits past which parts of a strategy run."""
+    """Yield the token limits above which parts of a strategy run."""
     for part in strategy.parts():
         trigger: object = getattr(part, "trigger", None)
         limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
@@ -70,7 +70,7 @@ def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
 
 
 def _standing(index: MessageIndex, strategy: Strategy, running: Strategy, request: SummaryRequest) -> PreparedSummary | None:
-    """Return what an answer would stand for; ``None`` if the step would not ask for it in a run that is not forced."""
+    """Return the summary that the answer completes; ``None`` if the step would make the request only in a forced run."""
     step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
     if step is None or index.context.pauses.is_paused(step, index.context.now):
         return None
@@ -80,7 +80,7 @@ def _standing(index: MessageIndex, strategy: Strategy, running: Strategy, reques
 
 
 def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, SummaryRequest] | None:
-    """Run a strategy on trial up to its first request to a model; return the request and the step that makes it."""
+    """Run a strategy until its first request to a model; return that request and the step that makes it."""
     running: list[Strategy] = []
     asked: list[Request] = []
 

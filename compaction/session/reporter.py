@@ -1,4 +1,4 @@
-"""Telling what happens in a session: who is told, in which order, and what is compared for it."""
+"""Reports the events of a session to ``on_event``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from .events import (
     Veto,
 )
 
-_NEAR: Final = 0.9  # of the window
+_NEAR: Final = 9  # tenths of the window
 
 
 class EventReporter:
-    """Tells a function what happens in a session; costs nothing without one. Holds state: the last view, and what is near.
+    """Creates the events of a session and calls ``on_event``. Holds state: the last view, and the failures of the function.
+
+    Without a function it does nothing.
 
     Args:
         session: The session's id.
-        on_event: Receives the events.
+        on_event: Called with each event.
     """
 
     def __init__(self, session: str, on_event: OnEvent | None) -> None:
@@ -44,7 +46,7 @@ class EventReporter:
         self._why = ""
 
     def tell(self, event: Event) -> None:
-        """Tell one event; an exception of the function becomes a failure of the next result, and stops nothing.
+        """Report one event. An exception of the function becomes a failure in the next result.
 
         Raises:
             Veto: If the event is `Compacting` and the function raises it.
@@ -56,11 +58,11 @@ class EventReporter:
         except Exception as error:
             if isinstance(error, Veto) and isinstance(event, Compacting):
                 raise
-            failure = Failed("on_event", error, f"{type(event).__name__} was told, and the turn went on")
+            failure = Failed("on_event", error, f"the turn continued after {type(event).__name__}")
             self._failures.append(failure.logged())
 
     def followed(self, index: MessageIndex) -> None:
-        """Tell what the host changed; call it after the index followed the host's list."""
+        """Report the changes of the host. Call it after the index was synchronized."""
         undone = index.undone[self._undone :]
         self._undone = len(index.undone)
         if index.changes or undone:
@@ -68,14 +70,14 @@ class EventReporter:
             self.tell(HostChanged(session=self._session, changes=index.changes, undone=undone))
 
     def forgot(self, index: MessageIndex) -> None:
-        """Tell what the next request costs after messages were forgotten, and keep no view that has them."""
+        """Report the broken prompt cache after messages were forgotten, and discard the last view."""
         self._undone = len(index.undone)
         if self._sent:
             self._why = "forget"
             self._sent_now(index.messages(), index)
 
     def settled(self, result: CompactionResult, index: MessageIndex, mark: int) -> CompactionResult:
-        """Tell what a run did, and return its result, undone if somebody vetoed it.
+        """Report the result of a run, and return it; if the function vetoed it, the edits are undone.
 
         Args:
             result: The result.
@@ -98,7 +100,7 @@ class EventReporter:
         return result
 
     def _vetoed(self, result: CompactionResult) -> Veto | None:
-        """Tell that the view is about to change, and return the veto, if there is one."""
+        """Report that the view is about to change, and return the veto, if any."""
         if not result.edits or self._on_event is None:
             return None
         try:
@@ -108,11 +110,11 @@ class EventReporter:
         return None
 
     def save_failed(self, failure: Failed) -> None:
-        """Tell that the session was not saved."""
+        """Report that the session could not be saved."""
         self.tell(SaveFailed(session=self._session, failure=failure))
 
     def _sent_now(self, view: Sequence[Any], index: MessageIndex) -> None:
-        """Compare a view with the last one, and the request with the window; O(view), and nothing without a function."""
+        """Compare the view with the last one and the request with the window, and report both; O(view)."""
         if self._on_event is None:
             return
         broken = self._broken_tokens(view, index)
@@ -120,13 +122,13 @@ class EventReporter:
             self.tell(CacheBroken(session=self._session, tokens=broken, why=self._why or "the host"))
         self._sent, self._why = tuple(view), ""
         window, tokens = index.context.window, index.tokens
-        is_near = window is not None and tokens >= _NEAR * window
+        is_near = window is not None and 10 * tokens >= _NEAR * window
         if window is not None and is_near and not self._is_near:
             self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
         self._is_near = is_near
 
     def _broken_tokens(self, view: Sequence[Any], index: MessageIndex) -> int:
-        """Return the tokens of messages sent last time that now stand behind a changed beginning."""
+        """Return the tokens of the messages that were sent last time and now follow a changed beginning."""
         same = index.format.common_prefix(self._sent, view) if self._sent else 0
         if same == len(self._sent):
             return 0

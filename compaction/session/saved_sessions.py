@@ -1,4 +1,4 @@
-"""Saved sessions that a list continues, or of which a fork takes over a part."""
+"""Finds the saved session that a list continues, or that a fork takes edits from."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, kw_only=True)
 class SavedSessions:
-    """The sessions of a pool that are not in memory.
+    """The sessions of a pool that are in its store and not in memory.
 
     Args:
-        store: Where sessions are saved, if anywhere.
+        store: The store; ``None`` if sessions are not saved.
         directory: The sessions in memory.
         resumed: Returns the session of a saved state.
         new_id: Returns a new id.
@@ -38,9 +38,9 @@ class SavedSessions:
     on_event: OnEvent | None
 
     def found(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
-        """Return the name and the state of a saved session that the list continues, or what a fork of one takes over.
+        """Return the name and the state of the saved session that a list continues, or the edits that a fork takes over.
 
-        If the store fails, the conversation is new, under a name of its own so that nothing is overwritten.
+        If the store fails, the conversation counts as new and gets a new name, so that nothing is overwritten.
         """
         if self.store is None:
             return None, None
@@ -53,13 +53,13 @@ class SavedSessions:
             return self._saved_of_id(request, [] if id is None else self.store.find(space, [id_key(space, id)]))
         except StateError as error:
             name = f"{request.name or 'auto'}:{self.new_id()}"
-            self._not_read(name, error, "the conversation is taken as new")
+            self._not_read(name, error, "the conversation counts as new")
             return name, None
 
     def _read(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
-        """Return a saved session and its state; ``None`` if it is in memory, was deleted or cannot be read.
+        """Return a saved session and its state; ``None`` if it is in memory or was deleted.
 
-        One that cannot be read is reported as an event.
+        A session that cannot be read is reported as an event, and ``None`` too.
         """
         assert self.store is not None
         if name in self.directory or (state := self.store.load(name)) is None:
@@ -67,14 +67,14 @@ class SavedSessions:
         try:
             return self.resumed(state), state
         except StateError as error:
-            self._not_read(name, error, "the saved session is not used, and stays as it is")
+            self._not_read(name, error, "the saved session is not used and not changed")
             return None
 
     def _not_read(self, name: str, error: StateError, policy: str) -> None:
         EventReporter(name, self.on_event).save_failed(Failed(type(self.store).__name__, error, policy).logged())
 
     def given(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
-        """Return the name and what a list takes over from the state that its host has."""
+        """Return the name and the inheritance of a session whose state the host keeps."""
         id = state.get("id")
         name = id if isinstance(id, str) else None
         taken = Inheritance.of(self.resumed(dict(state)), dict(state), name, request.given)

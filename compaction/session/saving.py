@@ -1,4 +1,4 @@
-"""Saving a session: when, what a failure does, and reading what was saved."""
+"""`SessionSaver` saves sessions; `ProviderReports` and `LearnedWindow` store the provider's token usage and window."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from ..result import CompactionResult
 from ..strategies import Failed
 from ..tokens import LengthError, Usage, UsageAnchor
 
-_MOST_RATIO: Final = 3  # of a provider's count to ours, for what is not overhead; chosen, not measured
-_WITHOUT_FIGURES: Final = 0.75  # of a request that was refused without a word about the window; chosen, not measured
+_MOST_RATIO: Final = 3  # the largest ratio of the provider's token count of the messages to ours; chosen, not measured
+# If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
+_WITHOUT_FIGURES: Final = 0.75
 
 
 @attrs.frozen
 class LearnedWindow:
-    """The window of one model at one endpoint, as its errors and reports show it.
+    """The window of one model at one endpoint, learned from its errors and usage reports.
 
     Args:
-        window: Tokens of the window, by the provider's count; ``None`` if it has refused no request.
-        accepted: Tokens of the largest request that it took; the window is never less.
+        window: Tokens of the window by the provider's count; ``None`` if no request was refused.
+        accepted: Tokens of the largest accepted request. The learned window is at least this.
     """
 
     window: int | None = None
     accepted: int = 0
 
     def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
-        """Return what is known after a request of so many tokens was refused."""
+        """Return the window after a request of ``tokens`` was refused."""
         window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
         return attrs.evolve(self, window=max(1, window, self.accepted))
 
     def took(self, tokens: int) -> LearnedWindow:
-        """Return what is known after a request of so many tokens was accepted."""
+        """Return the window after a request of ``tokens`` was accepted."""
         if tokens <= self.accepted:
             return self
         return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
 
 
 class ProviderReports:
-    """The provider's figures for one session. Holds state: the last view, and what follows from the figures.
+    """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
 
     Attributes:
-        anchor: Ties our counts to the last report; ``None`` before the first.
-        learned: The window.
-        messages: The number of messages that the last view was made of.
+        anchor: Corrects our counts with the last report; ``None`` before the first report.
+        learned: The learned window.
+        messages: The number of messages of the conversation at the last view.
     """
 
     def __init__(self) -> None:
@@ -60,19 +61,19 @@ class ProviderReports:
         self.messages = 0
 
     def sent(self, view: Sequence[Any], tokens: int, messages: int) -> None:
-        """Note the view of a turn, its tokens by our count, without the overhead, and how many messages it was made of."""
+        """Record a turn: the view, its tokens by our count without overhead, and the number of messages of the conversation."""
         self._view, self._tokens, self.messages = view, tokens, messages
 
     def forgot(self, messages: int) -> None:
-        """Keep no view; of the messages it was made of, so many are left."""
+        """Discard the view, and set the number of messages that remain in the conversation."""
         self._view, self.messages = (), messages
 
     def window(self, configured: int | None) -> int | None:
-        """Return the window: as configured, or as the provider taught it, if that is less."""
+        """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
     def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
-        """Take a report, and return whether it counts: one for an older view than the last does not."""
+        """Record a usage report and return true; return false if it belongs to an earlier view than the last."""
         if view is not None and not _is_same_list(view, self._view):
             return False
         self.anchor = UsageAnchor.from_usage(usage, self._tokens, with_reply=False)
@@ -80,23 +81,24 @@ class ProviderReports:
         return True
 
     def refused(self, error: LengthError, counted: int, overhead: int) -> int:
-        """Take the figures of a length error, and return the tokens of the refused request.
+        """Record a length error, and return the tokens of the refused request.
 
-        Beyond the overhead that is known, the provider is taken to count in proportion to us, up to three times as much. The
-        anchor then makes a request of as many tokens as the window out of what would just fit.
+        Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
+        3. From this follows the largest number of our tokens that fits. The anchor is set so that a request of that size counts
+        as exactly the window.
 
         Args:
             error: The error.
             counted: Tokens of the request by our count.
             overhead: Tokens of the request outside its messages, as known so far.
         """
-        own = self._tokens or max(1, counted - overhead)
+        own = self._tokens or max(1, counted - overhead)  # our count of the messages
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
-        beside = min(max(0, overhead), tokens - 1)
+        beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
-        fits = (window - beside) * own // (tokens - beside)
+        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
         self.anchor = UsageAnchor(window - max(0, fits))
         return tokens
 
@@ -109,22 +111,22 @@ if TYPE_CHECKING:
     from ..stores import SessionStore
 
 
-_VERSION: Final = 1  # of what CompactionSession.to_dict returns
+_VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
 class SessionSaver:
-    """Saves one session; a failure is kept, reported and tried again, never raised. Holds state: what is not saved yet.
+    """Saves one session. If saving fails, this is reported, and the next turn tries again. Holds state: unsaved changes.
 
     Args:
-        store: Where to save, if anywhere.
-        id: The session's name there.
+        store: The store; ``None`` to save nothing.
+        id: The session's name in the store.
         state: Returns the session as JSON-ready data.
         on_failure: Called with each failure.
 
     Attributes:
-        store: Where it is saved.
-        unsaved: Whether the session changed since it was saved.
-        failure: Why the last save failed, if it did.
+        store: The store.
+        unsaved: Whether the session changed since the last save.
+        failure: The failure of the last save; ``None`` if it succeeded.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class SessionSaver:
         self.failure: Failed | None = None
 
     def save(self, anchor: int | None = None) -> None:
-        """Save what is not saved yet: all of it, or only a new usage anchor."""
+        """Save the unsaved changes: the whole session, or only a new usage anchor."""
         if self.store is None or not (self.unsaved or anchor is not None):
             return
         whole, self.unsaved = self.unsaved, False
@@ -146,32 +148,32 @@ class SessionSaver:
             if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
                 self.store.save(self._id, self._state())
         except Exception as error:
-            failed = Failed(type(self.store).__name__, error, "the session is not saved; the next turn saves it again")
+            failed = Failed(type(self.store).__name__, error, "the session is not saved; the next turn tries again")
             self.failure, self.unsaved = failed.logged(), True
             self._on_failure(failed)
         else:
             self.failure = None
 
     def reported(self, result: CompactionResult) -> CompactionResult:
-        """Return the result with the failure to save, if there is one."""
+        """Return the result, with the failure to save added if there is one."""
         return result if self.failure is None else result.with_failures(self.failure)
 
 
 def reports_to_dict(anchor: UsageAnchor | None, learned: LearnedWindow) -> dict[str, Any]:
-    """Return the part of a saved session that the provider reported, as JSON-ready data."""
+    """Return the usage anchor and the learned window as JSON-ready data."""
     return {"anchor": None if anchor is None else anchor.offset, "learned": [learned.window, learned.accepted]}
 
 
 @attrs.frozen(kw_only=True)
 class SavedSession:
-    """A session as it was saved.
+    """The saved state of a session.
 
     Args:
         index: The saved index.
         anchor: The usage anchor, if usage was reported.
-        learned: The window that a provider taught.
+        learned: The learned window.
         compactions: The number of runs that changed the view.
-        pauses: The pauses after failures.
+        pauses: The pause of each strategy after its last failure.
     """
 
     index: dict[str, Any]
@@ -192,7 +194,7 @@ class SavedSession:
 
     @classmethod
     def read(cls, data: object) -> SavedSession:
-        """Read what `to_dict` returned.
+        """Return the state from data that `to_dict` returned.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
@@ -201,7 +203,7 @@ class SavedSession:
         version = known.get("version")
         if version != _VERSION:
             remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"
-            raise StateError(f"session version={shown(version)}: {remedy}")
+            raise StateError(f"the saved session has version={shown(version)}: {remedy}")
         anchor: object = known.get("anchor")
         try:
             compactions = natural_number(known.get("compactions", 0))
@@ -210,8 +212,8 @@ class SavedSession:
             window, accepted = known.get("learned", (None, 0))
             learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
         except (TypeError, ValueError) as error:
-            remedy = "start a new session, the conversation itself is not affected"
-            raise StateError(f"session: not what to_dict returned ({error}); {remedy}") from error
+            remedy = "start a new session; the conversation itself is not affected"
+            raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
         return cls(
             index=cast("dict[str, Any]", known.get("index")),
             anchor=None if anchor is None else UsageAnchor(cast("int", anchor)),

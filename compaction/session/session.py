@@ -1,13 +1,15 @@
-"""Sessions: one conversation over many turns, whose edits stay in force so that the request grows only at its end.
+"""A session: one conversation that is compacted as it grows.
 
     session = CompactionSession(presets.context_window(32_000))
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-A session keeps an index of the conversation, compares it with the list that the agent passes on each turn (all messages, or
-the last view with what came since), and runs the strategy when its trigger fires. Between compactions a provider's prompt cache
-stays valid. With a store, the session's edits and fingerprints are saved after each compaction, so a process killed at any
-moment resumes with the same view. If saving fails, the session says so and saves again on the next turn.
+On each turn the agent passes its list: all messages, or an earlier view followed by the messages since then. The session
+compares that list with its index, runs the strategy if its trigger fires, and returns the messages to send. Edits remain
+applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid.
+
+With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
+the same view.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ class SessionStatus:
     """The state of a session, for display.
 
     Args:
-        tokens: Tokens the last view would send, anchored to reported usage if there is any.
-        window: The model's window, if known.
-        included: Sizes of the last view.
-        total: Sizes of the whole conversation.
+        tokens: Tokens of the last view and the overhead, corrected with the reported usage if there is any.
+        window: Tokens of the model's context window, if known.
+        included: The size of the last view.
+        total: The size of the whole conversation.
         compactions: The number of runs that changed the view.
-        outcome: How the last run ended; ``None`` before the first.
-        failures: The failures of the last run, in words, and why the session is not saved, if saving failed last time.
+        outcome: How the last run ended; ``None`` before the first run.
+        failures: The failures of the last run as text, and the failure to save, if the last save failed.
     """
 
     tokens: int
@@ -51,41 +53,43 @@ class SessionStatus:
 
 
 class CompactionSession(SessionForgetting):
-    """A conversation that is compacted as it grows. Holds state: the index, the usage anchor, the pauses after failures.
+    """A conversation that is compacted as it grows. Holds state: the index, the reported usage, pauses after failures.
 
-    Cost of a turn: a comparison of the list with the known one (by identity first), reading the new messages, O(1) for the
-    trigger, and a copy of the view. The strategy runs only when its trigger fires.
+    A turn of a session is one call of `view` or `compact`; a turn of the conversation begins with a user message.
 
-    Turns may come from any number of threads and event loops, awaited or not: one is under way at a time, see `TurnLock`.
+    Cost of a turn: one comparison of the list with the known messages (by identity first), reading the new messages, O(1) for
+    the trigger, and a copy of the view. The strategy runs only when its trigger fires.
+
+    Any number of threads and event loops may call it. It runs one turn at a time; see `TurnLock`.
 
     Args:
-        strategy: The strategy; its trigger decides when it runs.
-        counter: A token counter or the name of one.
-        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+        strategy: The strategy. Its trigger decides when it runs.
+        counter: A token counter, or the name of one.
+        format: The wire format, or ``None`` to detect it; see `compaction.formats.resolve`.
         window: Tokens of the model's context window, for `context_exceeds`.
-        overhead_tokens: Tokens of every request outside the messages, until usage is reported.
-        pin: A predicate of messages; the groups of those it accepts are kept unchanged.
-        clock: Returns seconds, for `idle_for` and for pauses after failures; ``None`` for no clock.
-        on_step: Called with each step that fired.
-        hard: Whether to raise `BudgetUnsatisfiable` when a step that fired missed its target; the session is then unchanged.
-        store: Where to save the session, if anywhere. A save that fails is reported in the failures of the result and of the
-            status and in the log; the view is not affected, and the next turn saves again.
+        overhead_tokens: Tokens of every request outside the messages. Reported usage replaces this estimate.
+        pin: A function of a message. Groups with a message for which it returns true are never changed or removed.
+        clock: Returns seconds, for `idle_for` and for pauses, when a failed summarizer is not called; ``None`` for none.
+        on_step: Called with each step that ran.
+        hard: Whether to raise `BudgetUnsatisfiable`, and leave the session unchanged, when a step misses its target.
+        store: Where to save the session; ``None`` to keep it in memory only. A failure to save is reported in the result, in
+            the status and in the log. It does not affect the view, and the next turn saves again.
         id: The session's name in the store.
-        verify: Whether to detect messages changed in place, which costs O(contents) a turn.
-        key: A secret that signs summaries, or several, of which the first signs. A process that starts again without what was
-            saved believes signed summaries of this session, wherever they stand; without a key, only those in the first list.
-        on_event: Receives what happens, see `compaction.session.events`.
-        ahead: When to ask a model for its summary in the background, before the strategy is due, so that no turn waits; a
-            little below the strategy's trigger, see `SummariesAhead`. Prepared summaries are not saved.
-        portal: Owns the background tasks where no ``async with session:`` does: a portal, or the tasks of a pool.
+        verify: Whether to detect messages that the host changed in place. This costs O(contents) a turn.
+        key: One or more secrets. Summaries are signed with the first one, and only those signed with any of them are read as
+            summaries, at any place. Without a key, marks are read in the first list and in summaries of this session.
+        on_event: Called with each event; see `compaction.session.events`.
+        ahead: When this trigger fires, the session requests the next summary in the background, so that no turn waits for it.
+            It should fire a little before the strategy's trigger; see `SummariesAhead`. Prepared summaries are not saved.
+        portal: Where background requests run, without ``async with session:``; a ``BlockingPortal`` or a `BackgroundTasks`.
 
     Attributes:
         lock: The lock that each turn holds.
 
     Raises:
-        StateError: If the store cannot be read, or what it holds is corrupt or from a newer version.
-        ConfigurationError: If there is ``portal`` without ``ahead``, or ``ahead`` with ``hard``; at a turn, if ``ahead`` has no
-            owner.
+        StateError: If the store cannot be read, or the saved state is corrupt or from a newer version.
+        ConfigurationError: If ``portal`` is given without ``ahead``, or ``ahead`` with ``hard``; at the first turn, if there
+            is nowhere to run the background tasks of ``ahead``.
     """
 
     async def __aenter__(self) -> Self:
@@ -96,7 +100,7 @@ class CompactionSession(SessionForgetting):
         await self._ahead.__aexit__(*exception)
 
     def close(self) -> None:
-        """Cancel a summary under way and prepare none from now on; turns then go on as without ``ahead=``."""
+        """Cancel the background request. Later turns work as if ``ahead=`` was not given."""
         self._ahead.close()
 
     # ---------------------------------------------------------------- turns
@@ -105,48 +109,49 @@ class CompactionSession(SessionForgetting):
         """Return the messages to send for this conversation now.
 
         Args:
-            messages: The whole conversation, oldest first: all its messages, or the last view with what came since.
+            messages: The conversation, oldest first: all messages, or an earlier view followed by the messages since then.
 
         Returns:
-            The caller's own objects where nothing changed.
+            The messages to send. Unchanged messages are the caller's own objects.
 
         Raises:
-            Exception: Whatever the strategy raises. After an error or a cancellation the session is as it was, and the next
+            Exception: Any exception of the strategy. After an error or a cancellation the session is as before, and the next
                 call tries again.
-            SyncDriverError: If the turn would wait for itself, see `TurnLock`.
+            SyncDriverError: If the call could never get the lock; see `TurnLock`.
         """
         async with self.lock.task:
             self.follow(messages)
             return (await self.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
-        """`view` for strategies that await nothing; it blocks its thread while another turn is under way."""
+        """`view` for strategies that do not await. Blocks the thread while another turn runs."""
         with self.lock.thread:
             self.follow(messages)
             return self.compact_due_sync().messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
-        """Compact now, whatever the strategy's trigger says; see `Strategy.forced`.
+        """Compact now. Strategies that lose little ignore their triggers, the others do not; see `Strategy.forced`.
 
         Args:
-            messages: The whole conversation, if it changed since the last view.
-            focus: A topic that a summary should give most room to.
+            messages: The conversation, if it changed since the last view.
+            focus: A topic that a summary should cover in most detail.
         """
         async with self.lock.task:
             self.follow(messages)
             return await self.compact_now(focus)
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
-        """`compact` for strategies that await nothing."""
+        """`compact` for strategies that do not await."""
         with self.lock.thread:
             self.follow(messages)
             return self.compact_now_sync(focus)
 
     async def overflowed(self, error: BaseException) -> list[Any]:
-        """Return the messages to send once more after a provider refused the last view because it was too long.
+        """Return a shorter list of messages after the provider refused the last view as too long.
 
-        The session learns the provider's count and window, runs the strategy whatever its trigger says, and, if that is not
-        enough, shortens and drops what may go::
+        The session reads the provider's token count and window from the error and runs the strategy. If the result is still
+        too long, the session forces the strategy, then shortens tool results, drops the oldest groups and shortens messages,
+        whatever the strategy's triggers are::
 
             try:
                 reply = client.create(messages=await session.view(messages))
@@ -154,32 +159,32 @@ class CompactionSession(SessionForgetting):
                 reply = client.create(messages=await session.overflowed(error))
 
         Args:
-            error: The error, as the client or a framework raised it; see `compaction.tokens.LengthError`.
+            error: The error that the client or framework raised; see `compaction.tokens.LengthError`.
 
         Raises:
-            BaseException: The error itself, if it does not say that the request was too long.
-            BudgetUnsatisfiable: If nothing more may be removed; it says what takes up the space.
+            BaseException: The given error, if it is not about the length of the request.
+            BudgetUnsatisfiable: If nothing more can be removed. It lists the groups that use the space.
         """
         async with self.lock.task:
             return await self.compact_refused(error)
 
     def overflowed_sync(self, error: BaseException) -> list[Any]:
-        """`overflowed` for strategies that await nothing."""
+        """`overflowed` for strategies that do not await."""
         with self.lock.thread:
             return self.compact_refused_sync(error)
 
     async def compact_refused(self, error: BaseException) -> list[Any]:
-        """`overflowed` for a caller who holds ``lock``."""
+        """`overflowed` for a caller that holds ``lock``."""
         self._learn(error)
         return self._fitting(await self.compact_due())
 
     def compact_refused_sync(self, error: BaseException) -> list[Any]:
-        """`overflowed_sync` for a caller who holds ``lock``."""
+        """`overflowed_sync` for a caller that holds ``lock``."""
         self._learn(error)
         return self._fitting(self.compact_due_sync())
 
     def _learn(self, error: BaseException) -> None:
-        """Take the provider's figures from its error."""
+        """Read the provider's token count and window from its error."""
         found = LengthError.read(error)
         if found is None:
             raise error
@@ -192,20 +197,20 @@ class CompactionSession(SessionForgetting):
     def _fitting(self, result: CompactionResult) -> list[Any]:
         window = self._reports.learned.window or 0
         if self._index.tokens > window:
-            raise BudgetUnsatisfiable(self._index.tokens, [f"a window of {window:,} tokens"], space_report(self._index))
+            raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
         return result.messages
 
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
-        """Record the tokens that a provider reported for the last view; later counts are anchored to them.
+        """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        With a store the report is saved; while a turn is under way, that turn saves it.
+        With a store, the report is saved at once, or at the end of the running turn.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
-            view: The list that was sent; a report for an older view than the last is ignored. By default the last view.
+            view: The list that was sent; by default the last view. A report for an older view is ignored.
 
         Raises:
-            InputError: If it holds no usage.
+            InputError: If ``usage`` contains no token counts.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
         if not self._reports.record(reported, view):
@@ -218,14 +223,14 @@ class CompactionSession(SessionForgetting):
                 self._saver.unsaved = True
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
-        """Change the strategy and the window, for instance after a switch of models; earlier edits stay in force.
+        """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
 
         Args:
-            strategy: The strategy to run from now on.
-            window: Tokens of the model's context window, if known.
+            strategy: The strategy of later turns.
+            window: Tokens of the model's context window; ``None`` if unknown, even if it was known before.
 
         Raises:
-            ConfigurationError: If the strategy is not callable, or the window is not above 0; nothing changes then.
+            ConfigurationError: If the strategy is not callable or the window is below 1. The session is then unchanged.
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
@@ -234,7 +239,7 @@ class CompactionSession(SessionForgetting):
 
     @property
     def last_result(self) -> CompactionResult | None:
-        """The result of the last run, with the failure to save it, if there was one; ``None`` before the first run."""
+        """The result of the last run, including a failure to save it; ``None`` before the first run."""
         return None if self._last is None else self._saver.reported(self._last)
 
     def status(self) -> SessionStatus:
@@ -253,12 +258,12 @@ class CompactionSession(SessionForgetting):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
-        """Restore a session from what `to_dict` returned.
+        """Restore a session from data that `to_dict` returned.
 
         Args:
             data: The saved data.
             strategy: The strategy; it may differ from the earlier one.
-            options: As for the class.
+            options: The other arguments of the class.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.

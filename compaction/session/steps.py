@@ -1,4 +1,4 @@
-"""The steps of a session's turn, for a caller who holds its lock: follow the host's list, run the strategy, store the state."""
+"""The phases of a turn: compare the host's list with the index, run the strategy, save the state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from .turns import TurnLock
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-_LITTLE: Final = 0.05  # of the request: a run that saves less is not worth the prompt cache it breaks
+# A run that saves less than the request divided by this is not worth the prompt cache that it breaks. Chosen, not measured.
+_LITTLE: Final = 20
 _RUNS: Final = 2
-_NEW: Final = 0.10  # of the request that must be new before the strategy runs again; `Summarization.least_share` is the same
+# The strategy runs again when the request divided by this is new; the default of `Summarization.least_share`.
+_NEW: Final = 10
 
 
 class LoopGuard:
-    """Watches how much the runs of a session save. Holds state: the runs in a row that saved little, and when to go on.
+    """Pauses a strategy whose runs save too little. Holds state: the last runs that saved little, and when to resume.
 
     >>> guard = LoopGuard()
     >>> guard.note(10_000, 9_900), guard.note(10_000, 9_800)
@@ -49,64 +51,69 @@ class LoopGuard:
 
     @property
     def saved_tokens(self) -> int:
-        """Tokens that the runs in a row saved together."""
+        """Tokens that these runs saved in total."""
         return sum(self._saved)
 
     def note(self, before: int, after: int) -> bool:
-        """Note a run that changed the view, and return whether the strategy pauses from now on.
+        """Record a run that changed the view, and return whether the strategy now pauses.
 
         Args:
             before: Tokens of the request before the run.
             after: Tokens after it.
         """
         self.until_tokens = None
-        if before - after >= _LITTLE * before:
+        if (before - after) * _LITTLE >= before:
             self._saved.clear()
             return False
         self._saved = [*self._saved[1 - _RUNS :], before - after]
         if len(self._saved) < _RUNS:
             return False
-        self.until_tokens = after + int(_NEW * before)
+        self.until_tokens = after + before // _NEW
         return True
 
     def pauses(self, tokens: int) -> bool:
-        """Return whether the strategy rests at a request of so many tokens."""
+        """Return whether the strategy pauses for a request of this size."""
         if self.until_tokens is None or tokens >= self.until_tokens:
             self.until_tokens = None
             return False
         return True
 
     def clear(self) -> None:
-        """Forget the runs so far."""
+        """Reset: discard the recorded runs, and end a pause."""
         self._saved.clear()
         self.until_tokens = None
 
 
-_TARGET: Final = 0.8  # of the window, once something must go, so that not every turn cuts again; chosen, not measured
-_CLIPS: Final = ((0.25, kinds(GroupKind.USER)), (0.10, nothing), (0.05, nothing))  # what no request can do without
+_TARGET: Final = 80  # hundredths of the window to cut to, so that not every turn cuts again; chosen, not measured
+# As a last resort, messages are shortened to these hundredths of the window, one after the other; the selector keeps groups.
+_CLIPS: Final = ((25, kinds(GroupKind.USER)), (10, nothing), (5, nothing))
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:
-    """Return the strategy with what follows if a request still has more tokens: forcing it, then shortening, then dropping.
+    """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
 
-    Cost: that of the strategy while the request fits; past it, O(messages).
+    These steps force the strategy (see `Strategy.forced`), then shorten tool results, drop the oldest groups and shorten the
+    messages that remain. Cost: that of the given strategy while the request fits, else O(messages).
 
     Args:
         strategy: The strategy.
-        tokens: Tokens that a request may have, >= 1.
+        tokens: The largest number of tokens of a request, >= 1.
     """
-    over, target = tokens_exceed(tokens), tokens_below(max(1, int(tokens * _TARGET)))
+    over, target = tokens_exceed(tokens), tokens_below(max(1, tokens * _TARGET // 100))
     last_means = Pipeline(
         ToolResult(HeadTail(), target=target, keep=last(groups=1)),
         Truncation(target=target, keep=last(groups=1)),
-        *(Clip(tokens=max(1, int(tokens * share)), slack=1.0, trigger=over, keep=kept) for share, kept in _CLIPS),
+        *(Clip(tokens=max(1, tokens * share // 100), slack=1.0, trigger=over, keep=kept) for share, kept in _CLIPS),
         trigger=over,
     )
     return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
 
 
 class SessionSteps:
-    """A session whose caller holds ``lock``. Holds state; the arguments are those of `CompactionSession`.
+    """The phases of a turn. Holds state; `CompactionSession` explains the arguments.
+
+    Call `follow` and the ``compact_`` methods only while you hold ``lock``; `view` and `compact` do this for you, and so does
+    `SessionPool.turn`.
 
     Attributes:
         lock: The lock that each turn holds.
@@ -160,12 +167,12 @@ class SessionSteps:
 
     @property
     def id(self) -> str:
-        """The session's name: in its store, in its signatures, and in the stores of its strategy."""
+        """The session's name in its store, in its signatures, and in the stores of its strategy."""
         return self._id
 
     @property
     def index(self) -> MessageIndex:
-        """The session's index: groups, edits, originals."""
+        """The session's index, with the groups, the edits and the original messages."""
         return self._index
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
@@ -180,9 +187,9 @@ class SessionSteps:
 
     @property
     def revision(self) -> str:
-        """A name for what was decided so far; it changes with every run that changed something or failed.
+        """A hash of all edits and failures so far. It changes with every run that changed something or failed.
 
-        Another process that decides something else from the same start has another name for it.
+        A pool compares it with a saved state's, to find out whether another process has compacted the conversation since.
         """
         return self._revisions[-1]
 
@@ -191,36 +198,36 @@ class SessionSteps:
 
     @property
     def has_decided(self) -> bool:
-        """Whether anything was decided so far, by this session or by what it began with."""
+        """Whether this session, or the state that it started from, contains edits or a run that failed."""
         return len(self._revisions) > 1 or self._index.edit_count > 0
 
     def has_had(self, revision: object) -> bool:
-        """Whether this was its revision at some time, so that it knows all that was decided up to then."""
+        """Whether this is the current or an earlier revision of this session."""
         return revision in self._revisions
 
     @property
     def provider_reports(self) -> dict[str, Any]:
-        """The entries of `to_dict` that change with each report of the provider."""
+        """The entries of `to_dict` that change when the provider reports usage."""
         return reports_to_dict(self._reports.anchor, self._reports.learned)
 
     @property
     def new_messages(self) -> list[Any]:
-        """The messages of the source that came since the last view, O(their number); none before the first view."""
+        """The messages since the last view; empty before the first view. O(their number)."""
         sent = self._reports.messages
         return self._index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- following the host
 
     def follow(self, messages: Iterable[Any] | None, *, overhead_tokens: int = 0) -> None:
-        """Update the index to the conversation as it is now, and compact nothing.
+        """Update the index from the host's list, without compacting.
 
         Args:
-            messages: All of it, as for `view`; ``None`` if it did not change.
-            overhead_tokens: Tokens of the next request outside the messages, on top of those of every request; they count
-                until usage is reported.
+            messages: The conversation, as for `view`; ``None`` if it did not change.
+            overhead_tokens: Tokens of the next request outside the messages, in addition to those of every request. Reported
+                usage replaces both.
 
         Raises:
-            InputError: If ``messages`` is not a list, or one of them cannot be read.
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read.
         """
         self._index.context = self._context(overhead_tokens)
         if messages is not None:
@@ -229,31 +236,31 @@ class SessionSteps:
             self._reporter.followed(self._index)
 
     def _trust_no_later_marks(self) -> None:
-        """After the first list, marks in new messages are not of this session, whoever wrote them."""
+        """From now on, read marks only in the messages of the first list and in summaries that this session wrote."""
         if self._marks.until is None and self._index.total.messages:
             self._marks = attrs.evolve(self._marks, until=self._index.total.messages)
             self._index.believe(self._marks)
 
     async def compact_due(self) -> CompactionResult:
-        """Run the strategy, which does nothing until its trigger fires.
+        """Run the strategy if its trigger fires.
 
         Raises:
-            Exception: Whatever the strategy raises; the session is as it was.
+            Exception: Any exception of the strategy. The session is then as before.
         """
         return await self._run(self._ahead.begin(self._index, self._due()))
 
     def compact_due_sync(self) -> CompactionResult:
-        """`compact_due` for strategies that await nothing."""
+        """`compact_due` for strategies that do not await."""
         return self._run_sync(self._ahead.begin(self._index, self._due()))
 
     async def compact_now(self, focus: str | None = None) -> CompactionResult:
-        """Run the strategy whatever its trigger says, and forget its pauses; see `CompactionSession.compact`."""
+        """Run the strategy now, and end its pauses; see `CompactionSession.compact`."""
         self._guard.clear()
         self._base.pauses.clear()
         return await self._run(self._strategy.forced(focus or None))
 
     def compact_now_sync(self, focus: str | None = None) -> CompactionResult:
-        """`compact_now` for strategies that await nothing."""
+        """`compact_now` for strategies that do not await."""
         self._guard.clear()
         self._base.pauses.clear()
         return self._run_sync(self._strategy.forced(focus or None))
@@ -267,7 +274,7 @@ class SessionSteps:
         return self._noted(run_sync(self._index, strategy, on_step=self._on_step, hard=self._hard), mark)
 
     def _noted(self, result: CompactionResult, mark: int) -> CompactionResult:
-        """Tell and save what a run did."""
+        """Report and save the result of a run."""
         result = self._ahead.end(self._index, self._strategy, result)
         result = self._reporter.settled(result, self._index, mark)
         self._guard_loops(result)
@@ -287,7 +294,7 @@ class SessionSteps:
             self._reporter.tell(LittleSaved(session=self._id, saved_tokens=self._guard.saved_tokens, until_tokens=until))
 
     def _due(self) -> Strategy:
-        """Return the strategy of this turn: within what the provider taught, and none while the loop guard pauses it."""
+        """Return the strategy to run: an empty pipeline during a pause, else the configured one, within a learned window."""
         strategy, tokens, window = self._strategy, self._index.tokens, self._window
         if self._guard.pauses(tokens) and (window is None or tokens <= window):
             return Pipeline()
@@ -295,7 +302,7 @@ class SessionSteps:
         return strategy if learned is None else within(strategy, learned)
 
     def use_window(self, window: int | None) -> None:
-        """Set the model's window, if it is known; if another was set before, what its provider taught is forgotten."""
+        """Set the model's window, if known. If another one was set before, also discard the window learned from errors."""
         if window is not None and window != self._base.window:
             if self._base.window is not None:
                 self._reports.learned = LearnedWindow()
@@ -305,7 +312,7 @@ class SessionSteps:
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the session as JSON-ready data: edits and fingerprints, not the messages."""
+        """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
         return SavedSession(
             index=self._index.to_dict(messages=False),
             anchor=self._reports.anchor,
@@ -323,11 +330,11 @@ class SessionSteps:
         self.begin_with(Saved.read(saved.index, self._named))
 
     def save_to(self, store: SessionStore) -> None:
-        """Save to this store from now on; nothing is loaded from it."""
+        """Use a store for later saves, without loading from it."""
         self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
-        """Take over messages and edits before the first turn; a `StateError` if they do not fit together."""
+        """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first turn."""
         context, counter = self._context(), self._index.counter
         self._index = MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
         if self._index.marks is not None:

@@ -1,4 +1,4 @@
-"""The lock that admits one turn of a session at a time, wherever it comes from: tasks of any event loops, and threads."""
+"""The lock of a session: one turn runs at a time, whether it comes from a thread or a task of any event loop."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class _Turn:
     """A turn that holds the lock or waits for it.
 
     Args:
-        wake: Tells the one who waits that the lock is its own now; a ``RuntimeError`` if its event loop is closed.
-        task: The id of its task; ``None`` for a turn that is not awaited.
-        thread: The thread it runs in.
+        wake: Wakes the waiting turn, which then holds the lock. Raises ``RuntimeError`` if that turn's event loop is closed.
+        task: The id of its task; ``None`` for a turn in a plain thread.
+        thread: The id of its thread.
     """
 
     wake: Callable[[], object]
@@ -34,12 +34,12 @@ class _Turn:
 
 
 class TurnLock:
-    """Admits one turn at a time: ``async with lock.task`` or ``with lock.thread``. Holds state: who has it and who waits.
+    """A lock for tasks and threads: ``async with lock.task`` or ``with lock.thread``. Holds state: the holder and the queue.
 
-    Tasks of any event loops, on asyncio and trio, and threads may share one; it starts no thread. Turns are admitted in the
-    order they came, those that block their thread before those that are awaited. A turn that would wait for itself raises
-    `SyncDriverError` at once: one that begins inside another of the same task, or one that blocks the thread whose event loop
-    runs the other.
+    Threads and tasks of any event loop, on asyncio and trio, may share one lock. It starts no thread. Blocked threads get the
+    lock before waiting tasks; within each kind, first come, first served. A turn that could never get the lock raises
+    `SyncDriverError` at once: one that starts inside another turn of the same task, or one that blocks the thread whose event
+    loop runs the other turn.
 
     >>> lock = TurnLock()
     >>> with lock.thread, lock.if_free() as free:
@@ -54,13 +54,13 @@ class TurnLock:
 
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the lock in a task; the other tasks of its event loop run while it waits."""
+        """Hold the lock in a task. Other tasks of its event loop run while it waits."""
         return _AwaitedTurn(self._enter, self._leave)
 
     @property
     @contextlib.contextmanager
     def thread(self) -> Generator[None]:
-        """Hold the lock in a thread, which waits for it."""
+        """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
         turn = _Turn(admitted.set)
         try:
@@ -71,12 +71,12 @@ class TurnLock:
             self._leave(turn)
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the lock in a task, or, if ``sync``, in a thread."""
+        """Hold the lock in a task, or in a thread if ``sync`` is true."""
         return Blocking(self.thread) if sync else self.task
 
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
-        """Hold the lock if nobody does, and return whether it is held; never waits."""
+        """Hold the lock if it is free, and return whether it was. Never waits."""
         turn = _Turn(_nothing)
         with self._guard:
             free = self._holder is None
@@ -88,10 +88,10 @@ class TurnLock:
             self._leave(turn)
 
     def _enter(self, turn: _Turn) -> bool:
-        """Take the lock or wait for it; says which.
+        """Give the lock to a turn or put the turn into the queue; return whether it has the lock.
 
         Raises:
-            SyncDriverError: If the turn would wait for itself.
+            SyncDriverError: If the turn could never get the lock.
         """
         with self._guard:
             holder = self._holder
@@ -100,14 +100,14 @@ class TurnLock:
                 return True
             if holder.thread == turn.thread and (turn.task is None or holder.task in (None, turn.task)):
                 raise SyncDriverError(
-                    "this turn would wait for itself: the turn under way runs in the same task or thread; "
-                    "await the session's methods inside an event loop, and begin no turn inside another"
+                    "deadlock: another call of this session is running in the same task or thread; "
+                    "inside an event loop, await the session's async methods, and do not call a session inside its own turn"
                 )
             self._waiting.append(turn)
             return False
 
     def _leave(self, turn: _Turn) -> None:
-        """Pass the lock on, or stop waiting for it."""
+        """Give the lock to the next turn, or leave the queue."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -117,13 +117,13 @@ class TurnLock:
             while self._waiting and self._holder is None:
                 following = min(self._waiting, key=_blocks_no_thread)
                 self._waiting.remove(following)
-                with contextlib.suppress(RuntimeError):  # its event loop is closed: nobody waits any more
+                with contextlib.suppress(RuntimeError):  # its event loop is closed
                     following.wake()
                     self._holder = following
 
 
 class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
-    """A turn of a task. Not an async generator: an event loop that ends would have to finish it."""
+    """The turn of a task. A class: ``asynccontextmanager`` may leave an unfinished async generator to a closing loop."""
 
     def __init__(self, enter: Callable[[_Turn], bool], leave: Callable[[_Turn], None]) -> None:
         self._enter = enter
@@ -145,7 +145,7 @@ class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
 
 
 class Blocking(contextlib.AbstractAsyncContextManager[_T]):
-    """A context manager that is not awaited, for ``async with`` in the sync form of an async function."""
+    """Makes a sync context manager usable with ``async with``."""
 
     def __init__(self, manager: contextlib.AbstractContextManager[_T]) -> None:
         self._manager = manager
@@ -158,7 +158,7 @@ class Blocking(contextlib.AbstractAsyncContextManager[_T]):
 
 
 class Unawaited(contextlib.AbstractContextManager[_T]):
-    """A context manager of ``async with`` that awaits nothing, for ``with``."""
+    """Makes an async context manager that never waits usable with ``with``."""
 
     def __init__(self, manager: contextlib.AbstractAsyncContextManager[_T]) -> None:
         self._manager = manager
@@ -183,16 +183,16 @@ def _nothing() -> None:
 
 
 def _waker(event: anyio.Event) -> Callable[[], object]:
-    """Return a function that sets an event of the running loop from any thread, and does not wait."""
+    """Return a function that any thread may call to set an event of the running loop."""
     schedule = loop_scheduler()
     return lambda: schedule(event.set)
 
 
 def loop_scheduler() -> Callable[..., object]:
-    """Return a function that has the running loop call another one, with arguments, from any thread, and does not wait.
+    """Return a function that any thread may call to have the running loop call another function, without waiting.
 
-    What is called runs in the context variables of this task, not of that thread: an event loop knows itself by them. It raises
-    a ``RuntimeError`` once the loop has ended.
+    The call runs with the context variables of the current task, because anyio finds its event loop there. After the loop has
+    ended, scheduling raises ``RuntimeError``.
     """
     context = contextvars.copy_context()
     loop: Any = anyio.lowlevel.current_token().native_token

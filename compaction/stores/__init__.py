@@ -1,4 +1,4 @@
-"""Stores: where messages go that leave a conversation's view, the tools that read them back, and saved sessions."""
+"""Stores for messages that were removed from a conversation's view, the tools that read them back, and saved sessions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The store protocol: records of the messages that left a conversation's view, so that nothing compacted is lost.
+"""The protocol of stores, which keep the messages that were removed from a conversation's view, and their records.
 
-A store keeps records by session and id. A message's id is a digest of its content and of a salt, so storing it again changes
-nothing, and equal messages of two conversations have different ids. A stub or summary is a record too; its children are the
-records it stands for.
+A store keeps records by session and id. The id of a message is a digest of its content and a salt. So storing a message again
+changes nothing, and equal messages of two conversations have different ids. A stub or summary has a record too; its children
+are the records it stands for.
 
     >>> StoredRecord.of_message({"role": "user", "content": "tea"}, role="user", text="tea", salt="kim-17").id
     'd1f8887e7e854be9'
@@ -21,15 +21,15 @@ from ..index import Request
 from ..json_data import json_of
 
 RANKED: Final = 20_000
-"""The number of newest matches that a search ranks; older ones are left out, and the result says so."""
+"""The number of the newest matches that a search ranks; if there are older ones, the result says so."""
 
 StoredKind: TypeAlias = Literal["message", "summary", "placeholder"]
-"""``summary``: a stub or summary, which stands in the view for other records. ``placeholder``: the very message that shows it
-in the view; if that message leaves the view later, its record is there already and leads to what it stands for."""
+"""``message``: an original message. ``summary``: a stub or summary, which replaces other records in the view. ``placeholder``:
+the message that shows a stub or summary in the view. If that message is removed later, the store already has its record."""
 
 
 class NotStored(StateError):
-    """There is no record with that id in the session; an id of another session is answered in the same way."""
+    """The session has no record with this id; whether another session has one makes no difference."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,15 +38,15 @@ class StoredRecord:
 
     Args:
         id: Its id within the session: 16 hexadecimal digits, or the 8 of a summary's mark.
-        kind: Whether it is a message, or stands for others.
+        kind: A message, or a record that stands for others; see `StoredKind`.
         role: The message's role; ``"summary"`` for a stub or summary.
-        text: The searchable text: words, results, calls and thoughts. Empty if a search should not find it.
-        data: The message or placeholder as JSON text, exactly; empty for a stub or summary.
+        text: The searchable text: texts, results, calls and reasoning. Empty if a search should not find the record.
+        data: The message or placeholder as JSON text; empty for a stub or summary.
         children: Ids of the records that it stands for, in order.
-        by: The strategy that took it out of the view.
+        by: The strategy that removed it from the view.
         reason: The reason, in a few words.
-        at: The time, in seconds of the run's clock; ``None`` without one.
-        tokens: Tokens it took in the view.
+        at: The time, in seconds of the run's clock; ``None`` without a clock.
+        tokens: Its tokens in the view.
         position: Its place among the session's records, from 1; 0 before it is stored.
     """
 
@@ -70,7 +70,7 @@ class StoredRecord:
             wire: The message as JSON-ready data; the order of its keys is kept.
             role: Its role.
             text: The searchable text.
-            salt: The session's name, or another text that differs from conversation to conversation.
+            salt: The session's name, or another text that is different for each conversation.
             about: ``by``, ``reason``, ``at`` and ``tokens``.
 
         Raises:
@@ -94,7 +94,7 @@ class StoredRecord:
 
     @classmethod
     def of_placeholder(cls, wire: Any, children: Sequence[str], *, role: str, salt: str, **about: Any) -> StoredRecord:
-        """Return the record of a message that an edit writes in place of others; its id is the one `of_message` gives it.
+        """Return the record of a message that an edit writes in place of others; it has the id that `of_message` would give it.
 
         Args:
             wire: The message as JSON-ready data.
@@ -145,7 +145,7 @@ class SearchResult:
 
 @attrs.frozen(kw_only=True)
 class StoreCounts:
-    """Counts of the messages that one strategy took out of the view for one reason.
+    """Counts of the messages that one strategy removed from the view for one reason.
 
     Args:
         by: The strategy.
@@ -153,8 +153,8 @@ class StoreCounts:
         messages: The number of messages.
         tokens: Their tokens.
         chars: Characters of their JSON.
-        first_at: When the first was stored; ``None`` without a clock.
-        last_at: When the last was stored.
+        first_at: The time at which the first was stored; ``None`` without a clock.
+        last_at: The time at which the last was stored.
     """
 
     by: str
@@ -168,7 +168,7 @@ class StoreCounts:
 
 @attrs.frozen(kw_only=True)
 class StoreDescription:
-    """A description of what a session stored.
+    """A description of the records of a session.
 
     Args:
         tallies: Counts by strategy and reason.
@@ -184,10 +184,10 @@ class Store(Protocol):
     """Keeps the records of each session apart. Every method raises `StateError` if it fails."""
 
     def put(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None] | None:
-        """Store these records, all or none, durably before it returns; may be awaited.
+        """Store all of these records or none, and return when they are durable; may be a coroutine.
 
-        A message or placeholder that is already stored is left as it is, whichever of the two it was first; a stub or summary
-        gains the children it lacks.
+        A message or placeholder that is already stored does not change, whichever of the two it is; a stub or summary gets the
+        children that it lacks.
         """
         ...
 
@@ -195,42 +195,43 @@ class Store(Protocol):
         """Return the records with these ids, in that order.
 
         Raises:
-            NotStored: If the session has none of that id. Whether another session has it makes no difference.
+            NotStored: If the session does not have one of them.
         """
         ...
 
     def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
-        """Return up to ``count`` messages from a position on, in the order they were stored, without what stands for others."""
+        """Return up to ``count`` original messages from a position on, in the order in which they were stored."""
         ...
 
     def search(self, session: str, query: str, *, limit: int) -> SearchResult:
-        """Return the messages that hold all words of a query, best first; ``"quoted words"`` must stand together.
+        """Return the messages that contain all words of a query, best first; ``"quoted words"`` must be adjacent.
 
-        Any text is a query; punctuation has no meaning in it.
+        Any text is a valid query; punctuation is ignored.
         """
         ...
 
     def describe(self, session: str) -> StoreDescription:
-        """Return counts of what a session stored, and its newest stubs and summaries."""
+        """Return counts of the messages in a session, and its newest stubs and summaries."""
         ...
 
 
 @runtime_checkable
 class ForgettingStore(Store, Protocol):
-    """A store that can delete messages for good, which `CompactionSession.forget` needs."""
+    """A store that can delete messages, which `CompactionSession.forget` needs."""
 
     def forget(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None] | None:
-        """Delete every record of a session that holds one of these messages, and leave no trace of it; may be awaited.
+        """Delete every record of a session that contains one of these messages, with all its bytes; may be a coroutine.
 
-        A record holds a message if it has its id or the same JSON data, the order of keys aside: a fork has copies with the ids
-        of another session. Every record of which a child holds it goes too. Deleting what is not there changes nothing.
+        A record contains a message if it has the message's id, or the same JSON data in any order of keys: a fork has copies
+        with the ids of another session. The records that stand for a deleted record are deleted too. Unknown records are
+        ignored.
         """
         ...
 
 
 @attrs.frozen(kw_only=True)
 class StoreRequest(Request):
-    """A request to store records before their messages leave the view.
+    """A request to store records before their messages are removed from the view.
 
     Args:
         store: The store.

@@ -1,15 +1,17 @@
-"""A SQLite file that threads and processes may share, used by every store of this package.
+"""`DatabaseFile`, a SQLite file that threads and processes may share; every store of this package uses it.
 
-Each use opens and closes the file and is one transaction in write-ahead mode, written through to the disk, so a process may be
-killed at any moment. Every error of SQLite becomes a `StateError` with a remedy.
+Each use opens and closes the file, and is one transaction in write-ahead mode that is written through to the disk, so a process
+may be killed at any moment. Every SQLite error becomes a `StateError` with a remedy.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -24,10 +26,10 @@ class DatabaseFile:
         path: The file.
         tables: Statements that create the tables if they do not exist.
         schema: The version of the tables, >= 1.
-        oldest: The oldest version that ``tables`` turns into this one by adding what it lacks; ``None`` for this one alone.
-        application: The application id that distinguishes the file from other databases; 0: the tables are added to any
+        oldest: The oldest version that ``tables`` upgrades to this one; ``None`` if it upgrades none.
+        application: The application id that distinguishes the file from other databases. With 0, the tables are added to any
             database without an application id.
-        timeout_seconds: How long to wait for another process that writes, above 0.
+        timeout_seconds: The most seconds to wait for another process that writes, above 0.
     """
 
     path: Path
@@ -38,25 +40,25 @@ class DatabaseFile:
     timeout_seconds: float = 5.0
 
     def make(self) -> None:
-        """Create the file, readable by its owner alone, and the tables it lacks.
+        """Create the file, readable only by its owner, and the missing tables.
 
         Raises:
-            StateError: If it cannot be created, is not such a database, or is of an older or newer release.
+            StateError: If the file cannot be created, is another kind of database, or is from an older or newer release.
         """
         try:
             self.path.touch(mode=0o600)
         except OSError as error:
             raise StateError(f"{self.path}: {error.strerror}; name a file in a folder that exists and is writable") from error
         with self.open() as database, contextlib.suppress(sqlite3.OperationalError):
-            # SQLite does not wait for this switch; if another process holds the file, a later open makes it.
+            # SQLite does not wait with this statement; if another process holds the file, a later call succeeds.
             database.execute("PRAGMA journal_mode=WAL")
 
     @contextlib.contextmanager
     def open(self) -> Generator[sqlite3.Connection]:
-        """Open a connection and a transaction, which is committed if nothing is raised.
+        """Open a connection and a transaction, which is committed unless an exception is raised.
 
         Raises:
-            StateError: For any error of SQLite, for a number or a text that it cannot hold, and as for `make`.
+            StateError: For any SQLite error, for a number or a text that SQLite cannot store, and as for `make`.
         """
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
@@ -69,7 +71,7 @@ class DatabaseFile:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
 
     def scrub(self) -> None:
-        """Write the file again, so that nothing that was deleted or replaced is left in it or in its log; O(file).
+        """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file).
 
         Raises:
             StateError: If another process uses the file, and as for `open`.
@@ -81,7 +83,7 @@ class DatabaseFile:
             raise StateError(f"{self.path}: another process reads the file, and its log still has what was deleted; try again")
 
     def _fill(self, database: sqlite3.Connection) -> None:
-        """Create the tables in one transaction, unless the file belongs to something else."""
+        """Create the tables in one transaction, unless the file is another program's."""
         with database:
             database.execute("BEGIN IMMEDIATE")
             application, version = _version(database)
@@ -107,14 +109,15 @@ def _version(database: sqlite3.Connection) -> tuple[int, int]:
     return int(application), int(version)
 
 
+_REMEDIES: Final = (
+    (r"too large to convert|surrogates", "name the session without it; nothing was changed"),
+    (r"locked|busy", "another process holds the file; nothing was changed, try again"),
+    (r"full|I/O", "free some space; nothing was changed"),
+    (r"readonly", "make it writable or name another file; nothing was changed"),
+    (r"", "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"),
+)
+
+
 def _remedy(error: str) -> str:
     """Return the remedy for an error of SQLite, by its message."""
-    if "too large to convert" in error or "surrogates" in error:
-        return "name the session without it; nothing was changed"
-    if "locked" in error or "busy" in error:
-        return "another process holds the file; nothing was changed, try again"
-    if "full" in error or "I/O" in error:
-        return "free some space; nothing was changed"
-    if "readonly" in error:
-        return "make it writable or name another file; nothing was changed"
-    return "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"
+    return next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, error))

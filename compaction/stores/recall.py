@@ -1,4 +1,4 @@
-"""Three tools with which an agent reads back what left its view: plain functions with JSON schemas.
+"""Three tools with which an agent searches and reads stored messages: plain functions with JSON schemas.
 
 ::
 
@@ -6,7 +6,8 @@
     if call.name in TOOLS:                                                   # and answer its calls
         content = handle_tool_call(call.name, call.arguments, store=store, session=session)
 
-The functions raise typed errors. `handle_tool_call` never raises: a model reads the error as JSON and can correct its call.
+The functions raise typed errors. `handle_tool_call` never raises: it returns the error as JSON, so that the model can correct
+its call.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Final, cast
 
 import attrs
 
+from ..checks import is_count
 from ..errors import InputError
 from .base import RANKED, NotStored, Store, StoredRecord
 
@@ -30,12 +32,12 @@ _TERMS: Final = re.compile(r'"([^"]+)"|([^\s"]+)')
 
 
 def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, context: int = 1) -> dict[str, Any]:
-    """Return the stored messages that hold all words of a query, best first by bm25, each with its matching lines.
+    """Return the stored messages that contain all words of a query, best first by bm25, each with its matching lines.
 
     Args:
         store: The store.
         session: The session to search.
-        query: Words; ``"quoted words"`` must stand together. Only whole words match, in upper or lower case.
+        query: Words; ``"quoted words"`` must be adjacent. Only whole words match, in upper or lower case.
         limit: Messages to return, 1 to 50.
         context: Lines before and after each matching line, 0 to 5.
 
@@ -53,7 +55,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
     for hit in found.hits:
         lines = _lines(hit.record.text, terms, context)
         room -= sum(len(line) for line in lines)
-        if room < 0:  # never at the first: the lines of one message take at most half of it
+        if room < 0:  # never for the first result: the lines of one message take at most half of the room
             break
         results.append({**_brief(hit.record), "score": round(hit.score, 3), "lines": lines})
     answer: dict[str, Any] = {"query": query, "matches": found.matches, "results": results}
@@ -67,7 +69,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
 def compaction_expand(
     store: Store, session: str, id: str, *, to: str | None = None, offset: int = 0, limit: int = 8_000, form: str = "text"
 ) -> dict[str, Any]:
-    """Return a stored message, everything that a stub or summary stands for, or a range, one page of characters at a time.
+    """Return a stored message, all messages that a stub or summary stands for, or a range; one page of characters at a time.
 
     Cost: O(characters up to the end of the page).
 
@@ -75,11 +77,11 @@ def compaction_expand(
         store: The store.
         session: The session of the record.
         id: The id in a stub, in a summary's mark, or from a search.
-        to: The last message of a range that starts at ``id``, in the order they were stored.
+        to: The last message of a range that starts at ``id``, in the order in which they were stored.
         offset: Characters to skip: 0, or ``next_offset`` of the page before.
         limit: Characters of the page, 1 to 100,000.
-        form: ``"text"`` to read, or ``"json"``: one message a line, exactly as it was on the wire. A single message without
-            searchable text is given as JSON in both.
+        form: ``"text"``, or ``"json"``: one message a line, exactly as it was sent. A single message without searchable text is
+            returned as JSON in both.
 
     Raises:
         InputError: If an argument is out of range.
@@ -108,7 +110,7 @@ def compaction_expand(
 
 
 def compaction_describe(store: Store, session: str, *, id: str | None = None) -> dict[str, Any]:
-    """Return what was compacted, by which strategy, why, when and how large: for a session, or for one record.
+    """Return what was compacted in a session, by which strategy, why, when and how much; or the same for one record.
 
     Args:
         store: The store.
@@ -142,22 +144,22 @@ TOOLS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
 
 
 def handle_tool_call(name: str, arguments: Mapping[str, Any] | str | None, *, store: Store, session: str = "default") -> str:
-    """Answer a model's call with JSON text; an error is answered with ``{"error": ...}``.
+    """Answer a model's call of a tool with JSON text; if the call fails, with ``{"error": ...}``.
 
     Args:
         name: The tool.
         arguments: The model's arguments: a mapping, or JSON text.
         store: The store.
-        session: The session to read; the model cannot choose it.
+        session: The session to read, which the model cannot choose.
     """
     try:
         tool = TOOLS.get(name)
         if tool is None:
-            raise InputError(f"there is no tool {name!r}; the tools are {', '.join(TOOLS)}")
+            raise InputError(f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}")
         given = _arguments(name, arguments)
         return json.dumps(tool(store, session, **given), ensure_ascii=False).encode().decode()
     except UnicodeEncodeError:
-        return json.dumps({"error": f"{name}: an argument holds a lone surrogate; leave it out"})
+        return json.dumps({"error": f"{name}: an argument contains a lone surrogate; leave it out"})
     except Exception as error:
         return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
@@ -218,7 +220,7 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
     """Return a call's arguments.
 
     Raises:
-        InputError: If one is unknown or missing; names them.
+        InputError: If they are not an object, or one is unknown or missing.
     """
     if isinstance(arguments, str):
         try:
@@ -228,7 +230,7 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, Mapping):
-        raise InputError(f"{name}: the arguments are an object (got {type(arguments).__name__})")
+        raise InputError(f"{name}: the arguments must be an object (got {type(arguments).__name__})")
     given = cast("dict[str, Any]", {**arguments})
     schema: dict[str, Any] = next(function["parameters"] for function in _FUNCTIONS if function["name"] == name)
     unknown = [key for key in given if key not in schema["properties"]]
@@ -244,8 +246,7 @@ def _check(name: str, value: object, holds: bool, rule: str) -> None:
 
 
 def _check_count(name: str, value: object, least: int, most: int) -> None:
-    holds = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-    _check(name, value, holds, f"a whole number from {least} to {most:,}")
+    _check(name, value, is_count(value, least) and not is_count(value, most + 1), f"a whole number from {least} to {most:,}")
 
 
 def _brief(record: StoredRecord) -> dict[str, Any]:
@@ -253,7 +254,7 @@ def _brief(record: StoredRecord) -> dict[str, Any]:
 
 
 def _about(record: StoredRecord) -> dict[str, Any]:
-    """Return a record without its content."""
+    """Return the facts about a record, without its content."""
     size: dict[str, Any] = {"tokens": record.tokens}
     if record.kind == "message":
         size |= {"chars": len(record.data)}
@@ -263,7 +264,7 @@ def _about(record: StoredRecord) -> dict[str, Any]:
 
 
 def _lines(text: str, terms: list[str], context: int) -> list[str]:
-    """Return the first lines that hold a term, with their neighbours and numbers; long lines are cut around the term."""
+    """Return the first lines that contain a term, with their neighbours and numbers; long lines are cut around the term."""
     lines = text.split("\n")
     hits = [place for place, line in enumerate(lines) if any(term in line.casefold() for term in terms)] or [0]
     shown = sorted({near for place in hits[:_LINES_EACH] for near in range(place - context, place + context + 1)})
@@ -291,7 +292,7 @@ def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator
 
 
 def _leaves(store: Store, session: str, record: StoredRecord, missing: list[str]) -> Iterator[StoredRecord]:
-    """Yield the messages that a record stands for, in order; ids that are not stored go to ``missing``."""
+    """Yield the messages that a record stands for, in order; ids that are not stored are added to ``missing``."""
     seen: set[str] = set()
     waiting = [iter([record])]
     while waiting:
@@ -323,7 +324,7 @@ def _those_there(store: Store, session: str, ids: tuple[str, ...], missing: list
 
 
 def _page(texts: Iterator[str], offset: int, limit: int) -> tuple[str, bool]:
-    """Return the characters from ``offset`` on of texts joined by line ends, and whether there are more."""
+    """Join texts by line ends, and return the characters from ``offset`` on, and whether there are more."""
     page: list[str] = []
     skip, room, joint = offset, limit, ""
     for text in texts:

@@ -1,6 +1,6 @@
-"""Saved sessions: one SQLite file for any number of them, found by their names or by keys of their newest messages.
+"""`SessionStore`: saved sessions in one SQLite file, found by their ids or by keys of their newest messages.
 
-Every save is one transaction, so a process may be killed at any moment. What is read is JSON; nothing is evaluated.
+Every save is one transaction, so a process may be killed at any moment. The states are JSON; reading them runs no code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
 _SCHEMA: Final = 3  # version of the tables
-_OLDEST: Final = 1  # had the first table alone
+_OLDEST: Final = 1  # had only the first table
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)",
     "CREATE TABLE IF NOT EXISTS session_keys (scope TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL)",
@@ -23,22 +23,25 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS keys_of_session ON session_keys (id)",
     "CREATE TABLE IF NOT EXISTS session_uses (id TEXT PRIMARY KEY, at REAL NOT NULL)",
 )
-_KEYS_AT_ONCE: Final = 500
+_FIND: Final = """
+SELECT session_keys.id FROM json_each(?) AS wanted CROSS JOIN session_keys
+    ON session_keys.scope = ? AND session_keys.key = wanted.value ORDER BY wanted.key, session_keys.rowid DESC
+"""
 _MOST_FOUND: Final = 8
 
 
 class SessionStore:
-    """Saved sessions in a SQLite file. Holds state: the file; each call opens and closes the file, so processes may share it.
+    """Saved sessions in a SQLite file. Holds state: the file, which each call opens and closes, so that processes may share it.
 
     Args:
-        path: The file; created if it does not exist, readable by its owner alone. A file of an earlier release is upgraded.
-        timeout_seconds: How long to wait for another process that writes.
+        path: The file; created if it does not exist, readable only by its owner. A file of an earlier release is upgraded.
+        timeout_seconds: The most seconds to wait for another process that writes.
 
     Attributes:
         has_saved: Whether the last save succeeded; ``False`` before the first.
 
     Raises:
-        StateError: If the file is not a session store, or of a newer release.
+        StateError: If the file is not a session store, or from a newer release.
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
@@ -62,7 +65,7 @@ class SessionStore:
         return {**data_of(row[0], f"{self._file.path}: session {id!r}", dict), "anchor": row[1]}
 
     def find(self, scope: str, keys: Sequence[str]) -> list[str]:
-        """Return the ids of up to eight sessions with one of these keys: the earlier key first, then the newest session.
+        """Return the ids of up to eight sessions with one of these keys, in the order of the keys, then the newest first.
 
         Args:
             scope: The scope; other scopes are not searched.
@@ -71,22 +74,12 @@ class SessionStore:
         Raises:
             StateError: If the file cannot be read.
         """
-        found: dict[str, None] = {}
         with self._file.open() as database:
-            for start in range(0, len(keys), _KEYS_AT_ONCE):
-                some = keys[start : start + _KEYS_AT_ONCE]
-                marks = ", ".join("?" * len(some))
-                rows = database.execute(
-                    f"SELECT key, id FROM session_keys WHERE scope = ? AND key IN ({marks}) ORDER BY rowid DESC", (scope, *some)
-                ).fetchall()
-                place = {key: at for at, key in enumerate(some)}
-                found.update(dict.fromkeys([id for _, id in sorted(rows, key=lambda row: place[row[0]])]))
-                if len(found) >= _MOST_FOUND:
-                    break
-        return list(found)[:_MOST_FOUND]
+            rows = database.execute(_FIND, (json_of(list(keys), "keys"), scope)).fetchall()
+        return list(dict.fromkeys(id for (id,) in rows))[:_MOST_FOUND]
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
-        """Save a session's state, and the keys by which it is found if the store is `keyed`.
+        """Save a session's state and, if the store is `keyed`, the keys by which it is found.
 
         Raises:
             StateError: If the file cannot be written, or the state is not JSON data.
@@ -102,7 +95,7 @@ class SessionStore:
         self.has_saved = True
 
     def save_anchor(self, id: str, anchor: int) -> bool:
-        """Save the usage anchor of a saved session, and return whether there is such a session.
+        """Save the usage anchor of a saved session, and return whether the session exists.
 
         Raises:
             StateError: If the file cannot be written.
@@ -122,11 +115,11 @@ class SessionStore:
             database.execute("DELETE FROM session_uses WHERE id = ?", (id,))
 
     def note_use(self, id: str, at: float) -> None:
-        """Save when a session was used, for `delete_unused`.
+        """Save the time at which a session was used, for `delete_unused`.
 
         Args:
             id: The session.
-            at: Seconds of any one clock.
+            at: The time in seconds; use the same clock for all calls.
 
         Raises:
             StateError: If the file cannot be written.
@@ -135,11 +128,11 @@ class SessionStore:
             database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
 
     def delete_unused(self, before: float, now: float) -> list[str]:
-        """Delete the sessions that were last used before a time, and return their ids; the file then holds none of them.
+        """Delete the sessions that were last used before a time, with all their bytes, and return their ids.
 
         Args:
             before: The time, by the clock of `note_use`.
-            now: The time now; a session of which no use was ever noted counts as used now.
+            now: The time now; a session without a noted use counts as used now.
 
         Raises:
             StateError: If the file cannot be written.
@@ -154,7 +147,7 @@ class SessionStore:
         return ids
 
     def in_scope(self, scope: str) -> dict[str, list[str]]:
-        """Return the ids of the sessions of a scope, each with the keys by which it is found.
+        """Return the ids of the sessions in a scope, each with the keys by which it is found.
 
         Raises:
             StateError: If the file cannot be read.
@@ -166,7 +159,7 @@ class SessionStore:
         return found
 
     def scrub(self) -> None:
-        """Write the file again, so that no deleted or replaced state is left in it; O(file).
+        """Rewrite the file, so that no deleted or replaced state is left in it; O(file).
 
         Raises:
             StateError: If the file cannot be written, or another process uses it.
@@ -174,10 +167,10 @@ class SessionStore:
         self._file.scrub()
 
     def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]]) -> SessionStore:
-        """Return the same store for one session, whose saves also save its scope and the keys by which `find` finds it.
+        """Return a copy of the store for one session, which also saves the scope and the keys by which `find` finds it.
 
         Args:
-            keys: Returns the scope and the keys as they are when the session is saved.
+            keys: Returns the current scope and keys; called at each save.
         """
         keyed = copy.copy(self)
         keyed._keys, keyed.has_saved = keys, False

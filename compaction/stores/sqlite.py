@@ -1,7 +1,7 @@
-"""A store in one SQLite file with full-text search.
+"""`SQLiteStore`, a store in one SQLite file with full-text search.
 
-A record's place is ``session number * 2**32 + position``, so a session is a range of places, and a search in one session never
-reads the records of another.
+A record's place is ``session number * 2**32 + position``. So a session is a range of places, and a search in one session does
+not read the records of another.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,10 +43,9 @@ INSERT INTO tallies VALUES (?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     messages = messages + 1, tokens = tokens + excluded.tokens, chars = chars + excluded.chars,
     first_at = coalesce(first_at, excluded.first_at), last_at = coalesce(excluded.last_at, last_at)
 """
-_APPLICATION: Final = 0x636D7073  # tells a store's file from any other database
+_APPLICATION: Final = 0x636D7073  # the application id, by which a store's file is recognized
 _SHIFT: Final = 32
 _SUMMARIES: Final = 20
-_IDS_AT_ONCE: Final = 500
 _QUERY_CHARS: Final = 1_000
 _QUERY_WORDS: Final = 32
 _WORDS: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
@@ -56,15 +55,15 @@ _WORDS: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
 class SQLiteStore:
     """A store in a SQLite file that any number of sessions, threads and processes may share.
 
-    Each call opens and closes the file. Storing is one transaction, written through to the disk before it returns. What is read
-    is JSON; nothing is evaluated. The file is readable by its owner alone.
+    Each call opens and closes the file. `put` is one transaction, which is on the disk when it returns. The messages are JSON;
+    reading them runs no code. Only the owner of the file can read it.
 
     Args:
         path: The file; created if it does not exist.
-        timeout_seconds: How long to wait for another process that writes, above 0.
+        timeout_seconds: The most seconds to wait for another process that writes, above 0.
 
     Raises:
-        StateError: If the file cannot be written, is not a store, or is of an older or newer release.
+        StateError: If the file cannot be written, is not a store, or is from an older or newer release.
     """
 
     path: Path = attrs.field(converter=Path)
@@ -85,7 +84,7 @@ class SQLiteStore:
         """Store these records in one transaction; O(records).
 
         Raises:
-            StateError: If the file cannot be written; then none is stored.
+            StateError: If the file cannot be written; no record is stored then.
         """
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
@@ -105,12 +104,12 @@ class SQLiteStore:
                     _merge(database, known, record)
 
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
-        """Delete every record that holds one of these messages, see `ForgettingStore`; O(what the session stored).
+        """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
 
-        If anything was deleted, the file is written again, which is O(file): so no bytes of it are left there or in the log.
+        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log.
 
         Raises:
-            StateError: If the file cannot be written, or another process reads it meanwhile; call it again then.
+            StateError: If the file cannot be written, or another process reads it meanwhile; call the method again then.
         """
         with self._file.open() as database:
             database.execute("PRAGMA secure_delete=ON")
@@ -130,17 +129,22 @@ class SQLiteStore:
         """Return the records with these ids; O(ids).
 
         Raises:
-            NotStored: If the session has none of that id. Whether another session has it makes no difference.
+            NotStored: If the session does not have one of them.
         """
         with self._file.open() as database:
-            found = dict(_rows(database, _number(database, session), {_storable(id) for id in ids}))
+            wanted = json_of([_storable(id) for id in ids], "ids")
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM records WHERE session = ? AND id IN (SELECT value FROM json_each(?))",
+                (_number(database, session), wanted),
+            )
+            found = {record.id: record for record in map(_record, rows)}
         missing = next((id for id in ids if id not in found), None)
         if missing is not None:
             raise NotStored(f"id {missing!r} is not stored in session {session!r}; take ids from stubs, summaries or a search")
         return [found[id] for id in ids]
 
     def range(self, session: str, first: int, count: int) -> list[StoredRecord]:
-        """Return messages in the order they were stored; O(count)."""
+        """Return original messages in the order in which they were stored; O(count)."""
         first = min(max(first, 1), 1 << 31)
         with self._file.open() as database:
             start, end = _places(_number(database, session))
@@ -151,7 +155,7 @@ class SQLiteStore:
             return [_record(row) for row in rows]
 
     def search(self, session: str, query: str, *, limit: int) -> SearchResult:
-        """Return the best of the newest 20,000 matches."""
+        """Return the best of the newest 20,000 matching messages."""
         match = _match(query)
         if not match:
             return SearchResult(hits=(), matches=0, capped=False)
@@ -168,11 +172,14 @@ class SQLiteStore:
             best = database.execute(
                 f"SELECT rowid, rank {where} ORDER BY rank, rowid DESC LIMIT ?", (match, start, end, max(0, limit))
             ).fetchall()
-            hits = tuple([SearchHit(record=_at(database, place), score=-rank) for place, rank in best])
+            query = f"SELECT {_COLUMNS} FROM records WHERE place = ?"
+            hits = tuple(
+                [SearchHit(record=_record(database.execute(query, (place,)).fetchone()), score=-rank) for place, rank in best]
+            )
         return SearchResult(hits=hits, matches=matches, capped=beyond is not None)
 
     def describe(self, session: str) -> StoreDescription:
-        """Return counts of what a session stored; O(strategies and reasons)."""
+        """Return counts by strategy and reason, and the newest stubs and summaries; O(strategies and reasons)."""
         with self._file.open() as database:
             number = _number(database, session)
             tallies = database.execute(
@@ -190,7 +197,7 @@ class SQLiteStore:
 
 
 def _number(database: sqlite3.Connection, session: str) -> int:
-    """Return the number of a session; -1, which no session has, if it stored nothing yet."""
+    """Return the number of a session; -1, which no session has, if it has no records."""
     row = database.execute("SELECT number FROM sessions WHERE name = ?", (_storable(session),)).fetchone()
     return -1 if row is None else int(row[0])
 
@@ -201,7 +208,7 @@ def _places(number: int) -> tuple[int, int]:
 
 
 def _storable(text: str) -> str:
-    """Return the text without lone surrogates and zero characters, which SQLite or its search cannot hold."""
+    """Return the text without lone surrogates and NUL characters, which SQLite or its search cannot store."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
@@ -216,10 +223,10 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Store
 
 
 def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
-    """Keep the stored record; a stub or summary gains children.
+    """Add the new children of a stub or summary to the stored record.
 
     Raises:
-        StateError: If another message has its id.
+        StateError: If another message has the record's id.
     """
     place, data, listed = known
     if data != record.data:
@@ -232,7 +239,7 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: St
 
 
 def _holding(database: sqlite3.Connection, number: int, records: Iterable[StoredRecord]) -> list[int]:
-    """Return the places of a session's records that hold one of these messages, or stand for one that does."""
+    """Return the places of a session's records that contain one of these messages, or stand for a record that does."""
     wanted = list(records)
     ids, messages = {_storable(record.id) for record in wanted}, {_unordered(record.data) for record in wanted if record.data}
     parents: dict[str, list[str]] = {}
@@ -255,7 +262,7 @@ def _holding(database: sqlite3.Connection, number: int, records: Iterable[Stored
 
 
 def _unordered(data: str) -> str:
-    """Return what two messages share if they differ at most in the order of their keys."""
+    """Return a text that is equal for messages that differ only in the order of their keys."""
     try:
         return json.dumps(json.loads(data), sort_keys=True)
     except (ValueError, RecursionError):
@@ -263,7 +270,7 @@ def _unordered(data: str) -> str:
 
 
 def _delete(database: sqlite3.Connection, number: int, place: int) -> None:
-    """Delete a record, with its words and its part of the counts."""
+    """Delete a record with its words, and subtract it from the counts."""
     query = "SELECT kind, made_by, reason, tokens, text, length(data) FROM records WHERE place = ?"
     kind, by, reason, tokens, text, chars = database.execute(query, (place,)).fetchone()
     if kind == "message":
@@ -275,19 +282,6 @@ def _delete(database: sqlite3.Connection, number: int, place: int) -> None:
         )
         database.execute(f"DELETE FROM tallies {where} AND messages = 0", (number, by, reason))
     database.execute("DELETE FROM records WHERE place = ?", (place,))
-
-
-def _rows(database: sqlite3.Connection, number: int, ids: Iterable[str]) -> Iterator[tuple[str, StoredRecord]]:
-    wanted = sorted(ids)
-    for start in range(0, len(wanted), _IDS_AT_ONCE):
-        some = wanted[start : start + _IDS_AT_ONCE]
-        marks = ", ".join("?" * len(some))
-        rows = database.execute(f"SELECT {_COLUMNS} FROM records WHERE session = ? AND id IN ({marks})", (number, *some))
-        yield from ((record.id, record) for record in map(_record, rows))
-
-
-def _at(database: sqlite3.Connection, place: int) -> StoredRecord:
-    return _record(database.execute(f"SELECT {_COLUMNS} FROM records WHERE place = ?", (place,)).fetchone())
 
 
 def _record(row: Any) -> StoredRecord:
@@ -314,12 +308,12 @@ def _children_text(children: Sequence[str]) -> str:
 def _children(data: object, id: str) -> list[str]:
     children: list[Any] = data_of(data, f"record {id!r}", list)
     if not all(isinstance(child, str) for child in children):
-        raise StateError(f"record {id!r}: its ids are not texts; the store is damaged, name another file")
+        raise StateError(f"record {id!r}: its ids are not texts; the store is damaged, use another file")
     return children
 
 
 def _match(query: str) -> str:
-    """Return a query for SQLite's search, each word in quotes so that none is an operator; empty if there is no word."""
+    """Return a query for SQLite's search, each word in quotes so that it is not an operator; empty without words."""
     words = [phrase or word for phrase, word in _WORDS.findall(_storable(query)[:_QUERY_CHARS])]
     kept = [word for word in words if any(sign.isalnum() for sign in word)]
     return " ".join([f'"{word}"' for word in kept[:_QUERY_WORDS]])

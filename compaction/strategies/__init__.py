@@ -1,19 +1,19 @@
-"""Strategies that shorten a conversation, gentlest first.
+"""The built-in strategies, which shorten a conversation, the gentlest first.
 
 ======================== ===============================================================================
 `ToolResult`             shortens old tool results: `Collapse`, `Clear`, `HeadTail`, `Dedupe`
 `ClearReasoning`         removes old reasoning
-`ClearMedia`             replaces old images, sounds and files by a note
-`Clip`                   cuts messages too large for the window to their two ends
+`ClearMedia`             replaces old images, sounds, videos and files with a note
+`Clip`                   cuts the middle out of messages that are too large for the window
 `SelectiveToolCall`      drops old tool calls with their results
 `Offload`                moves large tool results, or old groups, to a store and leaves stubs
-`Lossless`               runs any strategy, and stores the messages it removes first
-`Summarization`          replaces old groups by a summary, which later rounds update
-`GrowingSummary`         replaces the oldest groups by a summary that only grows at its end
+`Lossless`               runs any strategy, but first stores the messages that it removes
+`Summarization`          replaces old groups with a summary, which later rounds update
+`GrowingSummary`         replaces the oldest groups with a summary that only grows at its end
 `SlidingWindow`          drops old turns
 `Truncation`             drops the oldest groups until a target holds
-`Pipeline`               runs strategies in a row; ``a >> b``
-`TokenBudgetComposed`    runs strategies in a row until a budget holds, then drops the oldest groups
+`Pipeline`               runs strategies one after the other; ``a >> b``
+`TokenBudgetComposed`    runs strategies until a request fits a budget, then drops the oldest groups
 ======================== ===============================================================================
 
 A plain function that yields edits is a strategy too; see `compaction.strategies.base`.

@@ -1,14 +1,14 @@
-"""The base of strategies, and pipelines: a strategy is a callable that reads an index and yields edits.
+"""The base classes of strategies, the reports that a running strategy yields for observers and logs, and `Pipeline`.
 
-A strategy may be a plain generator function::
+A strategy is a callable that reads a `MessageIndex` and yields edits. It may be a plain generator function::
 
     def drop_reasoning(index):
-        for group in index.included_groups:         # a snapshot: safe while edits are applied
+        for group in index.included_groups:         # a copy: each edit is applied before the next line runs
             if stripped := without_reasoning(group):
                 yield Rewrite(group, stripped, reason="old reasoning")
 
-The built-in ones are frozen values with ``trigger=``, ``target=`` and ``keep=``. To write one, subclass `CompactionStrategy`
-and define ``edits``; the base class asks the trigger first and reports what happened.
+The built-in strategies are frozen values with ``trigger=``, ``target=`` and ``keep=``. To write one like these, subclass
+`CompactionStrategy` and define ``edits``; the base class evaluates the trigger and yields the reports.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ..errors import ConfigurationError, StrategyError
 from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
 from ..messages import Part
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Trigger, TriggerLike, always, as_trigger, never
+from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, never
 
 _logger = logging.getLogger("compaction")
 
 
 @attrs.frozen
 class StepBegan:
-    """Reports that a strategy's trigger fired.
+    """A report that a strategy's trigger fired and its run begins.
 
     Args:
         strategy: The strategy.
@@ -46,12 +46,12 @@ class StepBegan:
 
 @attrs.frozen
 class StepEnded:
-    """Reports that a strategy that fired has ended.
+    """A report that the run of a strategy has ended.
 
     Args:
         strategy: The strategy.
-        target: Its target; ``never`` if it does all it can.
-        reached: Whether the target holds now.
+        target: Its target; ``never`` if it has no condition for stopping.
+        reached: Whether the target holds now; true if the target is ``never``.
     """
 
     strategy: Strategy
@@ -61,12 +61,12 @@ class StepEnded:
 
 @attrs.frozen
 class Failed:
-    """Reports that a part failed, and how the strategy went on.
+    """A report that a part of a strategy failed, such as its summarizer.
 
     Args:
         strategy: The name of the strategy.
         error: The exception.
-        policy: What was done instead, in words.
+        policy: The reaction in words: what was done instead.
     """
 
     strategy: str
@@ -77,26 +77,27 @@ class Failed:
         return f"{self.strategy}: {self.error!r}; {self.policy}"
 
     def logged(self) -> Failed:
-        """Return the report, written to the package's log."""
+        """Write the report to the package's log, and return it."""
         _logger.warning("%s failed (%r): %s", self.strategy, self.error, self.policy)
         return self
 
 
 Report: TypeAlias = StepBegan | StepEnded | Failed
-"""A report to an observer; it changes nothing."""
+"""A report on a run, for observers and logs."""
 
 Steps: TypeAlias = Generator[Edit | Request | Report, Any, None]
-"""A running strategy. It yields edits, requests and reports; it is sent whether an edit was applied, or a request's answer.
+"""A running strategy: a generator of edits, requests and reports.
 
-Because values are sent, ``yield from`` needs a generator, not a list: write ``for edit in edits: yield edit``.
+``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. These values are sent into the
+generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``.
 """
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
-"""A strategy, or a function that can be one."""
+"""A strategy, or a function that can be used as one."""
 
 
 class Strategy(abc.ABC):
-    """The base of all strategies. ``a >> b`` is a pipeline that runs one after the other."""
+    """The base of all strategies. ``a >> b`` is a pipeline that runs ``a``, then ``b``."""
 
     __slots__ = ()
 
@@ -107,16 +108,16 @@ class Strategy(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> Steps:
-        """Return a generator that runs on an index; a driver in `compaction.run` advances it."""
+        """Return a generator of edits; the functions in `compaction.run` advance it and apply the edits."""
 
     @property
     def children(self) -> tuple[Strategy, ...]:
-        """The strategies that this one runs, in order; none unless it is made of others."""
+        """The strategies that this one runs, in order; empty unless it is made of others."""
         return ()
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        """The strategies here that write summaries, by name, each with how much its marked messages may be; see `Marks`."""
+        """The size limits of the summaries that this strategy and those inside it write, by strategy name; see `Marks`."""
         ceilings: dict[str, MarkCeiling] = {}
         for child in self.children:
             for name, one in child.mark_ceilings.items():
@@ -124,21 +125,25 @@ class Strategy(abc.ABC):
                 ceilings[name] = MarkCeiling(max(one.tokens, other.tokens), max(one.messages, other.messages))
         return ceilings
 
+    def cannot_run(self, bounds: Bounds) -> bool:
+        """Return whether it yields nothing for every conversation within these bounds; false if it cannot say."""
+        return False
+
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        """Return a copy that runs other strategies, as many and in the same order."""
+        """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
         return self
 
     def parts(self) -> Iterator[Strategy]:
-        """Yield this strategy and all that it is made of, outermost first."""
+        """Yield this strategy and all strategies inside it, outermost first."""
         yield self
         for child in self.children:
             yield from child.parts()
 
     def changed(self, change: Callable[[Strategy], Strategy]) -> Strategy:
-        """Return a copy in which each part is changed, the innermost first; the strategy itself if no part was.
+        """Return a copy with ``change`` applied to each of the `parts`, innermost first; itself if no part changed.
 
         Args:
-            change: Returns a part as it should be.
+            change: Returns the part that replaces a part.
         """
         return change(self._of([child.changed(change) for child in self.children]))
 
@@ -147,11 +152,14 @@ class Strategy(abc.ABC):
         return self if same else self.with_children(children)
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
-        """Return the strategy for a run that a user asked for: gentle parts run whatever their triggers say.
+        """Return the strategy for a forced run, that is, one that the user asked for.
+
+        Gentle strategies run in it without their triggers. A strategy is *gentle* if it loses little: those that shorten tool
+        results, summarize or offload. Strategies that drop messages still run only if their triggers fire.
 
         Args:
             focus: The subject on which a summary should say most.
-            others: When the other parts may run; each asks its own trigger too.
+            others: The other strategies run only if this trigger and their own trigger fire.
         """
         if self.children:
             return self._of([child.forced(focus, others=others) for child in self.children])
@@ -164,23 +172,19 @@ class Strategy(abc.ABC):
         return Pipeline(other, self)
 
 
-def _opposite_of_trigger(strategy: CompactionStrategy) -> Trigger:
-    return ~strategy.trigger
-
-
-_OPPOSITE_OF_TRIGGER: Any = attrs.Factory(_opposite_of_trigger, takes_self=True)
+_OPPOSITE_OF_TRIGGER: Any = attrs.Factory(lambda strategy: ~strategy.trigger, takes_self=True)
 
 
 @attrs.frozen
 class CompactionStrategy(Strategy):
-    """The base of the built-in strategies: asks the trigger, yields the edits, reports the outcome.
+    """The base of the built-in strategies: evaluates the trigger, yields the edits, and reports the outcome.
 
     Args:
         trigger: When to run; by default always.
-        target: When to stop; by default as soon as the trigger no longer fires, or, without a trigger, never: the strategy does
-            all it can. Set it below the trigger: without that distance every turn cuts again and breaks the provider's prompt
-            cache.
-        keep: Groups that stay.
+        target: When to stop; by default as soon as the trigger no longer fires. With neither trigger nor target, the strategy
+            makes every edit that it can. Set a target well below the trigger: otherwise the strategy runs again on almost every
+            turn, and each time the provider's prompt cache is lost.
+        keep: The groups that must not be removed or changed.
     """
 
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
@@ -196,23 +200,26 @@ class CompactionStrategy(Strategy):
         yield from self.edits(index)
         yield StepEnded(self, self.target, self.target == never or self.target(index))
 
+    def cannot_run(self, bounds: Bounds) -> bool:
+        return self.trigger.cannot_fire(bounds)
+
     @property
     def pauses_as(self) -> CompactionStrategy:
-        """The strategy whose pauses count here: in a forced run, the one that was forced."""
+        """The strategy under which pauses after failures are recorded: in a forced run, the original strategy."""
         return self._unforced or self
 
     def is_paused(self, index: MessageIndex) -> bool:
-        """Return whether this strategy failed so recently that it should wait; nothing waits past the window."""
+        """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
         return not self.is_past_window(index) and index.context.pauses.is_paused(self.pauses_as, index.context.now)
 
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:
-        """Return whether a request would not fit the window, if that is known; O(1)."""
+        """Return whether a request would exceed the model's window; false if the window is unknown. O(1)."""
         window = index.context.window
         return window is not None and index.tokens > window
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
-        """Return the options that differ in a forced run; ``None`` unless the strategy is gentle."""
+        """Return the options to change for a forced run; ``None`` if the strategy is not gentle, see `forced`."""
         return None
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
@@ -225,62 +232,56 @@ class CompactionStrategy(Strategy):
 
     @abc.abstractmethod
     def edits(self, index: MessageIndex) -> Steps:
-        """Yield the edits, in order; ask ``self.target`` before each step."""
+        """Yield the edits, in order; stop when ``self.target`` holds."""
 
     def free(self, index: MessageIndex) -> list[int]:
-        """Return the ids of the groups that may leave the view and that ``keep`` leaves free, oldest first.
-
-        O(groups), and no message is read.
-        """
+        """Return the ids of the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
         kept = self.keep(index)
         return [id for id in index.removable_ids(self.name) if id not in kept]
 
     def candidates(self, index: MessageIndex) -> list[MessageGroup]:
-        """Return the groups that may leave the view and that ``keep`` leaves free, oldest first; O(groups)."""
+        """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
         return [index.group(id) for id in self.free(index)]
 
     def rewritable(self, index: MessageIndex) -> list[MessageGroup]:
-        """Return the groups whose content may change and that ``keep`` leaves free, oldest first; O(groups)."""
+        """Return the groups that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
         kept = self.keep(index)
         return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
 
-    def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
-        """Drop the groups of one step after the other until the target holds."""
-        target = self.target
-        for step in steps:
-            if target(index):
-                return
-            yield Drop(step, reason)
-
-    def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
-        """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
-        for group in self.rewritable(index):
-            if (edit := change(group)) is None:
-                continue
+    def until_reached(self, index: MessageIndex, edits: Iterable[Edit]) -> Steps:
+        """Yield edits until the target holds."""
+        for edit in edits:
             if self.target(index):
                 return
             yield edit
 
-    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit, Any, bool]:
-        """Drop the system groups that ``keep`` leaves free, oldest first, and return whether any went; O(groups)."""
+    def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
+        """Drop one set of groups after the other, as `MessageIndex.steps` yields them, until the target holds."""
+        return self.until_reached(index, (Drop(step, reason) for step in steps))
+
+    def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
+        """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
+        return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
+
+    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Request | Report, Any, bool]:
+        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
         kept, count = self.keep(index), index.edit_count
-        for id in index.included_ids:
-            if self.target(index):
-                break
-            if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept and id not in index.columns.pinned:
-                yield Drop(id, "system messages go when nothing else can", allow_system=True)
+        kind, pinned = index.columns.kind, index.columns.pinned
+        ids = [id for id in index.included_ids if kind(id) is GroupKind.SYSTEM and id not in kept and id not in pinned]
+        reason = "system messages are dropped last"
+        yield from self.until_reached(index, (Drop(id, reason, allow_system=True) for id in ids))
         return index.edit_count > count
 
 
 def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:
-    """Return the edit that changes the parts of a group's messages; ``None`` if none changes."""
+    """Return the edit that changes the parts of a group's messages; ``None`` if no part changes."""
     messages = [message.with_parts(change) for message in group.messages]
     return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
 @attrs.frozen
 class FunctionStrategy(Strategy):
-    """A plain function as a strategy that always runs.
+    """A plain function that is used as a strategy; it has no trigger, so it always runs.
 
     Args:
         function: A function that takes an index and yields edits and requests.
@@ -293,19 +294,16 @@ class FunctionStrategy(Strategy):
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def __call__(self, index: MessageIndex) -> Steps:
-        yield StepBegan(self, "it runs whenever asked")
+        yield StepBegan(self, "it has no trigger")
         steps = self.function(index)
-        if isinstance(steps, Generator):
-            yield from steps
-        elif isinstance(steps, Iterable):
-            yield from (step for step in steps)
-        else:
-            raise StrategyError(f"{self.name} returned {steps!r}; a strategy yields edits, or returns a list of them")
+        if not isinstance(steps, Iterable):
+            raise StrategyError(f"{self.name} returned {steps!r}; a strategy must yield edits, or return a list of them")
+        yield from steps if isinstance(steps, Generator) else (step for step in steps)
         yield StepEnded(self, never, True)
 
 
 def as_strategy(strategy: StrategyLike) -> Strategy:
-    """Return a strategy as it is, or a plain function as a strategy.
+    """Return the strategy; a plain function is wrapped in one.
 
     Raises:
         ConfigurationError: If it is not callable.
@@ -313,21 +311,22 @@ def as_strategy(strategy: StrategyLike) -> Strategy:
     if isinstance(strategy, Strategy):
         return strategy
     if not callable(strategy):
-        raise ConfigurationError(f"a strategy is a callable of an index that yields edits (got {strategy!r})")
+        raise ConfigurationError(f"a strategy must be a callable that takes an index and yields edits (got {strategy!r})")
     return FunctionStrategy(strategy)
 
 
 @attrs.frozen(init=False, repr=False)
 class Pipeline(Strategy):
-    """Runs every step in order, each by its own trigger; put the gentlest first.
+    """Runs strategies in order, each by its own trigger; put the gentlest first.
 
-    A pipeline is a strategy, and an empty one does nothing. With a trigger or a target it is one step: the trigger is asked
-    once; if it fires, all steps run, even where the first already frees enough, and ``target`` alone decides the outcome.
+    A pipeline is itself a strategy; an empty one does nothing. With a trigger or a target, it is reported as one step. Its
+    trigger is then evaluated once; if it fires, each strategy inside still checks its own trigger, and runs even if an earlier
+    one has freed enough. Only the pipeline's ``target`` then decides the outcome.
 
     Args:
-        steps: Strategies or plain functions; a nested pipeline without trigger and target is replaced by its steps.
-        trigger: When to run at all.
-        target: Whether the pipeline as a whole was successful; by default, that the trigger no longer fires.
+        steps: Strategies or plain functions; a nested pipeline without trigger and target is replaced by its strategies.
+        trigger: When to run; by default always.
+        target: The pipeline succeeds if this holds at the end; by default that the trigger no longer fires.
 
     >>> from compaction.strategies import ClearReasoning, SelectiveToolCall
     >>> ClearReasoning() >> SelectiveToolCall() == Pipeline(ClearReasoning(), SelectiveToolCall())
@@ -357,24 +356,27 @@ class Pipeline(Strategy):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has neither a trigger nor a target of its own."""
+        """Whether it has neither a trigger nor a target."""
         return self.trigger == always and self.target == never
 
     def __call__(self, index: MessageIndex) -> Steps:
-        if self.is_plain:
-            for step in self.steps:
-                yield from step(index)
-        elif self.trigger(index):
+        if not self.trigger(index):
+            return
+        if not self.is_plain:
             yield StepBegan(self, self.trigger.explain(index))
-            for step in self.steps:
-                yield from step(index)
+        for step in self.steps:
+            yield from step(index)
+        if not self.is_plain:
             yield StepEnded(self, self.target, self.target == never or self.target(index))
+
+    def cannot_run(self, bounds: Bounds) -> bool:
+        return all(step.cannot_run(bounds) for step in self.steps) if self.is_plain else self.trigger.cannot_fire(bounds)
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return Pipeline(*children, trigger=self.trigger, target=self.target)
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
-        """Return the steps as one pipeline; those that are not gentle run only where this one's trigger fires."""
+        """Return the forced strategies as one pipeline; those that are not gentle still need this pipeline's trigger."""
         triggers = [each for each in (others, self.trigger) if each != always]
         when = functools.reduce(lambda one, other: one & other, triggers) if triggers else always
         return Pipeline(*(step.forced(focus, others=when) for step in self.steps))

@@ -1,4 +1,4 @@
-"""Cutting messages that are too large for the window to their two ends, when they arrive."""
+"""The `Clip` strategy, which cuts the middle out of messages that are too large for the window."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MIN_CHARS: Final = 120
 
 @attrs.frozen
 class Clip(CompactionStrategy):
-    """Cuts the middle out of texts and results in groups of too many tokens; calls, reasoning and media stay.
+    """Cuts the middle out of texts and tool results in groups of too many tokens; calls, reasoning and media stay.
 
-    A group that is cut before it is first sent breaks no prompt cache; cut later, it breaks the cache for everything after it.
-    So let it run on every turn, without a trigger.
+    A cut before a group is first sent does not break the prompt cache; a later one breaks it for everything after the group. So
+    run this strategy on every turn, without a trigger.
 
-    Cost: O(groups in the view), and O(characters) of a group that is cut.
+    Cost: O(groups in the view), and O(characters) for a group that is cut.
 
     Args:
-        tokens: Tokens a group is cut to, > 0; a group of calls with large arguments may stay above.
-        slack: How many times ``tokens`` a group must have to be cut, > 0: a small cut is not worth the gap.
+        tokens: The tokens to which a group is cut, > 0; a group of calls with large arguments may keep more.
+        slack: A group is cut if it has more than ``slack * tokens`` tokens, > 0: a small saving is not worth the gap.
         trigger: When to run.
         target: When to stop; asked before each group.
         keep: Groups that stay as they are.
@@ -46,7 +46,7 @@ class Clip(CompactionStrategy):
     slack: float = attrs.field(default=1.25, kw_only=True, validator=above(0))
 
     def edits(self, index: MessageIndex) -> Steps:
-        kept: frozenset[int] | None = None  # asked for once, and not at all where nothing is too large
+        kept: frozenset[int] | None = None  # evaluated at most once, and only if a group is too large
         for group in index.included_groups:
             if group.tokens <= self.slack * self.tokens or group.kind is GroupKind.SYSTEM:
                 continue
@@ -69,7 +69,7 @@ class Clip(CompactionStrategy):
 
 
 def _level(sizes: Sequence[int], total: int) -> float:
-    """Return the size to which the larger ones must be cut for the sum to be the total."""
+    """Return the size to which the larger of these sizes must be cut for their sum to be the total."""
     left, count = float(total), len(sizes)
     for size in sorted(sizes):
         if size * count > left:
@@ -80,7 +80,7 @@ def _level(sizes: Sequence[int], total: int) -> float:
 
 
 def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Message:
-    """Return the message with its texts cut to so many tokens, or to the fewest characters."""
+    """Return the message with its texts cut until it has at most so many tokens, or until they cannot be cut further."""
     share = most / tokens
     while True:
         cut = message.with_parts(partial(_cut_part, share=share))

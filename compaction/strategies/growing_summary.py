@@ -1,7 +1,7 @@
 """A summary that grows only at its end: its earlier parts stay byte for byte, so that a prompt cache keeps them.
 
-Each time the oldest groups leave, a short part is added after the earlier ones. When the parts together become too long, they
-are rewritten as one, from everything they stand for. Until then nothing before the newest part changes.
+Each time the oldest groups are removed, a short part is added after the earlier ones. When the parts together become too long,
+they are rewritten as one, from everything that they replaced. Until then nothing before the newest part changes.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class GrowingSummary(CompactionStrategy):
         return prepared_answer(self, index, request, self.candidates(index))
 
     def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
-        """Replace the groups by the part, or drop them if it saves nothing; return whether either was applied.
+        """Replace the groups with the part, or drop them if it saves nothing; return whether either was applied.
 
         The summarizer is asked for the part unless there is an answer already.
         """

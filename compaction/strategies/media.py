@@ -1,4 +1,4 @@
-"""Replacing old images, sounds and files by a short note."""
+"""The `ClearMedia` strategy, which replaces old images, sounds, videos and files with a short note."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .base import CompactionStrategy, Steps, rewritten_parts
 
 @attrs.frozen
 class ClearMedia(CompactionStrategy):
-    """Replaces images, sounds, videos and files by a short note, oldest first, until ``target`` holds.
+    """Replaces images, sounds, videos and files with a short note, oldest first, until ``target`` holds.
 
     Cost: O(messages outside ``keep``).
 
     Args:
         trigger: When to run.
-        target: When to stop; asked before each group.
-        keep: Groups that stay as they are; by default the last turn.
-        placeholder: The note; ``{kind}`` becomes image, audio, video or file.
+        target: When to stop; evaluated before each group.
+        keep: The groups that do not change; by default the last turn.
+        placeholder: The note; ``{kind}`` is replaced by image, audio, video or file.
 
     >>> from compaction import compact_sync
     >>> picture = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}

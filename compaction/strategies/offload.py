@@ -1,8 +1,8 @@
-"""Moving messages to a store before they leave the view, and leaving stubs that name their ids.
+"""The strategies `Offload` and `Lossless`, which store messages before they are removed from the view.
 
-Messages are stored first, and the edit follows only when the store has answered: if the store fails, the conversation stays as
-it is, and a process killed between the two leaves the messages in both places. `compaction.stores.recall` holds the tools that
-read them back.
+Each first asks the driver to store the messages, and yields the edit when the store has answered. So a store that fails leaves
+the conversation unchanged, and a process that is killed in between leaves the messages in both places. An agent reads stored
+messages back with the tools in `compaction.stores.recall`.
 
     >>> from compaction import compact_sync, last
     >>> from compaction.stores import SQLiteStore
@@ -44,30 +44,30 @@ from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strat
 from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, is_writable, placeholder_of, records_of
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
-"""What to do if the store fails: keep the view as it is and report the failure, or raise, which undoes the run."""
+"""The reaction to a failed store: ``keep`` the messages in the view and report it, or ``raise``, which undoes the run."""
 
 _STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
-"""The number of stubs that are recognized in a list; a stub of groups has about 40 tokens, at four characters a token."""
+"""The size limits of the stubs that are recognized in a list; a stub of groups has about 40 tokens."""
 
 _ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
 
 
 @attrs.frozen
 class Offload(CompactionStrategy):
-    """Moves old content to a store and leaves stubs, oldest first, until ``target`` holds.
+    """Moves old content to a store, oldest first, and leaves stubs, until ``target`` holds.
 
-    It works in steps, each of twice as many groups as the one before, and asks the target before each: it moves at most about
-    twice as many groups as necessary, in few writes. Cost: O(messages), and a write for each step.
+    Each step moves twice as many groups as the one before, and the target is evaluated before each step. So at most about twice
+    as many groups are moved as necessary, with few writes. Cost: O(messages), and one write for each step.
 
     Args:
         store: The store.
-        session: The name of the conversation in the store; by default the id of its session, ``"default"`` without one.
-        salt: The salt of the ids, the same for all that reads and writes this session; by default the session's name.
-        style: What is moved, and what stays in its place: `StubResults` or `StubGroups`.
+        session: The name of the conversation in the store; by default the id of the `CompactionSession`, else ``"default"``.
+        salt: The salt of the records' ids, which must be the same in every process; by default the session's name.
+        style: The content that is moved: large tool results (`StubResults`) or whole groups (`StubGroups`).
         trigger: When to run.
         target: When to stop.
-        keep: Groups that stay as they are; by default the last 2, as for `ToolResult`.
-        on_failure: What to do if the store fails.
+        keep: The groups that do not change; by default the last 2, as for `ToolResult`.
+        on_failure: The reaction if the store fails.
     """
 
     store: Store
@@ -93,7 +93,7 @@ class Offload(CompactionStrategy):
                 records, edits = next(steps)
             except StopIteration:
                 return
-            except StateError as error:  # a message cannot be written as JSON: it stays, the others may go
+            except StateError as error:  # a message cannot be written as JSON: it stays, the others are moved
                 yield _failed(self.name, error, self.on_failure)
                 free = [group for group in self.candidates(index) if is_writable(index, group)]
                 steps = self.style(index, free, _salt(self, index))
@@ -112,18 +112,17 @@ class Offload(CompactionStrategy):
 
 @attrs.frozen
 class Lossless(Strategy):
-    """Runs any strategy, and stores the messages it removes first; a summary links to the messages it stands for.
+    """Runs any strategy, but stores the original messages before each edit that drops, replaces or rewrites them.
 
-    The messages that an edit drops, replaces or rewrites are stored as they came, before the edit, whatever their texts claim.
-    The messages that a summary stands for are stored under the id in its first line, where ``compaction_expand`` finds them.
-    What cannot be stored stays: the strategy is told that its edit was refused.
+    ``compaction_expand`` returns the originals of a summary by the id in its first line. Messages that cannot be stored stay in
+    the view: their edit is refused.
 
     Args:
-        strategy: The strategy that compacts.
+        strategy: The strategy to run.
         store: The store for the originals.
         session: As for `Offload`.
         salt: As for `Offload`.
-        on_failure: What to do if the store fails.
+        on_failure: The reaction if the store fails.
     """
 
     strategy: Strategy = attrs.field(converter=as_strategy)
@@ -153,18 +152,21 @@ class Lossless(Strategy):
             nonlocal begun
             if isinstance(item, Edit):
                 return self._stored(index, item, running[-1], begun, failed)
-            begun += isinstance(item, StepBegan)
-            _follow(running, item)
+            if isinstance(item, StepBegan):
+                begun += 1
+                running.append(item.strategy.name)
+            elif isinstance(item, StepEnded) and len(running) > 1:
+                running.pop()
             return PASS_ON
 
         with contextlib.closing(self.strategy(index)) as steps:
             yield from relay(steps, answered)
 
     def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
-        """Store the messages the edit removes, then yield the edit; return whether it was applied.
+        """Store the messages that the edit removes, then yield the edit; return whether it was applied.
 
-        After the store failed, no edit is applied; each strategy that ``begun`` counts may ask for the same edit once. An edit
-        of a message that cannot be written as JSON is refused alone.
+        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused; a
+        strategy that yields the same refused edit twice is stopped. ``begun`` counts the strategies that have begun.
         """
         try:
             records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self, index), by=by)
@@ -183,7 +185,7 @@ class Lossless(Strategy):
                 return bool((yield edit))
         asked = (begun, signature(edit))
         if asked in failed:
-            raise NoProgress(f"{by} asked again for an edit that was refused because the store failed; skip what is refused")
+            raise NoProgress(f"{by} yielded an edit again that was refused because the store failed; skip refused edits")
         failed.add(asked)
         return False
 
@@ -200,26 +202,14 @@ def _salt(strategy: Offload | Lossless, index: MessageIndex) -> str:
 
 
 def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
-    """Return the report of a failed store.
-
-    Raises:
-        Exception: The failure, if the policy is ``raise``.
-    """
+    """Return the report of a failed store, or raise the failure if the policy is ``raise``."""
     if policy == "raise":
         raise error
-    return Failed(name, error, "what could not be stored stays in the view")
-
-
-def _follow(running: list[str], item: object) -> None:
-    """Update the names of the running strategies."""
-    if isinstance(item, StepBegan):
-        running.append(item.strategy.name)
-    elif isinstance(item, StepEnded) and len(running) > 1:
-        running.pop()
+    return Failed(name, error, "messages that could not be stored stay in the view")
 
 
 def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecord, ...]:
-    """Return the records of the messages an edit removes, and links from the summaries it adds."""
+    """Return the records of the messages that an edit removes, and links from the summaries that it adds."""
     records: list[StoredRecord] = []
     for part in edit.edits if isinstance(edit, Together) else (edit,):
         about: dict[str, Any] = {**names, "reason": part.reason, "at": index.context.now}
@@ -240,6 +230,6 @@ def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecor
 
 
 def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> list[Message]:
-    """Return the source messages that a rewrite changes; all of the group if one was changed before."""
+    """Return the source messages that a rewrite changes; all of the group if one of them was changed before."""
     changed = [old for old, new in zip(group.messages, edit.messages, strict=False) if old is not new]
     return changed if all(any(old is source for source in sources) for old in changed) else sources

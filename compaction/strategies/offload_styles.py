@@ -1,6 +1,6 @@
-"""Styles of `Offload`: values that plan which content is stored, in which steps, and the stubs in its place.
+"""The styles of `Offload`: each chooses the content that is stored, in which steps, and writes the stubs in its place.
 
-A stub is short and names the record that it stands for::
+A stub is a short text that names the id of a stored record::
 
     [compaction 4b1d22f0 by Offload round 1]
     12,345 characters of read_file(path=a.py) are stored: compaction_expand(id="79bc75dfc3e94de3")
@@ -23,37 +23,37 @@ from .summary_text import next_round
 from .tool_styles import brief_call
 
 OFFLOADED_BY: Final = "Offload"
-"""The strategy whose messages are stubs."""
+"""The name of the strategy that writes stubs."""
 
-_LEAST_CHARS: Final = 250  # of a result that is offloaded: the longest stub is shorter
+_LEAST_CHARS: Final = 250  # of a result that is stored: every stub is shorter
 _CALL_CHARS: Final = 40
 _WHAT_CHARS: Final = 60
 _EARLIER: Final = re.compile(r"(\d{1,3}(?:,\d{3}){0,3}) earlier messages are stored: ")
 
 Leaving: TypeAlias = tuple[Sequence[StoredRecord], Sequence[Edit]]
-"""A step: the records to store, and the edits that follow once they are stored."""
+"""One step: the records to store, and the edits to apply when they are stored."""
 
 
 class OffloadStyle(Protocol):
-    """A way of offloading content."""
+    """A style of `Offload`."""
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup], salt: str) -> Iterator[Leaving]:
-        """Yield the steps, oldest first, each larger than the one before and planned when the one before is done.
+        """Yield the steps, oldest first; each is planned after the edits of the one before.
 
         Args:
             index: The conversation.
-            groups: The groups that may leave the view.
+            groups: The groups that may be removed.
             salt: The salt of the records' ids.
         """
         ...
 
 
 def records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Message], **about: Any) -> list[StoredRecord]:
-    """Return the records of messages of a group, in order, searchable by their texts, calls, reasoning and results.
+    """Return the records of some messages of a group, searchable by their texts, calls, reasoning and results.
 
-    Every message is stored as it is, whatever its text claims. For a message that an edit wrote, the store has a placeholder
-    of the same id, which it keeps (see `placeholder_of`): so the store alone decides what is a stub, and nothing is believed
-    because a message says so. Answers of the recall tools are not searchable: a search finds the original.
+    Every message is stored, even if its text looks like a stub. If an edit of this package wrote the message, the store already
+    has a placeholder of the same id, and keeps it (see `placeholder_of`). So only the store decides what is a stub, never a
+    text. The results of the recall tools are not searchable, so that a search finds the original only.
 
     Args:
         index: The conversation.
@@ -73,7 +73,7 @@ def records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mess
 
 
 def is_writable(index: MessageIndex, group: MessageGroup) -> bool:
-    """Whether the messages of a group can be written as JSON; O(their contents)."""
+    """Return whether the messages of a group can be written as JSON; O(their contents)."""
     try:
         records_of(index, group, [*group.messages, *index.read_originals(group)], salt="", by="", reason="", at=None)
     except StateError:
@@ -82,7 +82,7 @@ def is_writable(index: MessageIndex, group: MessageGroup) -> bool:
 
 
 def placeholder_of(index: MessageIndex, message: Message, stands_for: str, **about: Any) -> StoredRecord:
-    """Return the record of a message that an edit writes, which leads to the record it stands for.
+    """Return the record of a message that an edit writes, with the record it stands for as its child.
 
     Args:
         index: The conversation.
@@ -118,11 +118,11 @@ def _searchable(part: object, calls: dict[str, ToolCallPart]) -> str:
 
 @attrs.frozen(kw_only=True)
 class StubResults:
-    """Replaces large tool results by stubs; calls, answers and structure stay.
+    """Replaces large tool results with stubs; calls and all other messages stay.
 
     Args:
-        min_chars: Results of fewer characters stay, >= 1, as do those of fewer than 250; a stub has about 150. Results with
-            images or files always go.
+        min_chars: Results of fewer characters stay, >= 1, and so do results of fewer than 250; a stub has about 150. Results
+            with images or files are always replaced.
     """
 
     min_chars: int = attrs.field(default=2_000, validator=count(1))
@@ -144,7 +144,7 @@ class StubResults:
             yield records, edits
 
     def _stubbed(self, index: MessageIndex, group: MessageGroup, salt: str) -> tuple[list[StoredRecord], Rewrite] | None:
-        """Return the records of the large results, and the edit that stubs them; ``None`` if there is nothing to gain."""
+        """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
         if group.kind is not GroupKind.TOOL_CALL or not index.is_rewritable(group):
             return None
         about: dict[str, Any] = {"salt": salt, "by": OFFLOADED_BY, "reason": "a large tool result", "at": index.context.now}
@@ -165,7 +165,7 @@ class StubResults:
         return (records, Rewrite(group, messages, "a large tool result, stored")) if gain > 0 else None
 
     def _shortened(self, part: Part, calls: dict[str, ToolCallPart], id: str) -> Part:
-        """Return a large result as a stub, any other part as it is."""
+        """Return the stub of a large result, or any other part unchanged."""
         if not isinstance(part, ToolResultPart) or not self._is_large(part):
             return part
         return attrs.evolve(part, text=_result_stub(part, calls.get(part.call_id), id), media=())
@@ -183,19 +183,19 @@ def _result_stub(result: ToolResultPart, call: ToolCallPart | None, id: str) -> 
 
 @attrs.frozen(kw_only=True)
 class StubGroups:
-    """Replaces old groups of any kind by one stub message, which later steps update; other strategies' summaries stay."""
+    """Replaces old groups with one stub message, which later steps update; summaries of other strategies stay."""
 
     def __call__(self, index: MessageIndex, groups: Sequence[MessageGroup], salt: str) -> Iterator[Leaving]:
         free = {group.id for group in groups if group.kind is not GroupKind.SUMMARY or group.is_collapsed or _is_mine(group)}
         lowest = min([0, *(group.id for group in index.included_groups)])
         done = -1
-        while index.edit_count > done:  # a large step that gained nothing may gain in smaller ones
+        while index.edit_count > done:  # groups that saved nothing in a large step may do so in smaller ones
             done = index.edit_count
             groups = [group for group in index.included_groups if group.id in free or group.id < lowest]
             for step in self._steps(index, index.replaceable(groups), salt):
                 count = index.edit_count
                 yield step
-                if index.edit_count == count:  # refused, and it would be refused again
+                if index.edit_count == count:  # the edit was refused, and would be again
                     return
 
     def _steps(self, index: MessageIndex, groups: Sequence[MessageGroup], salt: str) -> Iterator[Leaving]:
@@ -220,7 +220,7 @@ class StubGroups:
     def _stubbed(
         self, index: MessageIndex, stubs: Sequence[MessageGroup], fresh: Sequence[MessageGroup], salt: str
     ) -> Leaving | None:
-        """Return the step that replaces these groups and the earlier stubs by one; ``None`` if there is nothing to gain."""
+        """Return the step that replaces these groups and the earlier stubs by one; ``None`` if it would save nothing."""
         about: dict[str, Any] = {"salt": salt, "by": OFFLOADED_BY, "reason": "old messages", "at": index.context.now}
         replaced = [*stubs, *fresh]
         records: list[StoredRecord] = []
@@ -242,7 +242,7 @@ def _is_mine(group: MessageGroup) -> bool:
 
 
 def _group_stub(id: str, stubs: Sequence[Mark], messages: int) -> str:
-    """Return the stub's text after its mark: how many messages it stands for, and how to read them."""
+    """Return the text of a stub after its mark, with the number of messages that it and the earlier stubs stand for."""
     counts = [int(found[1].replace(",", "")) for mark in stubs if (found := _EARLIER.match(mark.body))]
     count = messages + sum(counts)
     return f'{count:,} earlier messages are stored: compaction_expand(id="{id}"), compaction_grep searches them.'

@@ -1,4 +1,8 @@
-"""Summaries that were written before they were due: what they stand for, and whether they may still be used."""
+"""Prepared summaries, which a session requests in the background before they are needed (its ``ahead=`` option).
+
+`standing_for` records which groups a summary is requested for. `prepared_answer` returns the finished summary when a strategy
+needs one, if its groups have not changed since.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,10 @@ _NUMBERS: Final = itertools.count()
 
 
 def standing_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
-    """Return a prepared summary of these groups, as the view shows them now, without its text yet; O(contents).
+    """Return a prepared summary of these groups, still without its text; O(contents).
 
     Args:
-        strategy: The strategy that would ask for it.
+        strategy: The strategy that will use it.
         index: The conversation.
         groups: The groups that it will replace.
     """
@@ -34,7 +38,7 @@ def standing_for(strategy: Strategy, index: MessageIndex, groups: Sequence[Messa
 
 
 def may_stand(index: MessageIndex, prepared: PreparedSummary) -> bool:
-    """Return whether a prepared summary may be of use later: its groups are shown, and the host changed none; O(contents)."""
+    """Return whether the groups of a prepared summary are still in the view, unchanged by the host; O(contents)."""
     columns = index.columns
     shown = all(columns.exists(id) and columns.is_included(id) for id in prepared.groups if id >= 0)
     return shown and all(
@@ -46,13 +50,13 @@ def may_stand(index: MessageIndex, prepared: PreparedSummary) -> bool:
 def prepared_answer(
     strategy: Strategy, index: MessageIndex, request: SummaryRequest, free: Sequence[MessageGroup]
 ) -> tuple[SummaryRequest, object] | None:
-    """Return the prepared summary with the request it answers, which stands for fewer groups; ``None`` if there is none.
+    """Return the prepared summary and the request that it answers; ``None`` if there is none that can be used.
 
     Args:
-        strategy: The strategy that is about to ask.
+        strategy: The strategy that needs a summary.
         index: The conversation.
-        request: What it would ask.
-        free: The groups that may leave, its own earlier summaries included.
+        request: The request that it would make; that of the prepared summary is for fewer groups.
+        free: The groups that may be removed, including the strategy's earlier summaries.
     """
     holder = index.context.prepared
     holder.is_due = True
@@ -66,9 +70,10 @@ def prepared_answer(
 
 
 def _is_as_it_was(strategy: Strategy, index: MessageIndex, ready: PreparedSummary, free: Sequence[MessageGroup]) -> bool:
-    """Return whether all that the summary stands for may leave together, and is as it was; O(contents).
+    """Return whether all groups of the summary may be removed together, and are unchanged; O(contents).
 
-    A group is if the view shows the same, or if the summary was made of the source messages, which a strategy shortened since.
+    A group is unchanged if the view shows the same messages, or if the summary was made from its source messages and a strategy
+    has shortened the group since.
     """
     groups = [group for group in free if group.id in ready.groups]
     return (
@@ -90,17 +95,17 @@ def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:
 
 
 def _fingerprint(index: MessageIndex, group: MessageGroup) -> str:
-    """Return what two groups share if they show the same messages in the same order."""
+    """Return a text that is equal for groups that show the same messages in the same order."""
     return " ".join([_print(message.raw, index) for message in group.messages])
 
 
 def _source_fingerprint(index: MessageIndex, group: MessageGroup) -> str:
-    """Return the same for its messages as they came."""
+    """Return the fingerprint of the group's source messages."""
     return " ".join([_print(raw, index) for raw in index.originals(group)])
 
 
 def _print(raw: Any, index: MessageIndex) -> str:
-    """Return a message's fingerprint; one that cannot be stored has none, and is never unchanged."""
+    """Return a message's fingerprint; a text that never recurs if the message cannot be written as JSON."""
     try:
         return fingerprint(raw, index.format)
     except InvalidMessage:

@@ -1,4 +1,4 @@
-"""Removing the reasoning of earlier turns, which models rarely need again and some providers drop anyway."""
+"""The `ClearReasoning` strategy, which removes the reasoning of earlier turns: models rarely need it again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ClearReasoning(CompactionStrategy):
 
     Args:
         trigger: When to run.
-        target: When to stop; asked before each group.
-        keep: Groups that stay as they are; by default the last turn, whose tool loop may need its reasoning.
+        target: When to stop; evaluated before each group.
+        keep: The groups that do not change; by default the last turn, whose reasoning a running tool loop may need.
 
     >>> from compaction import compact_sync
     >>> messages = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4", "reasoning": "two and two"},
@@ -44,7 +44,7 @@ def _cleared(group: MessageGroup, index: MessageIndex) -> Edit | None:
 
 
 def _without_reasoning(message: Message) -> Message | None:
-    """Return the message without its reasoning; the same one if it has none, ``None`` if it has nothing else."""
+    """Return the message without its reasoning, the message itself if it has none, or ``None`` if nothing else is in it."""
     if only_reasoning(message):
         return None
     parts = [part for part in message.parts if not isinstance(part, ReasoningPart)]

@@ -1,4 +1,4 @@
-"""Dropping old tool calls with their results."""
+"""The `SelectiveToolCall` strategy, which drops old tool calls together with their results."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .base import CompactionStrategy, Steps
 
 @attrs.frozen
 class SelectiveToolCall(CompactionStrategy):
-    """Drops tool-call groups, call and results, oldest first, until ``target`` holds; other messages stay.
+    """Drops tool calls with their results, oldest first, until ``target`` holds; other messages stay.
 
     Cost: O(groups).
 
     Args:
         trigger: When to run.
-        target: When to stop; asked before each group.
-        keep: Groups that stay; by default the newest tool-call group.
+        target: When to stop; evaluated before each group.
+        keep: The groups that stay; by default the newest tool-call group.
 
     >>> SelectiveToolCall(keep=last(groups=3, of=kinds(GroupKind.TOOL_CALL))).keep
     last(groups=3, of=kinds(GroupKind.TOOL_CALL))

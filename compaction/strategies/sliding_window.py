@@ -1,4 +1,4 @@
-"""A sliding window over the latest turns or groups."""
+"""The `SlidingWindow` strategy, which keeps the latest turns or groups and drops the others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .base import CompactionStrategy, Steps
 
 @attrs.frozen
 class SlidingWindow(CompactionStrategy):
-    """Drops the groups outside ``keep``, oldest turn first and each turn at once, until ``target`` holds.
+    """Drops the groups outside ``keep``, turn by turn, oldest first, until ``target`` holds.
 
-    Summaries stay, and so do system groups, unless ``drop_system`` is set. The user message of a turn of which only the end is
-    kept stays too, if it opens the view: a strict chat template refuses a list that begins with an answer.
+    Summaries stay, as do system groups unless ``drop_system`` is set. If only the end of a turn is kept, the user message of
+    that turn stays too where it begins the view: a strict chat template refuses a list that begins with an answer.
 
-    With a trigger it is a window over turns: ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are
-    left. Without one only ``keep`` decides: ``SlidingWindow(keep=last(groups=20))``.
+    ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are left. Without a trigger, all groups outside
+    ``keep`` are dropped: ``SlidingWindow(keep=last(groups=20))``.
 
     Cost: O(groups).
 
     Args:
         trigger: When to run.
-        target: When to stop; asked before each turn.
-        keep: The window; by default the last turn.
+        target: When to stop; evaluated before each turn.
+        keep: The groups that stay; by default the last turn.
         drop_system: Whether system groups outside ``keep`` are dropped too, after everything else.
 
     >>> from compaction import compact_sync
@@ -41,20 +41,20 @@ class SlidingWindow(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         yield from self._window_edits(index)
-        if self.drop_system and (yield from self.drop_system_groups(index)):  # one may have held back the answer to it
+        if self.drop_system and (yield from self.drop_system_groups(index)):  # the answer to a system message may go now
             yield from self._window_edits(index)
 
     def _window_edits(self, index: MessageIndex) -> Steps:
         groups = [
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]
-        all_it_can = self.target == never  # a worse beginning would then gain nothing
+        all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
         steps = index.steps(groups, lambda one, other: _same_turn(index, one, other), preferred_only=all_it_can)
         yield from self.dropped(index, steps, "outside the window")
 
 
 def _same_turn(index: MessageIndex, one: int, other: int) -> bool:
-    """Whether two groups in a row belong to one turn; a collapsed tool call belongs to the turn around it."""
+    """Return whether two successive groups belong to one turn; a collapsed tool call belongs to the turn around it."""
     columns = index.columns
     if columns.turn(one) == columns.turn(other):
         return True

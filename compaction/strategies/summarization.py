@@ -1,10 +1,23 @@
-"""Replacing old groups by a summary.
+"""The `Summarization` strategy, which replaces old groups with a summary and updates that summary in later rounds.
 
-A summary is accepted only if it is not empty, is not far too long, and keeps the conversation valid. Otherwise ``on_failure``
-decides, and the result reports it. A summary that is not shorter than the groups it would replace is not a failure: nothing is
-written. An earlier summary is updated, not summarized again. The summarizer is not asked while there are no new groups, or too
-few, shortly after it failed, or about the same groups after it saved nothing. Only the first two count while a request would
-not fit the window, and in a forced run.
+Each summary is written in a *round*; the first has the number 1. A round works like this:
+
+1. The strategy collects the old groups and its earlier summary into a `SummaryRequest`, which it yields.
+2. `compaction.run` calls or awaits the summarizer, and sends its answer to the strategy.
+3. The strategy checks the answer, and replaces the groups and the earlier summary with one new summary. The summary is one
+   message, or two if the format requires alternating roles.
+
+An exception of the summarizer is a failure. So is an answer that is empty, or that has more tokens than twice the ceiling of
+the budget plus 400. ``on_failure`` then decides what happens to the groups. A summary that would not be shorter than what it
+replaces is discarded; this does not count as a failure.
+
+No request is sent:
+
+- if there are no new groups, or they have less than ``least_share`` of the view's tokens,
+- for 1, 5 or 15 minutes after one, two or more failures in a row (see `FailurePauses`),
+- after a discarded summary, until the tokens to summarize have changed by ``least_share``.
+
+The last two rules do not apply if the conversation exceeds the model's window, or in a run that the user asked for (`forced`).
 """
 
 from __future__ import annotations
@@ -34,40 +47,43 @@ from .prepared import prepared_answer
 from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
-"""What to do if the summarizer failed: keep the conversation as it is, write a digest without a model, drop the groups, or
-raise."""
+"""The reaction to a failed summary: ``keep`` the groups in the view, write a ``digest`` of them without a model, ``drop`` them
+without a summary, or ``raise`` the error, which undoes the run."""
 
-_FRAME_TOKENS: Final = 400  # of the mark, the preface and the end, with room for other counters
+_FRAME_TOKENS: Final = 400  # of the text around the summary, with a margin for differences between counters
 
 
-def _digest() -> Summarizer:
+def _default_summarizer() -> Summarizer:
     return summarizers.DigestSummarizer()
 
 
 @attrs.frozen
 class Summarization(CompactionStrategy):
-    """Replaces the groups that ``keep`` leaves free by one summary, and updates it in later rounds.
+    """Replaces the groups that are not in ``keep`` with one summary, and updates the summary in later rounds.
 
     Cost: O(groups + messages of the earlier summary), and one request to the summarizer.
 
     Args:
-        summarizer: Writes the summary: an object with ``summarize(request)``, or with ``generate(prompt)``; by default a digest
-            made without a model.
+        summarizer: An object with ``summarize(request)`` or ``generate(prompt)``, which writes the summary; by default
+            `DigestSummarizer`, which needs no model. `FirstOf` tries several in order.
         trigger: When to run.
-        target: When there is nothing to do; asked once, before the summarizer.
-        keep: Groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
-        budget: How long the summary may be. The room it refers to is the trigger's `Trigger.token_limit` less the kept groups,
-            and at least half of that limit; without such a limit, as where a pipeline's trigger decides, there is none. O(1).
-        on_failure: What to do if the summarizer failed.
-        least_share: Share of the view's tokens that the new groups must have, or no summary is asked for: without it, a
-            conversation whose kept part alone is too large would be summarized again on every turn. After a summary that saved
-            nothing, they must have changed by as much.
+        target: If it holds before the request, no summary is requested. Unlike other targets, it is not evaluated again until
+            the end.
+        keep: The groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
+        budget: The length of the summary. It may depend on the free room, which is the `Trigger.token_limit` of ``trigger``
+            minus the tokens that are kept, and at least half of the limit. Without a token limit, for example if only the
+            pipeline around this strategy has a trigger, the room is unlimited.
+        on_failure: The reaction if there is no usable summary.
+        least_share: A summary is requested only if the new groups have at least this share of the view's tokens. With 0, a
+            conversation whose kept groups alone exceed the trigger is summarized on every turn. After a summary that saved
+            nothing, the tokens to summarize must have changed by this share.
         focus: The subject on which the summary should say most.
-        template: Its sections and wording: a template, a text with placeholders, the path of one, or a plain instruction, with
-            which the model writes prose: ``"Summarize the key decisions and user preferences only."``.
-        language: The language to write in; ``None`` for the conversation's own.
-        system_note: A sentence appended to the first system message together with the first summary, once.
-        text: The words around the summary.
+        template: The sections and the wording: a `SummaryTemplate`, the ``Path`` of a file, a text with placeholders, or a text
+            without any, which is an instruction: ``"Summarize the key decisions and user preferences only."``.
+        language: The language of the summary; ``None`` for that of the conversation.
+        system_note: A sentence that is added to the first system message in the view, together with a summary, unless it is
+            there already. The caller's own message is not changed.
+        text: The preface before the summary and the line that ends it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -77,7 +93,7 @@ class Summarization(CompactionStrategy):
     (['user', 'user', 'user'], 'compacted')
     """
 
-    summarizer: Summarizer = attrs.field(factory=_digest, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(factory=_default_summarizer, converter=as_summarizer)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     on_failure: OnFailure = attrs.field(
@@ -124,10 +140,10 @@ class Summarization(CompactionStrategy):
         pauses.record_success(self.pauses_as)
         yield from self._put(index, request, summary)
 
-    # ---------------------------------------------------------------- asking
+    # ---------------------------------------------------------------- the request
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
-        """Return the request; ``None`` while there are no new groups, or too few."""
+        """Return the request for a summary; ``None`` if there are no new groups, or they have too few tokens."""
         free = index.replaceable([group for group in self.candidates(index) if not self._is_of_another(group)])
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
@@ -136,7 +152,7 @@ class Summarization(CompactionStrategy):
             return None
         gone = {group.id for group in (*mine, *fresh)}
         previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
-        originals = own_words(index, mine)
+        originals = own_words(index, mine)  # the source messages that the earlier summary replaced
         content = tokens + sum(index.measure(each)[0] for each in originals)
         return SummaryRequest(
             summarizer=self.summarizer,
@@ -156,48 +172,52 @@ class Summarization(CompactionStrategy):
         )
 
     def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
-        """Return whether a summary of about as many tokens saved nothing, so that it should wait for other content."""
+        """Return whether the last summary saved nothing, and this request covers about the same number of tokens."""
         tried = index.context.pauses.no_gain(self.pauses_as)
         if tried is None or self.is_past_window(index):
             return False
         return abs(_tokens(request.groups) - tried) < max(1, self.least_share * index.included.tokens)
 
     def _room(self, index: MessageIndex, replaced: int) -> int | None:
-        """Return the tokens that the trigger leaves beside what is kept, and at least half of its limit, if it has one."""
+        """Return the trigger's limit minus the kept tokens, but at least half of the limit; ``None`` without a limit."""
         limit = self.trigger.token_limit(index)
         return None if limit is None else max(limit - (index.tokens - replaced), limit // 2)
 
     def _is_of_another(self, group: MessageGroup) -> bool:
-        """Whether it is a summary that another strategy updates, which therefore stays."""
+        """Return whether a group is a summary of another strategy; such summaries are kept."""
         return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
 
-    # ---------------------------------------------------------------- answering
+    # ---------------------------------------------------------------- the answer
 
     def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
-        """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
+        """Return the answer as messages that can replace the groups; ``None`` if they are not shorter.
+
+        Raises:
+            SummaryFailed: If the answer is not a usable summary.
+            Exception: If the request was sent in the background and failed; the answer is then its exception.
+        """
         text, replaced = answered_text(answer), replaced_by(index, request)
         places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
         body = self.text.body(text, originals=places)
         return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
-        """Replace the groups; with the first summary, add the note to the system prompt, if the sum still shrinks."""
+        """Replace the groups; also add the note to the system message, unless it is there or the edit would be refused."""
         replace = Replace(replaced_by(index, request), summary, "summarized")
         note = None if self.system_note is None else _noted(index, self.system_note)
         if note is None or not (yield Together(note, replace)):
             yield replace
 
     def _without_summary(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
-        """Do what ``on_failure`` says."""
-        groups = replaced_by(index, request)
+        """React to a failure as ``on_failure`` says."""
         if self.on_failure == "raise":
             raise error
         if self.on_failure == "keep":
-            yield Failed(self.name, error, "nothing was summarized; the conversation stays as it is")
+            yield Failed(self.name, error, "nothing was summarized; the conversation is unchanged")
         elif self.on_failure == "drop":
             dropped = 0
-            for step in index.steps(groups, preferred_only=True):
-                if (yield Drop(step, "dropped: no summary was to be had")):
+            for step in index.steps(replaced_by(index, request), preferred_only=True):
+                if (yield Drop(step, "dropped: the summarizer failed")):
                     dropped += len(step)
             yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
         else:
@@ -209,7 +229,7 @@ class Summarization(CompactionStrategy):
         except SummaryFailed:
             summary = None
         if summary is None:
-            yield Failed(self.name, error, "nothing was summarized, a digest would not do either: it is too long")
+            yield Failed(self.name, error, "nothing was summarized; a digest without a model would not have been shorter")
             return
         yield Failed(self.name, error, "a digest was written without a model")
         yield from self._put(index, request, summary)
@@ -220,7 +240,7 @@ def _tokens(groups: Sequence[MessageGroup]) -> int:
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:
-    """Return the edit that adds the note to the first system message; ``None`` if it is empty or has the note."""
+    """Return the edit that adds the note to the first system message; ``None`` if that has no text, or has the note."""
     group = next((group for group in index.included_groups if group.kind is GroupKind.SYSTEM), None)
     if group is None or not index.is_rewritable(group):
         return None
@@ -231,7 +251,7 @@ def _noted(index: MessageIndex, note: str) -> Rewrite | None:
 
 
 def _ranges(ordinals: Sequence[int]) -> str:
-    """Return places of messages as ``messages 3-17, 20``, counted from 0."""
+    """Return positions of messages, counted from 0, as ``messages 3-17, 20``."""
     runs: list[list[int]] = []
     for ordinal in sorted(ordinals):
         if runs and ordinal == runs[-1][1] + 1:

@@ -1,4 +1,7 @@
-"""The words around a summary, which tell a model that it is background and where it ends."""
+"""`SummaryText`, the text around a summary, which tells the model that the summary is background and where it ends.
+
+Also functions that the strategies that write summaries share: they check a summarizer's answer and turn it into messages.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: 
 class SummaryText:
     r"""The texts before and after a summary.
 
-    A summary that says these words itself, or begins like a mark, cannot end early or pass for another: where it does, a
-    backslash is written behind their first character, which `read` takes out again.
+    If a summary contains one of these texts, or the beginning of a mark, a backslash is inserted after the first character of
+    it, so that the summary cannot be read as ended, or as another one. `read` removes the backslash.
 
     Args:
-        preface: One paragraph; ``{originals}`` is replaced by the places of the original messages.
+        preface: One paragraph; ``{originals}`` is replaced by the positions of the original messages.
         end: The last line.
 
     >>> text = SummaryText(preface="Background.")
@@ -53,47 +56,42 @@ class SummaryText:
     end: str = attrs.field(default=_END, validator=_single_paragraph)
 
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
-        """Return the whole text of a summary message, its mark first."""
+        """Return the whole text of a summary message, beginning with its mark."""
         return marked(self.body(summary, originals=originals), by=by, round=round)
 
     def body(self, summary: str, *, originals: str) -> str:
         """Return the text of a summary message after its mark."""
         preface = self.preface.replace("{originals}", originals)
-        return f"{preface}\n\n{self._broken(summary.strip())}\n\n{self.end}"
+        escaped = self._words("*").sub(lambda found: found[0][0] + "\\" + found[0][1:], summary.strip())
+        return f"{preface}\n\n{escaped}\n\n{self.end}"
 
     def read(self, message: Message) -> str | None:
-        """Return the summary alone from a message that `render` wrote; ``None`` for any other message."""
+        """Return the summary in a message that `render` wrote; ``None`` for any other message."""
         mark = read_mark(message)
         if mark is None:
             return None
         _, _, rest = mark.body.partition("\n\n")
-        return self._whole(rest.strip().removesuffix(self.end.strip()).rstrip())
-
-    def _broken(self, summary: str) -> str:
-        """Return a summary in which no words are those around it."""
-        return self._words("*").sub(_with_backslash, summary)
-
-    def _whole(self, broken: str) -> str:
-        """Return the summary that `_broken` was given."""
-        return self._words("+").sub(_without_backslash, broken)
+        escaped = rest.strip().removesuffix(self.end.strip()).rstrip()
+        return self._words("+").sub(lambda found: found[0][0] + found[0][2:], escaped)
 
     def _words(self, backslashes: str) -> re.Pattern[str]:
-        """Return a pattern for the words around a summary, with so many backslashes behind their first character."""
+        """Return a pattern for the texts around a summary, with so many backslashes after their first character."""
         preface = max(self.preface.split("{originals}"), key=len)
         texts = [text for text in (self.end.strip(), MARK_START.strip(), preface.strip()) if text]
-        words = [rf"{re.escape(text[0])}\\{backslashes}{_loosely(text[1:])}" for text in texts]
+        with_any_blanks = [r"\s+".join(map(re.escape, re.split(r"\s+", text[1:]))) for text in texts]
+        words = [rf"{re.escape(text[0])}\\{backslashes}{rest}" for text, rest in zip(texts, with_any_blanks, strict=True)]
         return re.compile("|".join(words), re.IGNORECASE)
 
 
 def next_round(groups: Iterable[MessageGroup], by: str) -> int:
-    """Return the number of a strategy's next summary, from those of its own among the groups."""
+    """Return the number of a strategy's next summary, which follows those of its summaries among the groups."""
     own = [group for group in groups if group.kind is GroupKind.SUMMARY and group.made_by == by]
     rounds = [mark.round for group in own if (mark := read_mark(group.messages[0])) is not None]
     return min(max(rounds, default=0) + 1, LAST_ROUND)
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
-    """Return the groups that the answer to a request will stand for: those that the request does not keep."""
+    """Return the groups that the answer to a request will replace: those that the request does not keep."""
     kept = {group.id for group in request.kept}
     return [group for group in index.included_groups if group.id not in kept]
 
@@ -101,15 +99,15 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 def checked_summary(
     index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup], *, round: int
 ) -> tuple[Message, ...] | None:
-    """Return the messages with which a strategy can replace groups; ``None`` if they are not shorter than these.
+    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups.
 
     Raises:
-        SummaryFailed: If they are far too long.
+        SummaryFailed: If they are larger than the strategy's `mark_ceilings` allow.
     """
     messages = index.summary(body, replaced, by=strategy.name, round=round)
     tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
     if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
-        raise SummaryFailed(f"the summary has {tokens:,} tokens; {ceiling:,} are allowed at the very most")
+        raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
     return messages if tokens < stood_for else None
 
 
@@ -118,7 +116,7 @@ def answered_text(answer: object) -> str:
 
     Raises:
         SummaryFailed: If it is not a text, or is empty.
-        Exception: If it is the failure of a request in the background.
+        Exception: If the request was sent in the background and failed; the answer is then its exception.
     """
     if isinstance(answer, Exception):
         raise answer
@@ -126,38 +124,22 @@ def answered_text(answer: object) -> str:
 
 
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
-    """Return the messages that summaries stand for, without those that are summaries themselves."""
+    """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
     return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])
 
 
 def summary_words(strategy: Strategy, group: MessageGroup) -> str:
-    """Return the words of a summary in the view, without its mark and what its strategy wrote around it.
+    """Return a summary in the view, without its mark and the text around it.
 
     Args:
-        strategy: The strategy that ran; it, or one inside it, wrote the summary.
+        strategy: The strategy that wrote the summary, or that contains the one that did.
         group: A summary group.
     """
     message = group.messages[0]
     mark = read_mark(message)
     body = message.text if mark is None else mark.body
-    text = _texts(strategy).get(group.made_by or "", SummaryText() if body.rstrip().endswith(_END) else None)
-    return body if text is None else text.read(message) or ""
-
-
-def _texts(strategy: Strategy) -> dict[str, SummaryText]:
-    """Return the words around the summaries of a strategy and of those inside it, by name."""
-    texts = ((part.name, getattr(part, "text", None)) for part in strategy.parts())
-    return {name: text for name, text in texts if isinstance(text, SummaryText)}
-
-
-def _loosely(text: str) -> str:
-    """Return a pattern for a text with any blanks between its words."""
-    return r"\s+".join(map(re.escape, re.split(r"\s+", text)))
-
-
-def _with_backslash(found: re.Match[str]) -> str:
-    return found[0][0] + "\\" + found[0][1:]
-
-
-def _without_backslash(found: re.Match[str]) -> str:
-    return found[0][0] + found[0][2:]
+    known = [getattr(part, "text", None) for part in strategy.parts() if part.name == group.made_by]
+    texts = [text for text in known if isinstance(text, SummaryText)]
+    if not texts and not body.rstrip().endswith(_END):
+        return body
+    return (texts[-1] if texts else SummaryText()).read(message) or ""

@@ -1,4 +1,4 @@
-"""A hard token budget: other strategies first, and truncation as the fallback."""
+"""The `TokenBudgetComposed` strategy: a hard token budget, with other strategies first and truncation as the fallback."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import attrs
 
 from ..checks import count
-from ..index import PASS_ON, Drop, MessageIndex, Replace, Rewrite, Together, relay
+from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Trigger, always, never, tokens_exceed
+from ..triggers import Bounds, Trigger, always, never, tokens_exceed
 from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
@@ -21,17 +21,17 @@ def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
 
 @attrs.frozen
 class TokenBudgetComposed(Strategy):
-    """Runs strategies in order until a request fits the budget; if that is not enough, drops the oldest groups.
+    """Runs strategies in order until a request fits the budget; if they are not enough, drops the oldest groups.
 
-    The budget is checked after every edit, also within a strategy, which is then closed. Cost: that of the strategies that run,
-    and O(groups) for the fallback.
+    The budget is checked after every edit; a strategy that is still running when it holds is closed. Cost: that of the
+    strategies that run, and O(groups) for the fallback.
 
     Args:
-        strategies: Strategies to try, gentlest first, each by its own trigger.
-        budget: Tokens a request may send, the context's overhead included; > 0.
+        strategies: The strategies, gentlest first, each with its own trigger.
+        budget: The most tokens of a request, the context's overhead included, > 0.
         early_stop: Whether to stop as soon as the budget holds; if not, every strategy runs to its own target.
-        keep: Groups that the fallback must not drop either.
-        drop_system: Whether system groups may be dropped if nothing else is enough.
+        keep: The groups that the fallback must not drop.
+        drop_system: Whether the fallback may drop system groups if nothing else is enough.
 
     Raises:
         ConfigurationError: If the budget is not above 0.
@@ -53,11 +53,14 @@ class TokenBudgetComposed(Strategy):
     def children(self) -> tuple[Strategy, ...]:
         return self.strategies
 
+    def cannot_run(self, bounds: Bounds) -> bool:
+        return bounds.tokens <= self.budget
+
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return attrs.evolve(self, strategies=children)
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
-        """Return its gentle parts, forced, and then itself: it does the rest only while the budget is exceeded."""
+        """Return the forced gentle parts and then this strategy, which does the rest if the budget is exceeded."""
         gentle = [each.forced(focus, others=never) for each in self.strategies]
         return Pipeline(*gentle, self if others == always else Pipeline(self, trigger=others))
 
@@ -75,5 +78,5 @@ class TokenBudgetComposed(Strategy):
         yield StepEnded(self, ~over, not over(index))
 
     def _stops_after(self, item: object, index: MessageIndex) -> bool:
-        """Whether a strategy is closed after an edit, as the budget holds."""
-        return self.early_stop and isinstance(item, Drop | Replace | Rewrite | Together) and index.tokens <= self.budget
+        """Return whether to close a strategy because the budget holds after an edit."""
+        return self.early_stop and isinstance(item, Edit) and index.tokens <= self.budget

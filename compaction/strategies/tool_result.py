@@ -1,4 +1,4 @@
-"""Shortening old tool results in place, which are most of an agent's conversation."""
+"""The `ToolResult` strategy, which shortens old tool results: they are most of an agent's conversation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .tool_styles import Collapse, ToolStyle
 
 @attrs.frozen
 class ToolResult(CompactionStrategy):
-    """Shortens tool-call groups by a style, oldest first, until ``target`` holds; other messages stay.
+    """Shortens tool-call groups, oldest first, until ``target`` holds; other messages stay.
 
-    Cost: O(messages), plus the style's O(texts it shortens).
+    Cost: O(messages), plus O(texts that are shortened).
 
     Args:
-        style: How a group is shortened: `Collapse`, `Clear`, `HeadTail`, `Dedupe`, or any `ToolStyle`.
+        style: The way of shortening: `Collapse`, `Clear`, `HeadTail`, `Dedupe`, or any `ToolStyle`.
         trigger: When to run.
-        target: When to stop; asked before each group.
-        keep: Groups that stay as they are; by default the last 2 groups, as in Agent Framework's documentation.
-        at_least: Tokens a run must free, or it changes nothing: every change breaks a prompt cache, so they come in batches.
+        target: When to stop; evaluated before each group.
+        keep: The groups that do not change; by default the last 2, as in Agent Framework's documentation.
+        at_least: Tokens that a run must free, or it changes nothing: every change breaks the prompt cache, so batch them.
 
     Raises:
         ConfigurationError: If ``at_least`` is below 0.

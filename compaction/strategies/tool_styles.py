@@ -1,7 +1,7 @@
-"""Styles of shortening old tool results: values that turn a group into its shorter form.
+"""The styles of `ToolResult`: ways of shortening a tool-call group.
 
-A style first reads all groups of the view, and is then called with each group that may change; it returns ``None`` where there
-is nothing to gain.
+A style is called with the index, and returns a function that is called with each group that may change. The function returns an
+edit, or ``None`` if it cannot shorten the group.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from ..messages import TextPart, ToolCallPart, ToolResultPart
 from .base import rewritten_parts
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
-"""A function that returns the edit that shortens a tool-call group, if there is one."""
+"""A function that returns the edit that shortens a tool-call group; ``None`` if it cannot be shortened."""
 
 
 class ToolStyle(Protocol):
     """A way of shortening old tool results."""
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        """Read the whole view once, O(messages), and return a function that shortens a group, O(its texts)."""
+        """Read the whole view, O(messages), and return a function that shortens one group, O(its texts)."""
         ...
 
 
 def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResultPart], reason: str) -> Rewrite | None:
-    """Return the edit that changes every result of a group; ``None`` if none changes."""
+    """Return the edit that changes the results of a group; ``None`` if no result changes."""
     return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
 @attrs.frozen(kw_only=True)
 class Clear:
-    """Replaces results by a placeholder; calls and structure stay.
+    """Replaces the text of results with a placeholder; the calls and the messages stay.
 
     Args:
-        placeholder: The text in place of a result; by default the one in Hermes Agent's documentation.
+        placeholder: The text in place of a result; by default that of Hermes Agent's documentation.
         min_chars: Results of at most this many characters stay.
     """
 
@@ -57,10 +57,10 @@ class Clear:
 
 @attrs.frozen(kw_only=True)
 class HeadTail:
-    """Cuts long results to their two ends, with a note of how much was cut.
+    """Cuts the middle out of long results, and notes how much was cut.
 
     Args:
-        chars: Characters that stay, two thirds at the start, one third at the end; whole lines where that is possible.
+        chars: Characters that stay, two thirds at the start, one third at the end; whole lines where possible.
     """
 
     chars: int = attrs.field(default=2_000, validator=count(1))
@@ -74,9 +74,9 @@ class HeadTail:
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """Return a long text's two ends, two thirds of the characters at the start, with a note of how much was cut.
+    """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
 
-    Whole lines stay where that is possible. A text that is only slightly longer, or that was cut before, is returned as it is.
+    A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged.
 
     Args:
         text: The text.
@@ -95,7 +95,7 @@ _LINE_SLACK: Final = 200
 
 
 def _line_end(text: str, place: int, slack: int) -> int:
-    """Return the end of a line within ``slack`` characters after ``place`` (before it, if negative); else the place itself."""
+    """Return the place of a line end within ``slack`` characters after ``place`` (before it, if negative), or ``place``."""
     found = text.rfind("\n", place + slack, place) if slack < 0 else text.find("\n", place, place + slack)
     return place if found < 0 else found + (slack > 0)
 
@@ -105,10 +105,10 @@ _SAME: Final = "[Same output as the later "
 
 @attrs.frozen(kw_only=True)
 class Dedupe:
-    """Replaces a result that a later call repeats word for word by a pointer to that call.
+    """Replaces a result that a later call repeats exactly with a pointer to that call.
 
     Args:
-        min_chars: Shorter results stay.
+        min_chars: Results of fewer characters stay.
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
@@ -125,7 +125,7 @@ class Dedupe:
         return lambda group: _rewritten(group, repeated, "a later call has the same result")
 
     def _latest(self, groups: Sequence[MessageGroup]) -> dict[str, tuple[ToolResultPart, str]]:
-        """Return the last occurrence of every long result text, and the call it answers."""
+        """Return the last result with each long text, and a description of its call."""
         latest: dict[str, tuple[ToolResultPart, str]] = {}
         for group in groups:
             calls = {call.id: call for message in group.messages for call in message.tool_calls()}
@@ -139,10 +139,10 @@ class Dedupe:
 
 @attrs.frozen(kw_only=True)
 class Collapse:
-    """Replaces a group by a note: the assistant's texts in it, then a line for each call with its outcome.
+    """Replaces a group with one message: the assistant's texts, then a line for each call with its outcome.
 
     Args:
-        outcome_chars: Characters of each result that stay; the middle goes.
+        outcome_chars: Characters of each result that stay; the middle is cut out.
         argument_chars: Characters of each call's arguments that stay.
     """
 
@@ -184,7 +184,7 @@ class Collapse:
 
 
 def brief_call(call: ToolCallPart, chars: int = 80) -> str:
-    """Return a call as ``name(key=value, ...)``, arguments shortened to ``chars`` characters.
+    """Return a call as ``name(key=value, ...)``, with the arguments shortened to ``chars`` characters.
 
     >>> brief_call(ToolCallPart("call_1", "read_file", '{"path": "a.py", "lines": 20}'))
     'read_file(path=a.py, lines=20)'
@@ -193,7 +193,7 @@ def brief_call(call: ToolCallPart, chars: int = 80) -> str:
 
 
 def _arguments(text: str) -> str:
-    """Return JSON arguments as ``key=value, ...``; anything else as it is."""
+    """Return JSON arguments as ``key=value, ...``, any other text unchanged."""
     try:
         arguments: Any = json.loads(text)
     except (ValueError, RecursionError):

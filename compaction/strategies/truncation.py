@@ -1,4 +1,4 @@
-"""Dropping the oldest groups until a target holds: the last resort of most pipelines."""
+"""The `Truncation` strategy, which drops the oldest groups until a target holds: the last resort of most pipelines."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _REASON: Final = "the oldest go first"
 
 @attrs.frozen
 class Truncation(CompactionStrategy):
-    """Drops groups oldest first, whole, one step at a time, until ``target`` holds; summaries last, system groups never.
+    """Drops whole groups, oldest first, until ``target`` holds; summaries go last, system groups never.
 
-    The user message that opens the view stays while what follows it goes, until another user message can open it: a strict
-    chat template refuses a list that begins with an answer. Without one it goes last, and only to reach the target.
+    The user message that begins the view stays until the next user message can begin it: a strict chat template refuses a list
+    that begins with an answer. If no other user message can, it is dropped last, and only if the target requires it.
 
-    Cost: O(groups), O(1) a dropped group.
+    Cost: O(groups).
 
     Args:
         trigger: When to run.
-        target: When to stop; asked before each step.
-        keep: Groups that stay; by default the last 32 groups, as in Agent Framework's documentation.
-        drop_system: Whether system groups are dropped too, once nothing else is left.
+        target: When to stop; evaluated before each set of groups is dropped.
+        keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
+        drop_system: Whether system groups are dropped too, once nothing else can be.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -43,13 +43,13 @@ class Truncation(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         yield from self.dropped(index, self._steps(index), _REASON)
-        if self.drop_system and (yield from self.drop_system_groups(index)):  # one may have held back the answer to it
+        if self.drop_system and (yield from self.drop_system_groups(index)):  # the answer to a system message may go now
             yield from self.dropped(index, self._steps(index), _REASON)
 
     def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """Yield the groups to drop, in order: the conversation, then summaries, then groups that only leave with them."""
+        """Yield the groups to drop: the conversation, then summaries, then the groups that can only be dropped with them."""
         groups = self.free(index)
-        all_it_can = self.target == never  # a worse beginning would then gain nothing
+        all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
         collapsed = index.columns.is_collapsed
         summaries = {id for id in index.columns.summaries().intersection(groups) if not collapsed(id)}
         if not summaries:
@@ -57,7 +57,7 @@ class Truncation(CompactionStrategy):
             return
         asked: set[int] = set()
         known = -1
-        while len(asked) > known:  # once a summary is dropped, more groups may leave without the others
+        while len(asked) > known:  # when a summary is dropped, more groups may be dropped alone
             known = len(asked)
             for kept in (summaries, set[int]()):
                 free = [id for id in groups if id not in asked and id not in kept]

@@ -91,11 +91,11 @@ class SummaryRequest(Request):
 
     Args:
         summarizer: The summarizer to ask.
-        groups: The groups that the summary will stand for, oldest first, without an earlier summary.
+        groups: The groups that the summary will replace, oldest first, without an earlier summary.
         previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
-        originals: The messages that ``previous`` and the strategy's other summaries in ``kept`` stand for, if this process
-            still has them.
-        kept: The groups that stay in the view beside the summary.
+        originals: The source messages that ``previous`` and the strategy's other summaries in ``kept`` replaced, if this
+            process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
+        kept: The groups that stay in the view together with the summary.
         budget: Tokens the summary may have.
         counter: The token counter.
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.

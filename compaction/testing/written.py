@@ -1,4 +1,4 @@
-"""Chat messages written in another wire format: their words, calls and results, and nothing else."""
+"""Conversion of the sample conversations to other wire formats: words, calls and results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import attrs
 
-from ..formats import FORMATS, MessageFormat, json_object, openai_chat
+from ..formats import MessageFormat, json_object, openai_chat
 from ..messages import Message, TextPart, ToolCallPart, ToolResultPart
 
 
 @attrs.frozen
 class _Blocks:
-    """How a format writes a message of blocks: its names, and the block of a text, a call and a result."""
+    """The names in a message of blocks, and functions that make the block of a text, a call and a result."""
 
     content: str
     roles: Mapping[str, str]
@@ -47,20 +47,20 @@ _BLOCKS: Final[Mapping[str, _Blocks]] = {
         result=lambda result, _: {"toolResult": {"toolUseId": result.call_id, "content": [{"text": result.text or "-"}]}},
     ),
 }
-"""The formats that write blocks. Where instructions have no role, they stand outside the list."""
+"""The formats that write blocks. An empty role means that instructions are outside the list."""
 
 
 def write_chat(messages: list[dict[str, Any]], format: MessageFormat) -> list[Any]:
     """Return chat messages in another format, without images, thoughts and unknown fields; O(parts).
 
-    In a format that is not one of the package it is the texts that may follow one another.
+    A format without an entry here gets only the texts that may follow one another.
     """
+    if format is openai_chat:
+        return messages
     read = list(map(openai_chat.read, messages))
     if format.name == "openai-responses":
         return [item for message in read for item in _items(message)]
-    if format.name in _BLOCKS:
-        return _in_blocks(read, _BLOCKS[format.name])
-    return messages if format in FORMATS else _texts(read, format)
+    return _in_blocks(read, _BLOCKS[format.name]) if format.name in _BLOCKS else _texts(read, format)
 
 
 def _items(message: Message) -> Iterator[dict[str, Any]]:
@@ -74,7 +74,7 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _in_blocks(messages: list[Message], blocks: _Blocks) -> list[Any]:
-    """Write messages of blocks: what one side says several times in a row is one message."""
+    """Return messages of blocks; consecutive messages of one role become one message."""
     names: dict[str, str] = {}
     written: list[dict[str, Any]] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Token counters for texts and messages, and the usage that providers report.
+"""Token counting: counters for texts, the measuring of whole messages, and the usage that providers report.
 
 >>> from compaction.tokens import counter
 >>> counter("chars/4").count_text("How long is this?")
@@ -13,6 +13,7 @@ from ..lazy import export_lazily
 
 if TYPE_CHECKING:
     from .base import TokenCounter
+    from .base import least_bytes_per_token as least_bytes_per_token
     from .chat import ChatCosts
     from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
     from .length_errors import LengthError, is_too_long
@@ -44,7 +45,7 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "base": "TokenCounter",
+        "base": "TokenCounter least_bytes_per_token",
         "chat": "ChatCosts",
         "estimate": "ByteClassEstimate BytesPerToken CharsPerToken EstimateWarning",
         "length_errors": "LengthError is_too_long",

@@ -1,22 +1,22 @@
-"""An estimate of tokens from byte classes, for machines without a vocabulary; much closer than characters divided by four.
+"""Estimates of token counts, for machines without a tokenizer's vocabulary.
 
-Every byte of the UTF-8 text belongs to one of 17 classes (lower case, digit, the first byte of a Hangul syllable, ...). The
-estimate is a weighted sum of how often each class occurs and how often one class follows another, counted in C by
-``bytes.count``.
+`ByteClassEstimate` is much closer than a quarter of the characters. Every byte of the UTF-8 text belongs to one of 17 classes
+(lower case, digit, the first byte of a Hangul syllable, ...). The estimate is a weighted sum of how often each class occurs and
+how often one class follows another, counted in C by ``bytes.count``.
 
-The weights are our own measurement: a least-squares fit, with a constant, to the exact o200k_base counts of pieces of about
-1,500 characters of English prose, chat, Python, JSON, Korean, logs, base64 and hexadecimal. The mean error was 4 percent on
-pieces held out of the fit (chars/4: 35) and 6 percent on other kinds of text (chars/4: 25). Four classes were too rare in
-those texts and were measured separately. Chinese characters and Kana: a second fit, to half of 113 Chinese prompts and of the
-Japanese and simplified Chinese messages of common programs; on the other halves, the error fell from 15 to 11, from 21 to 6
-and from 25 to 12 percent. A full-width form is one token. A character beyond the basic plane counts the average of the 80
-faces at U+1F600.
+The weights are a least-squares fit to the exact o200k_base counts of pieces of about 1,500 characters of English prose, chat,
+Python, JSON, Korean, logs, base64 and hexadecimal. The mean error was 4 percent on pieces held out of the fit (chars/4: 35) and
+6 percent on other kinds of text (chars/4: 25). The weights of Chinese characters and Kana are a second fit, to half of 113
+Chinese prompts and of the Japanese and simplified Chinese messages of common programs; on the other halves, the error fell from
+15 to 11, from 21 to 6 and from 25 to 12 percent. Four classes were too rare in the texts of the first fit and were measured
+separately. A full-width form is one token. The weight of characters beyond the basic plane is the average of the 80 faces from
+U+1F600.
 
-``benchmarks/estimator_error.py`` measures the error again; ``docs/counting.md`` shows its table. The estimate is least
+``docs/counting.md`` has a table of the errors, and ``benchmarks/estimator_error.py`` measures them. The estimate is least
 accurate for short texts, for European languages other than English (10 to 30 percent too low) and for traditional Chinese (25
 percent too low).
 
-Cost: about that of tiktoken, 6 us for a hundred characters and 30 MB/s, so it replaces a vocabulary but saves no time.
+Cost: about that of tiktoken, 6 us for a hundred characters and 30 MB/s, so an estimate saves the vocabulary but not time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .base import utf8_bytes
 
 @attrs.frozen
 class CharsPerToken:
-    """A counter with one token for every four characters, rounded up.
+    """A counter of one token for every four characters, rounded up.
 
     >>> CharsPerToken().count_text("hello")
     2
@@ -38,25 +38,24 @@ class CharsPerToken:
 
     name = "chars/4"
     exact = False
+    bytes_per_token = 4
 
     def count_text(self, text: str) -> int:
-        """Return a quarter of the characters of ``text``, rounded up."""
+        """Return the tokens of ``text``."""
         return (len(text) + 3) // 4
 
 
 @attrs.frozen
-class BytesPerToken:
-    """A counter with one token for every four UTF-8 bytes, rounded up: closer for scripts with several bytes a letter.
+class BytesPerToken(CharsPerToken):
+    """A counter of one token for every four UTF-8 bytes, rounded up: closer for scripts with several bytes a letter.
 
     >>> BytesPerToken().count_text("안녕하세요")
     4
     """
 
     name = "bytes/4"
-    exact = False
 
     def count_text(self, text: str) -> int:
-        """Return a quarter of the UTF-8 bytes of ``text``, rounded up."""
         return (utf8_bytes(text) + 3) // 4
 
 
@@ -75,7 +74,7 @@ _RANGES: Final = (  # class, first byte, last byte
     ("p", 0x5B, 0x60),
     ("l", 0x61, 0x7A),  # lower case
     ("p", 0x7B, 0x7F),
-    ("c", 0x80, 0xBF),  # every byte of a character but its first: has no weight
+    ("c", 0x80, 0xBF),  # the bytes of a character after its first: without weight
     ("E", 0xC0, 0xCD),  # accented Latin
     ("Y", 0xCE, 0xD3),  # Greek, Cyrillic
     ("R", 0xD4, 0xDF),  # Armenian, Hebrew, Arabic
@@ -128,7 +127,7 @@ _OTHER_WEIGHTS: Final = (
 
 
 class EstimateWarning(UserWarning):
-    """Tokens are estimated because no vocabulary is on this machine; issued once a process."""
+    """Warns once a process that token counts are estimated, because no vocabulary is on this machine."""
 
 
 @attrs.frozen

@@ -1,11 +1,11 @@
-"""The errors of providers about a request that is too long: how long it was, and how long it may be.
+"""`LengthError`: reads from a provider's error that a request was too long, and the token counts that the error states.
 
-Each provider and server says it in words of its own, some with figures. The patterns are those of OpenAI (chat, Responses, and
-the servers that copy it: vLLM, DeepSeek, Groq), Anthropic, Gemini, Bedrock, Mistral, xAI, llama.cpp, and of LiteLLM, which
-wraps their words. A client's or framework's exception that was raised from another is read together with its cause.
+Each provider words this error differently, some with figures. The patterns are those of OpenAI (chat, Responses, and the
+servers that copy it: vLLM, DeepSeek, Groq), Anthropic, Gemini, Bedrock, Mistral, xAI, llama.cpp, and LiteLLM, which wraps the
+others. If an exception was raised from another, its causes are read too.
 
-An error may quote what was sent, which is hostile text. So only its first words are read, only errors whose status allows it,
-and figures that contradict each other are not believed.
+An error may quote the request, which is untrusted text. So only the first 2,000 characters are read, only errors with certain
+HTTP statuses count, and figures that contradict each other are ignored.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ class LengthError:
     """A provider's refusal of a request that is too long.
 
     Args:
-        tokens: Tokens of the messages and tools, by the provider's count, if it said so.
-        window: Tokens they may have, if it said so: the model's window less the room that the request reserved for the reply.
+        tokens: Tokens of the messages and tools, by the provider's count; ``None`` if the error does not say.
+        window: Tokens they may have: the model's window less the tokens that the request reserved for the reply; ``None`` if
+            the error does not say.
 
     >>> LengthError.read(ValueError("prompt is too long: 208310 tokens > 200000 maximum"))
     LengthError(tokens=208310, window=200000)
@@ -85,13 +86,13 @@ class LengthError:
 
     @classmethod
     def read(cls, error: object) -> LengthError | None:
-        """Read an error; O(1), as only its first words are read.
+        """Read an error; O(1), because at most 2,000 characters are read.
 
         Args:
-            error: An exception of a client, a framework or a server, or the body of its answer.
+            error: An exception of a client, a framework or a server, or the body of an answer.
 
         Returns:
-            ``None`` if it does not say that the request was too long.
+            The error; ``None`` if it does not say that the request was too long.
         """
         for each in _with_causes(error):
             status, words = _status(each), _words(each)[:_READ_CHARS]
@@ -108,16 +109,16 @@ class LengthError:
         if window is not None and reply is not None and reply < window:
             window -= reply
         if tokens is not None and window is not None and tokens <= window:
-            return cls(None, window)  # what was counted is not what was compared
+            return cls(None, window)  # the two figures are not of the same thing
         return cls(tokens, window)
 
 
 def is_too_long(status: int, says: str) -> bool:
-    """Return whether a shorter request may succeed; a rate limit counts if the request alone exceeds it.
+    """Return whether an error means that a shorter request may succeed, as does a rate limit smaller than the request.
 
     Args:
         status: The HTTP status; 0 if there is none.
-        says: What the server said.
+        says: The server's message.
     """
     if status == 429:
         return _TOO_LARGE in says.lower()
@@ -126,14 +127,11 @@ def is_too_long(status: int, says: str) -> bool:
 
 def _first(patterns: tuple[re.Pattern[str], ...], words: str) -> int | None:
     """Return the first figure above 0 that a pattern finds."""
-    for pattern in patterns:
-        if found := pattern.search(words):
-            return int(found[1].replace(",", "")) or None
-    return None
+    return next((int(found[1].replace(",", "")) or None for each in patterns if (found := each.search(words))), None)
 
 
 def _with_causes(error: object) -> Iterator[object]:
-    """Yield an error and what it was raised from."""
+    """Yield an error and its causes, up to five in all."""
     for _ in range(_MOST_CAUSES):
         if error is None:
             return
@@ -154,7 +152,7 @@ def _status(error: object) -> int:
 
 
 def _words(error: object) -> str:
-    """Return what an error says: its message, and the body of the answer if it has one."""
+    """Return an error's message, and the body of the answer if the error carries it."""
     body = _member(error, "body")
     said = str(cast(object, error)) if isinstance(error, BaseException | Mapping | str) else ""
     return said if body is None else f"{said[: _READ_CHARS // 2]} {str(cast(object, body))[:_READ_CHARS]}"

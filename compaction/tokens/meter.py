@@ -1,7 +1,7 @@
-"""The message meter: the tokens and bytes of a message. It is the only place where messages are measured.
+"""`MessageMeter` measures messages in tokens and bytes; every size in this package comes from it.
 
-The figures are comparable and additive, but not exact: the counter of the texts may be exact, but what a provider puts around
-them (`ChatCosts`) is not known. Anchor totals to reported usage with `UsageAnchor`.
+The sizes can be compared and added, but they are not exact: the counter of the texts may be, but what a provider adds around
+them (`ChatCosts`) is unknown. `UsageAnchor` corrects a total by reported usage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MessageMeter:
     """Measures messages with one counter and one table of costs.
 
     Args:
-        counter: The counter of the texts; anything that `counter` accepts.
+        counter: The counter of the texts, or its name (see `counter`).
         costs: The tokens added around the texts.
 
     >>> from compaction.formats import openai_chat
@@ -39,11 +39,10 @@ class MessageMeter:
             message: A message read by a wire format.
 
         Returns:
-            Tokens: the counts of texts, names and arguments, media by table, and the costs of the message, its name, calls and
-            results; not the cost of the reply, which comes once a request. Bytes: the same strings in UTF-8, and the media's
-            data as sent.
+            Tokens: those of texts, names and arguments, and the `ChatCosts` of the message, its name, calls, results and media,
+            but not of the reply, which comes once a request. Bytes: the same strings in UTF-8, and the media data as sent.
 
-        Cost: 0.2 us for one ASCII text, 0.5 us for a tool call, besides counting a text that is not yet remembered.
+        Cost: 0.2 us for one ASCII text, 0.5 us for a tool call, and the counting of texts that are not cached yet.
         """
         costs = self.costs
         tokens = costs.per_message + costs.per_role
@@ -63,21 +62,24 @@ class MessageMeter:
         return tokens, size
 
     def measure_outlines(self, outlines: Iterable[Outline]) -> tuple[list[int], list[int]]:
-        """Return the tokens of messages, and their bytes, as `measure` would, by their outlines."""
+        """Return the tokens of messages, and their bytes, as `measure` would return them for messages of these outlines."""
         costs, count = self.costs, self.counter.count_text
         fixed = costs.per_message + costs.per_role
         tokens: list[int] = []
         sizes: list[int] = []
-        for _, text, calls, answers in outlines:
+        for _, text, calls, answers, name in outlines:
             total, size = fixed, 0
             if text is not None:
                 total += count(text)
                 size = len(text) if text.isascii() else utf8_bytes(text)
             if answers is not None:
                 total += costs.per_result
-            for _, name, arguments, _ in calls:
-                total += costs.per_call + count(name) + count(arguments)
-                size += utf8_bytes(name) + utf8_bytes(arguments)
+            for _, called, arguments, _ in calls:
+                total += costs.per_call + count(called) + count(arguments)
+                size += utf8_bytes(called) + utf8_bytes(arguments)
+            if name:
+                total += costs.per_name + count(name)
+                size += utf8_bytes(name)
             tokens.append(total)
             sizes.append(size)
         return tokens, sizes

@@ -1,7 +1,8 @@
-"""Counters by name: ``"auto"``, an estimator, an encoding or a model; never over the network.
+"""`counter`: a token counter by its name, such as ``"auto"``, an encoding or a model; nothing is downloaded.
 
-``counter("auto")`` returns the best on the machine: toktok, then tiktoken if its vocabulary is on disk, then an estimate, with
-one warning. A named encoding or model gives exactly that counter or an error, because a different count would go unnoticed.
+``counter("auto")`` returns the best counter on the machine: toktok, else tiktoken if its vocabulary is on disk, else an
+estimate, with one warning. A named encoding or model gives exactly that counter or an error, because nobody would notice other
+counts.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from .tiktoken_counter import VOCABULARIES, load_tiktoken, vocabulary_file
 from .toktok_counter import load_toktok
 
 _AUTO_ENCODING: Final = "o200k_base"
-_INSTALL: Final = "pip install 'compaction-toolkit[fast]' brings toktok, which contains it"
+_INSTALL: Final = "pip install 'compaction-toolkit[fast]' installs toktok, which contains it"
 
 _resolved: dict[str, TokenCounter] = {}
 
 
 class _Shared(Memoized):
-    """A process's memo of a named counter; pickled as the name, so that a worker process shares its own."""
+    """The counter of a name, one for each process; it is pickled as its name."""
 
     __slots__ = ()
 
@@ -35,14 +36,14 @@ def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
     """Return the token counter for a name.
 
     Args:
-        spec: ``"auto"``, the best on this machine; ``"chars/4"``, ``"bytes/4"`` or ``"estimate"``, which need nothing; an
-            encoding, such as ``"o200k_base"``; an OpenAI model, such as ``"gpt-4o"``; or a counter, which is returned as it is.
+        spec: ``"auto"``, the best on this machine; ``"chars/4"``, ``"bytes/4"`` or ``"estimate"``, which need no vocabulary; an
+            encoding, such as ``"o200k_base"``; an OpenAI model, such as ``"gpt-4o"``; or a counter, which is returned.
 
     Returns:
-        The same object for the same name within a process. All but the two ratios remember what they counted.
+        The same object for the same name within a process. All but ``"chars/4"`` and ``"bytes/4"`` cache their counts.
 
     Raises:
-        UnknownCounter: If no encoding or model of that name is known, or its vocabulary is not on this machine.
+        UnknownCounter: If the name is unknown, or the vocabulary is not on this machine.
 
     Warns:
         EstimateWarning: If ``"auto"`` found no vocabulary; once a process.
@@ -58,7 +59,9 @@ def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
     if known is None:
         known = _resolved.setdefault(spec, _resolve(spec))
         if spec == "auto" and not known.exact:
-            _warn_of_estimate()
+            missing = _what_is_missing(_AUTO_ENCODING)
+            text = f"tokens are estimated: {missing}; naming the counter 'estimate' turns this warning off"
+            warnings.warn(text, EstimateWarning, stacklevel=2)
     return known
 
 
@@ -66,7 +69,7 @@ def _checked(spec: object) -> TokenCounter:
     if all(hasattr(spec, member) for member in ("name", "exact", "count_text")):  # isinstance would take 8 us an index
         return cast("TokenCounter", spec)
     raise UnknownCounter(
-        f"counter {spec!r}: a counter has 'name', 'exact' and 'count_text(text)'; add what is missing, or pass a name such as"
+        f"counter {spec!r}: a counter needs 'name', 'exact' and 'count_text(text)'; add what is missing, or pass a name such as"
         " 'auto'"
     )
 
@@ -116,13 +119,5 @@ def _what_is_missing(encoding: str) -> str:
         return f"the vocabulary of {encoding} is not on this machine; {_INSTALL}"
     return (
         f"the vocabulary of {encoding} is not on this machine; {_INSTALL}, or let tiktoken download it once "
-        f"(tiktoken.get_encoding({encoding!r})) and keep the file, {path}; 'estimate' needs neither"
-    )
-
-
-def _warn_of_estimate() -> None:
-    warnings.warn(
-        f"tokens are estimated: {_what_is_missing(_AUTO_ENCODING)}, and says so without this warning",
-        EstimateWarning,
-        stacklevel=3,
+        f"(tiktoken.get_encoding({encoding!r})) into {path}; 'estimate' needs neither"
     )

@@ -1,8 +1,8 @@
-"""The usage that a provider reports, in one form for all providers.
+"""`Usage`, the token usage that a provider reported, in one form for all providers; `UsageAnchor` corrects counts by it.
 
-The same word means different things: Anthropic's ``input_tokens``, as Bedrock's ``inputTokens``, does not include what was read
-from and written to its cache, OpenAI's does; Gemini's candidates do not include the thoughts. Here ``prompt_tokens`` is
-everything sent and ``completion_tokens`` everything generated.
+The same word means different things: OpenAI's ``input_tokens`` includes the tokens read from and written to the cache,
+Anthropic's and Bedrock's (``inputTokens``) do not; Gemini's ``candidates_token_count`` does not include the thoughts. Here
+``prompt_tokens`` is everything that was sent, and ``completion_tokens`` everything that was generated.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Usage:
     """The tokens of one request, as its provider counted them.
 
     Args:
-        prompt_tokens: Everything sent: messages, tools, and what the provider adds; cached or not.
-        completion_tokens: Everything generated, hidden reasoning included.
+        prompt_tokens: The messages, the tools and what the provider adds, whether read from a cache or not.
+        completion_tokens: The reply, including hidden reasoning.
         cached_tokens: Prompt tokens that were read from the provider's cache.
         cache_write_tokens: Prompt tokens that were written to the cache, if the provider reports them.
         reasoning_tokens: Completion tokens that were hidden reasoning, if the provider reports them.
@@ -43,13 +43,13 @@ class Usage:
                 response, as the client library's object or as parsed JSON.
 
         Raises:
-            InputError: If it is none of these, or a figure in it is not a whole number >= 0.
+            InputError: If it is the usage of none of these, or a figure is not a whole number >= 0.
 
         >>> Usage.read({"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 4_000}).prompt_tokens
         4050
         """
-        for tells, read in _DIALECTS:
-            if any(_member(usage, name) is not None for name in tells):
+        for names, read in _DIALECTS:
+            if any(_member(usage, name) is not None for name in names):
                 return read(usage)
         raise InputError(
             f"usage {usage!r:.200}: has none of 'prompt_tokens', 'input_tokens', 'prompt_token_count' and 'inputTokens'; "
@@ -127,12 +127,12 @@ def _tokens(source: Any, *names: str) -> int:
 
 @attrs.frozen
 class UsageAnchor:
-    """The difference between what a provider reported and what we counted for the same messages.
+    """The difference between the tokens that a provider reported and those that a counter found in the same messages.
 
     Args:
-        offset: Tokens to add to a count; negative where we count more than the provider; 0 before the first report.
+        offset: Tokens to add to a count; negative if the counter counts more than the provider; 0 before the first report.
 
-    An anchor is valid for one model and one set of tools; make a new one when either changes.
+    An anchor is valid for one model and one set of tools; create another when either changes.
 
     >>> usage = Usage.read({"prompt_tokens": 1_180, "completion_tokens": 20})
     >>> anchor = UsageAnchor.from_usage(usage, counted_tokens=1_050)     # the messages that were sent, and the reply
@@ -144,17 +144,17 @@ class UsageAnchor:
 
     @classmethod
     def from_usage(cls, usage: Usage, counted_tokens: int, *, with_reply: bool = True) -> UsageAnchor:
-        """Return the anchor that follows from a report.
+        """Return the anchor for a reported usage.
 
         Args:
             usage: The usage that the provider reported for one request.
-            counted_tokens: Our count of the messages of that request and, with ``with_reply``, of the reply.
-            with_reply: Whether ``counted_tokens`` includes the reply; then its reported tokens count too, without the hidden
-                reasoning, which is not sent again.
+            counted_tokens: The counted tokens of the messages of that request and, if ``with_reply``, of the reply.
+            with_reply: Whether ``counted_tokens`` includes the reply. If so, its reported tokens are added too, without the
+                hidden reasoning, which is not sent again.
         """
         reply = usage.completion_tokens - usage.reasoning_tokens if with_reply else 0
         return cls(usage.prompt_tokens + reply - counted_tokens)
 
     def estimate(self, counted_tokens: int) -> int:
-        """Return what the provider would report for messages that we count as ``counted_tokens``; never negative."""
+        """Return the tokens that the provider would report for messages of so many counted tokens; never negative."""
         return max(0, counted_tokens + self.offset)

@@ -1,4 +1,6 @@
-"""Triggers: conditions for when a strategy runs and, as targets, when it may stop.
+"""Triggers: the conditions under which a strategy runs and, as targets, under which it stops.
+
+"The view" is the list of messages that would be sent now; "a request" is the view and the tokens sent beside it.
 
 ================================  ======================================================
 ``always`` ``never``              constants
@@ -8,11 +10,11 @@
 ``turns_exceed(n)``               the view has more than n user turns
 ``groups_exceed(n)``              the view has more than n groups
 ``bytes_exceed(n)``               the view has more than n bytes
-``has_tool_calls``                the view holds a tool call
+``has_tool_calls``                the view contains a tool call
 ``context_exceeds(ratio)``        a request would fill more than this share of the window
-``every(turns)``                  this many turns began since the last edit
-``idle_for(seconds)``             the conversation paused for this long
-``worth_it(strategy)``            its saving pays for the prompt cache it would break
+``every(turns)``                  this many user turns have begun since the last edit
+``idle_for(seconds)``             the conversation was idle for this long
+``worth_it(strategy)``            the strategy would save more than rewriting the prompt cache costs
 ================================  ======================================================
 
 They combine with ``&``, ``|`` and ``~``; see `compaction.triggers.base`.
@@ -25,10 +27,10 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .base import Trigger, TriggerLike, as_trigger
-    from .content import always, has_tool_calls, never
+    from .base import Bounds as Bounds
+    from .base import Trigger, TriggerLike, always, as_trigger, never
     from .context import context_exceeds, every, idle_for
-    from .size import bytes_exceed, groups_exceed, messages_exceed, tokens_below, tokens_exceed, turns_exceed
+    from .size import bytes_exceed, groups_exceed, has_tool_calls, messages_exceed, tokens_below, tokens_exceed, turns_exceed
     from .worth import worth_it
 
 __all__ = [
@@ -53,10 +55,9 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "base": "Trigger TriggerLike as_trigger",
-        "content": "always has_tool_calls never",
+        "base": "Bounds Trigger TriggerLike always as_trigger never",
         "context": "context_exceeds every idle_for",
-        "size": "bytes_exceed groups_exceed messages_exceed tokens_below tokens_exceed turns_exceed",
+        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed",
         "worth": "worth_it",
     },
 )

@@ -1,7 +1,9 @@
-"""The base of triggers: any callable ``index -> bool``, combined with ``&``, ``|`` and ``~``.
+"""The base class of triggers, their operators ``&``, ``|`` and ``~``, and the constants ``always`` and ``never``.
 
-A built-in trigger is a frozen value: equal by value, picklable, with a ``repr`` that builds it. A plain function is lifted when
-it is combined with a trigger: ``tokens_exceed(50_000) & (lambda index: night())``.
+A trigger is a condition on a `MessageIndex`. A strategy runs when its trigger is true (it *fires*), and stops when its target,
+which is a trigger too, is true. Built-in triggers are immutable, compare by value and can be pickled; their ``repr`` is the
+expression that builds them. A plain function becomes a trigger when it is combined with one:
+``tokens_exceed(50_000) & (lambda index: night())``.
 
     >>> from compaction.triggers import has_tool_calls, tokens_exceed, turns_exceed
     >>> tokens_exceed(60_000) & has_tool_calls | turns_exceed(40)
@@ -14,21 +16,50 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from ..algebra import Conjunction, Disjunction, Lifted, Negation, Predicate
+import attrs
+
+from ..algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 
 _Condition: TypeAlias = Callable[[MessageIndex], bool]
 
 
+@attrs.frozen
+class Bounds:
+    """Upper bounds on the sizes of a conversation that no strategy has changed, known before its tokens are counted.
+
+    Args:
+        tokens: The most tokens of a request.
+        bytes: The most UTF-8 bytes of its texts and data.
+        messages: The most messages, and so the most turns and groups.
+        window: Tokens of the model's context window; ``None`` if unknown.
+    """
+
+    tokens: int
+    bytes: int
+    messages: int
+    window: int | None = None
+
+    @property
+    def turns(self) -> int:
+        """The most turns."""
+        return self.messages
+
+    @property
+    def groups(self) -> int:
+        """The most groups."""
+        return self.messages
+
+
 class Trigger(Predicate["Trigger", _Condition]):
-    """A condition on an index. The built-in ones cost O(1) to ask, unless they say otherwise."""
+    """A condition on an index. Evaluating a built-in trigger costs O(1), unless its docstring says otherwise."""
 
     __slots__ = ()
 
-    _not_an_answer = "a condition, not an answer: combine triggers with & | ~, and call one with an index to ask it"
+    _not_an_answer = "a trigger, which has no truth value: combine triggers with & | ~; call one with an index to evaluate it"
 
     @abc.abstractmethod
     def __call__(self, index: MessageIndex) -> bool:
@@ -39,22 +70,26 @@ class Trigger(Predicate["Trigger", _Condition]):
         """Return in words why it holds or not, with the figures compared."""
 
     def token_limit(self, index: MessageIndex) -> int | None:
-        """Return the tokens past which a request makes it fire; ``None`` if it does not compare tokens with a limit.
+        """Return the number of tokens with which the trigger compares a request; ``None`` if it does not compare tokens.
 
-        Of several limits, it is the lowest where any part is enough, and the highest where all parts must hold.
+        ``a | b`` has the lower limit of its parts, ``a & b`` the higher, and ``~a`` none.
         """
         return None
+
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        """Return whether it fires for no conversation within these bounds; false if it cannot say. O(1)."""
+        return False
 
     def _lift(self, other: TriggerLike) -> Trigger:
         return as_trigger(other)
 
 
 TriggerLike: TypeAlias = Trigger | _Condition
-"""A trigger, or a function that can be one."""
+"""A trigger, or a function that can be used as one."""
 
 
 def as_trigger(condition: TriggerLike) -> Trigger:
-    """Return the condition as a trigger; a plain function is lifted.
+    """Return the condition as a trigger; a plain function is wrapped in one.
 
     Raises:
         ConfigurationError: If it is not callable.
@@ -62,7 +97,7 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     if isinstance(condition, Trigger):
         return condition
     if isinstance(condition, bool) or not callable(condition):
-        raise ConfigurationError(f"a trigger is a callable of an index (got {condition!r}); use always or never for a constant")
+        raise ConfigurationError(f"a trigger must be a callable that takes an index (got {condition!r}), or always or never")
     return _Function(condition)
 
 
@@ -76,7 +111,7 @@ class _Function(Lifted[Trigger, _Condition], Trigger):
         return f"{self!r} says {'yes' if self(index) else 'no'}"
 
 
-# Loops, not all() and any(): a target is asked once for each step of a strategy.
+# Loops are faster than all() and any(), and a target is evaluated before each edit.
 class _All(Conjunction[Trigger, _Condition], Trigger):
     __slots__ = ()
 
@@ -91,6 +126,9 @@ class _All(Conjunction[Trigger, _Condition], Trigger):
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return max(_limits(self.parts, index), default=None)
+
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        return any(part.cannot_fire(bounds) for part in self.parts)
 
 
 class _Any(Disjunction[Trigger, _Condition], Trigger):
@@ -108,6 +146,9 @@ class _Any(Disjunction[Trigger, _Condition], Trigger):
     def token_limit(self, index: MessageIndex) -> int | None:
         return min(_limits(self.parts, index), default=None)
 
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        return all(part.cannot_fire(bounds) for part in self.parts)
+
 
 def _limits(parts: Iterable[Trigger], index: MessageIndex) -> list[int]:
     return [limit for part in parts if (limit := part.token_limit(index)) is not None]
@@ -124,3 +165,25 @@ class _Not(Negation[Trigger, _Condition], Trigger):
 
 
 Trigger.connectives = (_All, _Any, _Not)
+
+
+class _Constant(Constant[Trigger, _Condition], Trigger):
+    __slots__ = ()
+
+    _names = ("never", "always")
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return self.value
+
+    def explain(self, index: MessageIndex) -> str:
+        return repr(self)
+
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        return not self.value
+
+
+always: Final[Trigger] = _Constant(True)
+"""Always fires."""
+
+never: Final[Trigger] = _Constant(False)
+"""Never fires; a strategy with this target makes every edit that it can."""

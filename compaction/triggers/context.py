@@ -1,4 +1,4 @@
-"""Triggers over the model's window, past turns and time."""
+"""Triggers that depend on the model's context window, on the turns since the last edit, or on the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 from ..checks import above, count, share
 from ..errors import ConfigurationError
 from ..index import MessageIndex
-from .base import Trigger
+from .base import Bounds, Trigger
 
 
 @attrs.frozen(repr=False)
@@ -25,13 +25,16 @@ class _ContextExceeds(Trigger):
     def token_limit(self, index: MessageIndex) -> int | None:
         return int(self.ratio * _window(index))
 
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        return bounds.window is not None and bounds.tokens <= self.ratio * bounds.window
+
     def __repr__(self) -> str:
         return f"context_exceeds({self.ratio!r})"
 
 
 def _window(index: MessageIndex) -> int:
     if index.context.window is None:
-        raise ConfigurationError("context_exceeds: the window is not known; pass context=RunContext(window=...)")
+        raise ConfigurationError("context_exceeds: the context window is unknown; pass context=RunContext(window=...)")
     return index.context.window
 
 
@@ -44,6 +47,9 @@ class _Every(Trigger):
 
     def explain(self, index: MessageIndex) -> str:
         return f"{index.turns_since_edit:,} of {self.turns:,} turns since the last edit"
+
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        return bounds.turns < self.turns
 
     def __repr__(self) -> str:
         return f"every({self.turns!r})"
@@ -70,13 +76,13 @@ def context_exceeds(ratio: float) -> Trigger:
         ratio: Share of the window, above 0 and at most 1.
 
     Raises:
-        ConfigurationError: If the ratio is out of range; when asked, if the context has no window.
+        ConfigurationError: If the ratio is out of range; when evaluated, if the context has no window.
     """
     return _ContextExceeds(ratio)
 
 
 def every(turns: int) -> Trigger:
-    """Fires when at least this many user turns began since the last edit, or since the start. O(1).
+    """Fires when at least this many user turns have begun since the last edit, or since the start. O(1).
 
     Args:
         turns: Turns, >= 1.
@@ -85,9 +91,9 @@ def every(turns: int) -> Trigger:
 
 
 def idle_for(seconds: float) -> Trigger:
-    """Fires when the conversation paused for this long before the latest messages, so that the prompt cache expired anyway.
+    """Fires when the conversation was idle for this long before the latest messages, so that the prompt cache has expired.
 
-    The time is ``context.now``; without it, the trigger never fires. O(1).
+    The time is ``context.now``; if that is ``None``, the trigger never fires. O(1).
 
     Args:
         seconds: Seconds, above 0.

@@ -1,55 +1,46 @@
-"""Triggers that compare a size of the view with a limit."""
+"""Triggers that compare the size of the view with a limit, and `has_tool_calls`."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import attrs
 
 from ..checks import count
 from ..errors import ConfigurationError
 from ..index import MessageIndex
-from .base import Trigger
-
-
-def _size(index: MessageIndex, unit: str) -> int:
-    """Return the size of a request in tokens, or of the view in another unit."""
-    return index.tokens if unit == "tokens" else getattr(index.columns.included, unit)
+from .base import Bounds, Trigger
 
 
 @attrs.frozen(repr=False)
 class _Exceeds(Trigger):
     unit: str
     limit: int = attrs.field(validator=count())
+    system: bool = True
 
     def __call__(self, index: MessageIndex) -> bool:
-        return _size(index, self.unit) > self.limit
+        return self._size(index) > self.limit
 
     def explain(self, index: MessageIndex) -> str:
-        size = _size(index, self.unit)
-        return f"{self.unit} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
+        size = self._size(index)
+        what = self.unit if self.system else f"{self.unit} without system messages"
+        return f"{what} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return self.limit if self.unit == "tokens" else None
 
-    def __repr__(self) -> str:
-        return f"{self.unit}_exceed({self.limit})"
+    def cannot_fire(self, bounds: Bounds) -> bool:
+        most: int = getattr(bounds, self.unit)
+        return most <= self.limit
 
-
-@attrs.frozen(repr=False)
-class _ConversationExceeds(Trigger):
-    limit: int = attrs.field(validator=count())
-
-    def __call__(self, index: MessageIndex) -> bool:
-        return self._messages(index) > self.limit
-
-    def explain(self, index: MessageIndex) -> str:
-        messages = self._messages(index)
-        return f"messages without system messages {messages:,} {'>' if messages > self.limit else '<='} {self.limit:,}"
-
-    def _messages(self, index: MessageIndex) -> int:
-        return index.columns.included.messages - index.columns.system_messages
+    def _size(self, index: MessageIndex) -> int:
+        if self.unit == "tokens":
+            return index.tokens
+        size: int = getattr(index.columns.included, self.unit)
+        return size if self.system else size - index.columns.system_messages
 
     def __repr__(self) -> str:
-        return f"messages_exceed({self.limit}, system=False)"
+        return f"{self.unit}_exceed({self.limit}{'' if self.system else ', system=False'})"
 
 
 @attrs.frozen(repr=False)
@@ -65,6 +56,22 @@ class _TokensBelow(Trigger):
 
     def __repr__(self) -> str:
         return f"tokens_below({self.limit})"
+
+
+@attrs.frozen(repr=False)
+class _HasToolCalls(Trigger):
+    def __call__(self, index: MessageIndex) -> bool:
+        return index.included.tool_calls > 0
+
+    def explain(self, index: MessageIndex) -> str:
+        return f"tool calls {index.included.tool_calls:,} in the view"
+
+    def __repr__(self) -> str:
+        return "has_tool_calls"
+
+
+has_tool_calls: Final[Trigger] = _HasToolCalls()
+"""Fires when the view contains a tool call. O(1)."""
 
 
 def tokens_exceed(tokens: int) -> Trigger:
@@ -83,7 +90,7 @@ def tokens_exceed(tokens: int) -> Trigger:
 
 
 def tokens_below(tokens: int) -> Trigger:
-    """Holds when a request would send fewer than ``tokens`` tokens, the context's overhead included; mostly a target. O(1).
+    """Fires when a request would send fewer than ``tokens`` tokens, the context's overhead included; used as a target. O(1).
 
     Args:
         tokens: The limit, >= 0.
@@ -106,8 +113,8 @@ def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
     False
     """
     if not isinstance(system, bool):
-        raise ConfigurationError(f"messages_exceed(system={system!r}): system is True or False")
-    return _Exceeds("messages", messages) if system else _ConversationExceeds(messages)
+        raise ConfigurationError(f"messages_exceed(system={system!r}): system must be True or False")
+    return _Exceeds("messages", messages, system)
 
 
 def turns_exceed(turns: int) -> Trigger:
@@ -121,5 +128,5 @@ def groups_exceed(groups: int) -> Trigger:
 
 
 def bytes_exceed(bytes: int) -> Trigger:
-    """Fires when the view's texts and data have more than ``bytes`` UTF-8 bytes. O(1)."""
+    """Fires when the texts and media data in the view have more than ``bytes`` UTF-8 bytes. O(1)."""
     return _Exceeds("bytes", bytes)

@@ -12,7 +12,7 @@ import attrs
 
 from ..checks import above, count, share
 from ..errors import ConfigurationError
-from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together, relay
+from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together, relay, unchanged_groups
 from .base import Trigger
 
 
@@ -49,9 +49,8 @@ class _WorthIt(Trigger):
             _apply_all(index, self.strategy(index))
             after = index.included_groups
             saved = tokens - index.included.tokens
-        pairs = enumerate(zip(before, after, strict=False))
-        shared = next((at for at, (one, other) in pairs if _differ(one, other)), len(after))
-        rewritten = 0 if index.idle_seconds > self.ttl_seconds else sum(group.tokens for group in after[shared:])
+        written = after[unchanged_groups(before, after) :]
+        rewritten = 0 if index.idle_seconds > self.ttl_seconds else sum(group.tokens for group in written)
         return _Outlook(saved, rewritten, _calls_in(before, after) / 2 if self.calls is None else self.calls)
 
     def __repr__(self) -> str:
@@ -84,10 +83,6 @@ def _calls_in(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> 
     """Return how many answers of the model are in the removed groups."""
     left = {group.id for group in after}
     return sum(message.role == "assistant" for group in before if group.id not in left for message in group.messages)
-
-
-def _differ(one: MessageGroup, other: MessageGroup) -> bool:
-    return one.id != other.id or any(a is not b for a, b in zip(one.messages, other.messages, strict=False))
 
 
 def worth_it(

@@ -1,4 +1,4 @@
-"""From one format to another: what both can say is said again, and what is lost is named with its place."""
+"""Conversion between formats: everything that both formats can express is kept, and each loss is reported with its place."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ WRITTEN: dict[str, list[Any]] = {
 @pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("target", list(WRITTEN))
 def test_the_same_conversation_in_every_format(source: str, target: str) -> None:
-    """What every format can say is the same from any of them; Gemini and Bedrock have no place for instructions."""
+    """Content that every format can express converts equally from each; Gemini and Bedrock lose the system message."""
     done = convert(WRITTEN[source], to=target, format=source)
     assert done.messages == WRITTEN[target]
     assert [(problem.where, problem.rule) for problem in done.lost] == (
@@ -138,13 +138,13 @@ def test_the_same_conversation_in_every_format(source: str, target: str) -> None
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic"])
 def test_from_bedrock(target: str) -> None:
-    """It says the same in the others, but for the instruction, which stands outside."""
+    """A Bedrock conversation converts without loss to the same messages as the others, except their system message."""
     done = convert(BEDROCK, to=target)
     assert (done.messages, done.lost) == (WRITTEN[target][1:], ())
 
 
 def test_what_one_side_says_twice_is_one_message_in_bedrock() -> None:
-    """Words after results stand in one message with these, results first and calls last."""
+    """In Bedrock, tool results and the user messages after them become one message; consecutive answers are joined too."""
     chat = [
         *CHAT[1:5],
         {"role": "user", "content": "and?"},
@@ -162,7 +162,7 @@ def test_what_one_side_says_twice_is_one_message_in_bedrock() -> None:
 
 
 def test_documents_in_bedrock_have_a_name_and_words() -> None:
-    """A name with other characters is changed; a document without words beside it has no place."""
+    """A document's name is changed to allowed characters; a document without text beside it, or with bad data, is lost."""
     file = {"type": "file", "file": {"filename": "plan_1.pdf", "file_data": "data:application/pdf;base64,AAAA"}}
     asked = {"role": "user", "content": [{"type": "text", "text": "?"}, file]}
     document = {"name": "plan-1-pdf", "format": "pdf", "source": {"bytes": b"\0\0\0"}}
@@ -176,12 +176,12 @@ def test_documents_in_bedrock_have_a_name_and_words() -> None:
 
 
 def test_the_same_format_is_the_same_list() -> None:
-    """What is in the format already comes back as the same objects."""
+    """Messages that are already in the target format are returned as the same objects."""
     assert [id(message) for message in convert(CHAT, to="openai-chat").messages] == [id(message) for message in CHAT]
 
 
 def test_from_gemini_calls_get_ids() -> None:
-    """Gemini pairs by name and order; elsewhere each call gets an id of its own, and its response the same."""
+    """Calls from Gemini, which pairs by name and order, get unique ids, and their responses get the same ids."""
     done = convert(GEMINI, to="openai-chat")
     ids = [call["id"] for call in done.messages[1]["tool_calls"]]
     assert len(set(ids)) == 2
@@ -292,14 +292,14 @@ def test_from_gemini_calls_get_ids() -> None:
     ],
 )
 def test_what_is_lost_is_named(messages: list[Any], source: str, target: str, lost: list[tuple[str, str]]) -> None:
-    """Nothing is dropped or changed in silence: each loss has its place in the source, a rule and a remedy."""
+    """Each loss is reported with its place in the source, a rule and a remedy."""
     done = convert(messages, to=target, format=source)
     assert sorted((problem.where, problem.rule) for problem in done.lost) == lost
     assert [problem for problem in done.lost if not problem.remedy] == []
 
 
 def test_custom_calls_keep_their_kind() -> None:
-    """A call of a custom tool is one in both OpenAI formats, and so is its result."""
+    """A call of a custom tool and its result keep their kind in both OpenAI formats."""
     items = [
         {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"},
         {"type": "custom_tool_call_output", "call_id": "a", "output": "1"},
@@ -345,7 +345,7 @@ def test_custom_calls_keep_their_kind() -> None:
     ],
 )
 def test_media(part: Raw, target: str, written: Raw) -> None:
-    """Pictures, sounds and files are written as the target has them, data or address."""
+    """Pictures, sounds and files are written in the target's form, as data or as an address."""
     message = {"role": "user", "content": [{"type": "text", "text": "see"}, part]}
     [done] = convert([message], to=target, format="openai-chat").messages
     assert done.get("content", done.get("parts"))[1] == written
@@ -360,7 +360,7 @@ def test_media(part: Raw, target: str, written: Raw) -> None:
     ],
 )
 def test_what_cannot_be_converted(messages: list[Any], options: Raw, error: type[Exception]) -> None:
-    """A format nobody knows, a list of several and a message that cannot be read are errors of their own."""
+    """A typed error is raised for an unknown format, a list of several formats and a message that cannot be read."""
     with pytest.raises(error):
         convert(messages, **options)
 
@@ -378,7 +378,7 @@ WAITING = {"pending-call", "trailing-space"}
 
 
 def links(format: MessageFormat, messages: list[Any]) -> tuple[list[str], list[str]]:
-    """The names called, in order, and the texts of the results, sorted."""
+    """Return the names called, in order, and the sorted texts of the results."""
     read = [format.read(message) for message in messages]
     calls = [part.name for message in read for part in message.parts if isinstance(part, ToolCallPart)]
     return calls, sorted(part.text for message in read for part in message.parts if isinstance(part, ToolResultPart))
@@ -393,7 +393,7 @@ def links(format: MessageFormat, messages: list[Any]) -> tuple[list[str], list[s
     ids=["after nothing said", "before nothing said"],
 )
 def test_an_instruction_beside_a_message_that_goes(around: tuple[Any, Any, Any]) -> None:
-    """Whether it may stand where it does is judged by what is left around it."""
+    """An instruction beside an empty message, which is removed, is moved if its new neighbours do not allow it."""
     before, neighbour, after = around
     messages = [each for each in (before, neighbour, {"role": "system", "content": "Be brief."}, after) if each is not None]
     done = convert(messages, to="anthropic", format="openai-chat")
@@ -427,7 +427,7 @@ def test_what_was_valid_stays_valid(
 
 @pytest.mark.parametrize("name", ["cassettes", "tau_airline"])
 def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Recorded conversations, repaired, are valid in every other format; there and back, no words or calls are lost."""
+    """Repaired recorded conversations are valid in every other format, and no call is lost in converting there and back."""
     for conversation in corpus(name):
         messages = openai_chat.repair(conversation["messages"]).messages
         for target in TARGETS[1:]:
@@ -438,7 +438,7 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
 
 
 def test_an_id_that_anthropic_refuses_is_replaced() -> None:
-    """What other providers call a call may hold characters that Anthropic refuses; call and result get another id there."""
+    """A call id with characters that Anthropic refuses is replaced in the call and its result; other formats keep it."""
     call = {"id": "functions.now:0", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     chat = [
         {"role": "user", "content": "hi"},
@@ -453,7 +453,7 @@ def test_an_id_that_anthropic_refuses_is_replaced() -> None:
 
 @pytest.mark.parametrize("target", [openai_chat, anthropic, gemini, bedrock], ids=lambda format: format.name)
 def test_a_result_that_came_late_follows_its_call(target: MessageFormat) -> None:
-    """Only Responses take an output anywhere after its call; elsewhere it is put directly after, and that is said."""
+    """An output that comes late, as Responses allows, is moved directly after its call, and the move is reported."""
     items: list[Any] = [
         {"role": "user", "content": "hi"},
         {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"},
@@ -476,7 +476,7 @@ def test_a_result_that_came_late_follows_its_call(target: MessageFormat) -> None
 
 
 def test_blanks_that_end_the_last_answer_go() -> None:
-    """Anthropic refuses a list that ends with an answer that ends with blanks: they go, and that is said."""
+    """Trailing blanks of a last answer, which Anthropic refuses, are removed, and the removal is reported."""
     done = convert(
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "well: \n"}], to=anthropic, format=openai_chat
     )

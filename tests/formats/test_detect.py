@@ -1,4 +1,4 @@
-"""Which format a list is in: named where one of them alone fits, and never guessed."""
+"""Format detection: a list that fits exactly one format is in that format, and ``detect`` never guesses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
     ],
 )
 def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
-    """What only one format writes names it, wherever in the list it stands."""
+    """A message that only one format has decides the format, wherever it is in the list."""
     assert detect(messages) is format
 
 
@@ -56,11 +56,11 @@ def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
         ([USER], "openai-chat, openai-responses, anthropic"),
         ([USER, SAID], "openai-chat, anthropic"),
         ([{"role": "developer", "content": "x"}], "openai-chat, openai-responses"),
-        ([], "openai-chat, openai-responses, anthropic, gemini, bedrock"),
+        ([], ", ".join(format.name for format in FORMATS)),
     ],
 )
 def test_more_than_one_fits(messages: list[Any], names: str) -> None:
-    """Where several formats fit, none is chosen, and the error names them."""
+    """If several formats fit, an error names them and none is chosen."""
     with pytest.raises(UnknownFormat, match=f"these messages fit {names} alike; say which with format="):
         detect(messages)
 
@@ -79,7 +79,7 @@ def test_more_than_one_fits(messages: list[Any], names: str) -> None:
     ],
 )
 def test_none_fits(messages: list[Any], text: str) -> None:
-    """A list of several formats, or of none, is an error that says where that shows."""
+    """A list of several formats, or of none, raises an error that names the first message that does not fit."""
     with pytest.raises(UnknownFormat, match=text):
         detect(messages)
 
@@ -115,7 +115,7 @@ def test_nothing_else_is_raised(messages: list[Any]) -> None:
 
 @pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
 def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Recorded chat completions are never taken for something else."""
+    """Chat completions are among the candidates for every recorded chat-completions conversation."""
     assert [
         conversation["id"] for conversation in corpus(name) if openai_chat not in candidates(conversation["messages"])
     ] == []
@@ -136,7 +136,7 @@ def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], n
     ids=str,
 )
 def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
-    """An item, a bare reference or a block of a kind that one provider alone writes is enough."""
+    """A single item, reference or block of a kind that only one provider writes decides the format."""
     assert detect([message]) is format
 
 
@@ -155,7 +155,7 @@ def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: Me
     ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a source", "a signature", "bare"],
 )
 def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
-    """What two or three formats have leaves these, and no other."""
+    """A message that several formats share has exactly these formats as candidates."""
     assert list(candidates([message])) == formats
 
 
@@ -174,13 +174,13 @@ def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -
     ids=["gemini has parts", "an item", "parts", "gemini's role", "a call of anthropic's"],
 )
 def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
-    """One such message is enough, however plain the others are."""
+    """One message that a format cannot have shows that the list is not in that format."""
     assert not fits([message], format)
     assert not fits([message, message], format)
 
 
 def test_messages_of_no_format_say_nothing() -> None:
-    """They do not keep a conversation from being read in the format that the others show."""
+    """Messages that fit no format are ignored if others show a format; a list with only such messages is an error."""
     assert read_as([None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
     assert read_as([None, {"role": "assistant"}]) is openai_chat
     with pytest.raises(UnknownFormat, match=r"messages\[1\]: no wire format has such a message \(its fields: 'x'\)"):
@@ -188,7 +188,7 @@ def test_messages_of_no_format_say_nothing() -> None:
 
 
 class Telegram(MessageFormat):
-    """A format that nobody here has heard of: ``{"from": ..., "words": [...]}``."""
+    """An unknown format: ``{"from": ..., "words": [...]}``."""
 
     name = "telegram"
 
@@ -215,7 +215,7 @@ class Telegram(MessageFormat):
 
 
 def test_a_format_is_detected_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more entry among the formats is all that detection needs."""
+    """A format added to the registry is detected by its own ``recognizes`` and ``recognizes_part``."""
     telegram = Telegram()
     monkeypatch.setattr(sys.modules[candidates.__module__], "FORMATS", (*FORMATS, telegram))
     assert detect([{"from": "Kim", "words": ["arrived"]}]) is telegram
@@ -225,7 +225,7 @@ def test_a_format_is_detected_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_format_of_ones_own_is_not_detected() -> None:
-    """Unless it says which messages are its own, it has to be named."""
+    """A custom format that does not override ``recognizes`` is never detected, so the caller must name it."""
     assert MessageFormat.recognizes(Telegram(), USER) is False
     assert MessageFormat.recognizes_part(Telegram(), {"type": "text"}) is False
     assert not fits([USER], Telegram())

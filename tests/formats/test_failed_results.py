@@ -1,4 +1,4 @@
-"""A result says whether its tool failed, as far as its format does."""
+"""Tool results report whether the tool failed, where their format marks failure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from tests.support.conversion import convert
 
 
 def block(**fields: Any) -> dict[str, Any]:
-    """A result of Anthropic."""
+    """Return an Anthropic message with a tool result."""
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon", **fields}]}
 
 
 def response(**fields: Any) -> dict[str, Any]:
-    """A result of Gemini."""
+    """Return a Gemini content with a function response."""
     return {"role": "user", "parts": [{"functionResponse": {"name": "now", "response": fields}}]}
 
 
 def converse(**fields: Any) -> dict[str, Any]:
-    """A result of Bedrock."""
+    """Return a Bedrock message with a tool result."""
     return {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "noon"}], **fields}}]}
 
 
 def shell(*outcomes: Any) -> dict[str, Any]:
-    """The output of a shell, one chunk for each outcome."""
+    """Return the output of a shell, with one chunk for each outcome."""
     chunks = [{"stdout": "noon", "stderr": "", "outcome": outcome} for outcome in outcomes]
     return {"type": "shell_call_output", "call_id": "a", "output": chunks}
 
 
 def exited(code: int) -> dict[str, Any]:
-    """How a command ended."""
+    """Return the outcome of a command with this exit code."""
     return {"type": "exit", "exit_code": code}
 
 
 def patch(status: Any) -> dict[str, Any]:
-    """What came of a patch."""
+    """Return the output of a patch."""
     return {"type": "apply_patch_call_output", "call_id": "a", "status": status, "output": "noon"}
 
 
@@ -73,7 +73,7 @@ def patch(status: Any) -> dict[str, Any]:
     ids=str,
 )
 def test_a_result_says_whether_the_tool_failed(format: MessageFormat, raw: dict[str, Any], failed: bool | None) -> None:
-    """Where the format says nothing of it, the text is not searched for words that sound like it."""
+    """``failed`` is read from the format's own field, and is ``None`` without one; the text is not searched for errors."""
     [result] = format.read(raw).tool_results()
     assert result.failed is failed
 
@@ -84,7 +84,7 @@ def test_a_result_says_whether_the_tool_failed(format: MessageFormat, raw: dict[
     ids=str,
 )
 def test_it_is_not_written(format: MessageFormat, raw: dict[str, Any]) -> None:
-    """A changed copy keeps what the wire said; the part does not write it."""
+    """Changing ``failed`` of a part does not change the message: the field on the wire is kept."""
     message = format.read(raw)
     [result] = message.tool_results()
     changed = message.evolve(parts=[attrs.evolve(result, text="later", failed=False)])
@@ -93,7 +93,7 @@ def test_it_is_not_written(format: MessageFormat, raw: dict[str, Any]) -> None:
 
 
 def test_it_is_converted() -> None:
-    """A patch that failed is marked so where the other format can."""
+    """A failed patch is converted to an Anthropic result with ``is_error``."""
     call = {"type": "apply_patch_call", "call_id": "a", "operation": {"type": "delete_file", "path": "a.py"}}
     conversion = convert([{"role": "user", "content": "go"}, call, patch("failed")], to=anthropic, format=openai_responses)
     assert conversion.messages[-1]["content"][0]["is_error"] is True

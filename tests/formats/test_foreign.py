@@ -1,4 +1,4 @@
-"""Messages of frameworks and services that are not wire formats: an error that names them, never read as something else."""
+"""Messages of frameworks and services that are not wire formats raise an error that names their source."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ EVERYWHERE: list[Callable[[list[Any]], object]] = [
 @pytest.mark.parametrize("take", EVERYWHERE, ids=range(len(EVERYWHERE)))
 @pytest.mark.parametrize(("name", "remedy", "messages"), FOREIGN, ids=[f"{name} {at}" for at, (name, *_) in enumerate(FOREIGN)])
 def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: str, remedy: str, messages: list[Any]) -> None:
-    """Wherever the format is not named."""
+    """Every function called without a format raises ``UnknownFormat`` with the source of the messages and a remedy."""
     with pytest.raises(UnknownFormat) as caught:
         take(messages)
     assert f"these look like messages of {name}, " in str(caught.value)
@@ -77,7 +77,7 @@ def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: st
 
 @pytest.mark.parametrize("messages", [each for _, _, each in FOREIGN], ids=range(len(FOREIGN)))
 def test_a_named_format_reads_what_it_can(messages: list[Any]) -> None:
-    """Whoever names one has decided."""
+    """With a named format, foreign messages are validated as that format instead of raising an error."""
     assert isinstance(validate(messages, format="openai-chat"), list)
 
 
@@ -92,12 +92,12 @@ def test_a_named_format_reads_what_it_can(messages: list[Any]) -> None:
     ids=range(4),
 )
 def test_further_fields_are_no_reason(messages: list[Any], format: MessageFormat) -> None:
-    """A message that a format explains is read, whatever else it has."""
+    """A message that fits a format is read in that format, whatever extra fields it has."""
     assert resolve(None, messages) is format
 
 
 def test_messages_that_nobody_knows() -> None:
-    """A list without one that a format has is not a chat; beside others such a message is kept."""
+    """A list in which no message fits a format raises an error; beside messages that do, an unknown message is accepted."""
     odd = {"by": "Kim", "said": "hi"}
     with pytest.raises(
         UnknownFormat, match=r"messages\[0\]: no wire format has such a message \(its fields: 'by', 'said'\); name"

@@ -1,4 +1,4 @@
-"""Batches and replays look at each conversation for its format; one that cannot be told fails, and the others do not."""
+"""Batches and replays detect the format of each conversation; an undetectable one fails alone."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list 
 
 
 def in_format(format: MessageFormat) -> list[Any]:
-    """The same conversation in one of the formats."""
+    """Return the same conversation in one of the formats."""
     return convert(SAID, to=format, format=openai_chat).messages
 
 
 def stored(path: Path, conversations: list[list[Any]]) -> Path:
-    """A file of conversations, one a line."""
+    """Write a file with one conversation a line, and return its path."""
     path.write_text("".join(json.dumps({"messages": messages}) + "\n" for messages in conversations))
     return path
 
 
 def batch(source: Path, **options: Any) -> BatchReport:
-    """The batch in this process."""
+    """Run the batch in this process."""
     return compact_files(source, source.with_name("out.jsonl"), STRATEGY, **{"counter": "chars/4", "workers": 1, **options})
 
 
@@ -62,7 +62,7 @@ def batch(source: Path, **options: Any) -> BatchReport:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_may_hold_conversations_of_every_format(workers: int, tmp_path: Path) -> None:
-    """Each comes out as if its format had been named, whoever does it."""
+    """A batch over conversations of all formats gives the same output as naming each format, with one or two workers."""
     source = stored(tmp_path / "in.jsonl", [in_format(format) for format in FORMATS])
     report = batch(source, workers=workers, strict=True)
     assert report.is_well
@@ -72,7 +72,7 @@ def test_a_file_may_hold_conversations_of_every_format(workers: int, tmp_path: P
 
 
 def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
-    """It is put aside with its reason; the others are done."""
+    """A conversation of two formats is recorded as bad with its reason, and the others are compacted."""
     source = stored(tmp_path / "in.jsonl", [SAID, MIXED, in_format(gemini)])
     report = batch(source)
     [entry] = errors_of(report)
@@ -82,13 +82,13 @@ def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
 
 
 def test_it_ends_a_strict_batch(tmp_path: Path) -> None:
-    """As any bad conversation does."""
+    """With ``strict=True`` a conversation whose format cannot be detected ends the batch."""
     report = batch(stored(tmp_path / "in.jsonl", [MIXED]), strict=True)
     assert (report.outcome, report.tally.bad) == ("too many errors", 1)
 
 
 def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
-    """Then what is read of the other messages is as far as it can be read, and the rules say what is wrong."""
+    """With a named format no detection takes place: only ``strict`` reports messages of another format."""
     source = stored(tmp_path / "in.jsonl", [MIXED])
     assert batch(source, format="openai-chat").tally.bad == 0
     [entry] = errors_of(batch(source, format="openai-chat", strict=True, restart=True))
@@ -98,7 +98,7 @@ def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
-    """What was looked for and what was named are two batches: their outputs may differ."""
+    """A batch cannot be resumed with a different ``format`` option: an ``InputError`` is raised."""
     descriptions = [Job.of(STRATEGY, counter="chars/4", format=format).described()["format"] for format in (None, *FORMATS)]
     assert descriptions == [None, *NAMES]
     source = stored(tmp_path / "in.jsonl", [SAID])
@@ -108,7 +108,7 @@ def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> 
 
 
 def test_tables_are_looked_at_row_by_row() -> None:
-    """Nested columns too: the keys that Arrow fills with nulls show nothing."""
+    """Each row of a table has its own format, also in nested columns, where Arrow fills missing keys with nulls."""
     texts = pa.table({"messages": [json.dumps(SAID), json.dumps(MIXED), json.dumps(in_format(anthropic))]})
     marked = compact_table(texts, STRATEGY, counter="chars/4", on_error="mark").to_pylist()
     assert [row["compaction_error"] for row in marked] == [None, MIXED_REASON, None]
@@ -122,7 +122,7 @@ def test_tables_are_looked_at_row_by_row() -> None:
 
 
 def test_the_command_names_it(tmp_path: Path) -> None:
-    """``--format`` says which; without it, each conversation is looked at."""
+    """The ``batch`` command detects each conversation's format unless ``--format`` names one."""
     source = stored(tmp_path / "in.jsonl", [SAID, MIXED])
     shared = ["batch", str(source), "--budget", "200", "--counter", "chars/4", "--workers", "1", "-o"]
     looked = CliRunner().invoke(app, [*shared, str(tmp_path / "looked.jsonl")])
@@ -137,7 +137,7 @@ def test_the_command_names_it(tmp_path: Path) -> None:
 
 
 def test_a_replay_finds_the_same_calls_in_every_format() -> None:
-    """An answer that a format writes as several items is one call; what it needed is the same."""
+    """The replay of one conversation in five formats has the same calls and facts, and no candidate breaks a rule."""
     conversations = [{"id": format.name, "messages": in_format(format)} for format in FORMATS]
     played = replay(conversations, ["context_window"], window=150, counter="chars/4")
     assert played.skipped == ()
@@ -152,7 +152,7 @@ def test_a_replay_finds_the_same_calls_in_every_format() -> None:
 
 
 def test_items_of_one_answer_are_one_call() -> None:
-    """A thought, words and calls in a row are one; the next begins after the results."""
+    """Reasoning, text and calls in a row are one call of the model; the next call starts after their results."""
     items: list[Any] = [
         {"role": "user", "content": "read both"},
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "both"}]},
@@ -171,13 +171,13 @@ def test_items_of_one_answer_are_one_call() -> None:
 
 
 def test_a_session_of_two_formats_is_not_played() -> None:
-    """It is named with the reason; the others are played."""
+    """A session of two formats is skipped with its reason, and the others are replayed."""
     played = replay([SAID, MIXED], window=150, counter="chars/4")
     assert (len(played.conversations), played.skipped) == (1, (f"2: {MIXED_REASON}",))
 
 
 def test_what_is_named_is_taken() -> None:
-    """For all conversations, or for one: the recording's own word is the last."""
+    """A named format applies to all conversations, but a recording's own ``format`` takes precedence."""
     played = replay([MIXED, Recording(id="b", messages=in_format(gemini), format="gemini")], window=150, format="openai-chat")  # type: ignore[arg-type]
     assert [each.recording.format for each in played.conversations] == [openai_chat, gemini]
     assert played.notes == ("1: the log itself breaks no-content, 1 times",)
@@ -188,7 +188,7 @@ def test_what_is_named_is_taken() -> None:
 
 
 def test_processes_and_reports_know_the_format() -> None:
-    """A conversation that was played elsewhere is shown as what it is."""
+    """A conversation replayed in a worker process is reported in its own format."""
     conversations = [in_format(gemini), in_format(anthropic)]
     played = replay(conversations, window=150, counter="chars/4", jobs=2)
     for each in played.conversations:
@@ -196,7 +196,7 @@ def test_processes_and_reports_know_the_format() -> None:
 
 
 def test_the_replay_command_names_it(tmp_path: Path) -> None:
-    """``--format`` says which; without it a session of two formats is an exit code 1."""
+    """``replay`` exits with code 1 for a session of two formats, unless ``--format`` names a format."""
     source = stored(tmp_path / "in.jsonl", [[system(), *SAID], MIXED])
     shared = ["replay", str(source), "--window", "150", "--counter", "chars/4", "--jobs", "1"]
     looked = CliRunner().invoke(app, shared)

@@ -1,4 +1,4 @@
-"""``format=None``: the format is looked for, in every function that takes one; what cannot be told is a typed error."""
+"""``format=None``: every function that takes a format detects it, and raises a typed error if it cannot."""
 
 from __future__ import annotations
 
@@ -88,19 +88,19 @@ EVERYWHERE: list[Callable[[list[Any]], object]] = [
     ],
 )
 def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], messages: list[Any], text: str) -> None:
-    """Of two formats, or of one of two: the error says where, and that ``format=`` helps."""
+    """Messages of two formats, or of one that cannot be determined, raise ``UnknownFormat`` with the place or the remedy."""
     with pytest.raises(UnknownFormat, match=text):
         take(messages)
 
 
 def test_a_named_format_is_not_questioned() -> None:
-    """Messages of another are read as far as they can be, and ``validate`` says what is wrong with them."""
+    """With a named format no detection takes place: messages of another format are read as that format."""
     assert validate([ITEM], format="openai-responses") == []
     assert MessageIndex([*OF_ANTHROPIC, call("1")], format="openai-chat", counter="chars/4").messages()[0] is OF_ANTHROPIC[0]
 
 
 def takes_messages(function: Callable[..., object]) -> bool:
-    """Whether it is given a conversation, or many, by that name and as a caller has them."""
+    """Return whether the function has a parameter for one or more conversations."""
     named = inspect.signature(function).parameters.keys() & {
         "messages",
         "conversations",
@@ -113,7 +113,7 @@ def takes_messages(function: Callable[..., object]) -> bool:
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:
-    """Or passes its further options on to one that does; `detect` alone is asked, and what is only compared has no need."""
+    """Every public function that takes messages has a parameter ``format``, or passes options to a function that has."""
     missing: list[str] = []
     for found in pkgutil.walk_packages(compaction.__path__, "compaction."):
         if ".integrations" in found.name or ".formats." in found.name or found.name.endswith("__main__"):
@@ -129,9 +129,9 @@ def test_every_function_that_takes_messages_takes_a_format() -> None:
 
 @pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
 def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
-    """What is tried without messages of one's own is tried in the format that was named; samples valid as chat are valid.
+    """Sample conversations are written in the named format and are valid in it.
 
-    Where the user has to begin, that of an assistant's welcome is not.
+    The exception is Bedrock, where the sample that begins with an assistant's welcome is not valid.
     """
     session = agent_session(60, format=format)
     assert resolve(None, session) is format
@@ -159,16 +159,16 @@ def test_conversations_are_drawn_in_the_format(format: MessageFormat, data: st.D
 
 
 class Meeting(OpenAIChat):
-    """A format of somebody's own, which has no name here."""
+    """A custom format, which has no registered name."""
 
     name = "meeting"
 
 
 class TestSavedSessions:
-    """What was named when a session is opened again is what counts."""
+    """A reopened session uses the format that its caller names."""
 
     def test_a_format_of_ones_own(self) -> None:
-        """It goes on; without the format it says that the data is of one that nobody knows."""
+        """A session in a custom format is restored if the format is passed, else a ``StateError`` names the format."""
         session = CompactionSession(Pipeline(), counter="chars/4", format=Meeting())
         session.view_sync([ASKED])
         again = CompactionSession.from_dict(session.to_dict(), Pipeline(), counter="chars/4", format=Meeting())
@@ -177,7 +177,7 @@ class TestSavedSessions:
             CompactionSession.from_dict(session.to_dict(), Pipeline(), counter="chars/4")
 
     def test_a_guess_gives_way_to_a_name(self) -> None:
-        """With the messages and without; what was named before does not."""
+        """A detected format is replaced by a format named at loading; a format named before cannot be replaced."""
         for keep in (True, False):
             saved = MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep)
             index = MessageIndex.from_dict(saved, counter="chars/4", format=anthropic)
@@ -189,7 +189,7 @@ class TestSavedSessions:
 
 
 def test_an_engine_takes_it() -> None:
-    """Also when it estimates, and in the copies a host makes."""
+    """An engine uses its named format in its session, in deep copies and in preflight estimates."""
     engine = copy.deepcopy(CompactionEngine(counter="chars/4", format="openai-responses"))
     assert engine.session.index.format is openai_responses
     assert not engine.should_compress_preflight([ITEM])
@@ -197,11 +197,11 @@ def test_an_engine_takes_it() -> None:
 
 
 class TestGrowing:
-    """A conversation often shows its format only after some turns."""
+    """A conversation whose format shows only after some turns."""
 
     @pytest.mark.parametrize("way", ["append", "sync", "view"])
     def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
-        """The groups are those of an index that knew from the start; the edits stay."""
+        """Once the format shows, the index equals one created with that format, and its edits are kept."""
         index = MessageIndex(turns(3), counter="chars/4")
         assert index.format is openai_chat
         compact = Truncation(trigger=messages_exceed(4), keep=last(groups=2))
@@ -224,7 +224,7 @@ class TestGrowing:
         assert index.messages() == [*turns(3), *more]
 
     def test_a_session_goes_on(self) -> None:
-        """Its first turns fit several formats; it need not be told which one comes."""
+        """A session whose first turns fit several formats detects the format when it shows, without being told."""
         session = CompactionSession(Truncation(trigger=messages_exceed(3), keep=last(groups=2)), counter="chars/4")
         messages: Chat = [ASKED]
         assert session.view_sync(messages) == [ASKED]
@@ -234,7 +234,7 @@ class TestGrowing:
         assert session.index.format is anthropic
 
     def test_a_stored_index_still_looks(self) -> None:
-        """What was guessed is saved as a guess, with the messages and without."""
+        """A detected format is saved as a guess, with or without the messages; a named format is saved as final."""
         for keep in (True, False):
             index = MessageIndex.from_dict(MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep), counter="chars/4")
             index.sync([ASKED, *OF_ANTHROPIC])
@@ -245,7 +245,7 @@ class TestGrowing:
         assert told.format is openai_chat
 
     def test_another_conversation_altogether(self) -> None:
-        """A list that has nothing in common with what was known has its own format."""
+        """After a sync with an entirely different list, the format is detected from that list."""
         index = MessageIndex([system(), user(), call("1"), result("1")], counter="chars/4")
         index.sync([{"role": "user", "parts": [{"text": "hi"}]}, *OF_GEMINI])
         assert (index.format, len(index.included_groups)) == (gemini, 2)

@@ -1,4 +1,4 @@
-"""Groups in every wire format: what a provider refuses apart is one group, also where results and words share a message."""
+"""Groups in every wire format: messages that a provider accepts only together are one group."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ THOUGHT: Raw = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 
 
 def call(*ids: str, thinks: bool = False) -> Raw:
-    """An Anthropic answer that calls a tool once for each id."""
+    """Return an Anthropic answer that calls a tool once for each id."""
     calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ids]
     return {"role": "assistant", "content": [THOUGHT, *calls] if thinks else calls}
 
 
 def results(*ids: str, words: str = "", text: str = "found") -> Raw:
-    """A user message with results, perhaps with words beside them."""
+    """Return a user message with results, and with text beside them if given."""
     blocks: list[Raw] = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
     return {"role": "user", "content": [*blocks, {"type": "text", "text": words}] if words else blocks}
 
 
 def shapes(index: MessageIndex) -> list[tuple[GroupKind, int, int | None]]:
-    """Kind, number of messages and turn of every group in the view."""
+    """Return the kind, number of messages and turn of every group in the view."""
     return [(group.kind, len(group.messages), group.turn) for group in index.included_groups]
 
 
 def edits(steps: Steps) -> list[Any]:
-    """What a strategy asks for when nothing is applied."""
+    """Return the edits of a strategy without applying them."""
     return [item for item in steps if isinstance(item, Drop | Rewrite)]
 
 
@@ -63,45 +63,45 @@ def test_results_in_user_messages_join_their_call() -> None:
 
 
 def test_words_beside_results_start_a_turn() -> None:
-    """Results and words in one message are part of the call's group, which moves to the turn that the words start."""
+    """A message of results and text is part of the call's group, which moves to the turn that the text starts."""
     index = indexed([ASKED, call("a"), results("a", words="and now?"), SAID], anthropic)
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
     assert (index.included.turns, index.total.turns) == (2, 2)
 
 
 def test_words_beside_results_end_the_waiting() -> None:
-    """Once the user went on, a call without a result is open but no more pending."""
+    """A call without a result is open, but no longer pending, once the user wrote text beside other results."""
     index = indexed([ASKED, call("a", "b"), results("a", words="never mind")], anthropic)
     [_, group] = index.included_groups
     assert (group.open, group.pending) == (True, False)
 
 
 def test_words_beside_an_orphan_result() -> None:
-    """A message of words and a result that answers nothing is a group that starts a turn."""
+    """A message of text and a result without a call is an orphan group that starts a turn."""
     index = indexed([ASKED, SAID, results("gone", words="hm")], anthropic)
     [_, _, group] = index.included_groups
     assert (group.kind, group.orphan, group.turn) == (TOOL_CALL, True, 2)
 
 
 def test_the_last_words_are_protected_wherever_they_stand() -> None:
-    """Neither the last user message nor later words beside results may leave, but earlier words may."""
+    """The last user message, and later text beside results, cannot be dropped; earlier text beside results can."""
     index = indexed(
         [ASKED, call("a"), results("a", words="one"), call("b"), results("b", words="two"), SAID, call("c")], anthropic
     )
     groups = index.included_groups
     assert [index.is_removable(group) for group in groups] == [False, True, False, True, False]
     assert index.apply(Drop(groups[2], "no")) is False
-    assert index.refused[-1].rule == "the last user message stays"
+    assert index.refused[-1].rule == "the last user message must be kept"
 
 
 def test_a_new_user_message_ends_that_protection() -> None:
-    """Words beside results are protected only until the user says something else."""
+    """Text beside results is protected only until the next user message."""
     index = indexed([ASKED, call("a"), results("a", words="one"), SAID, ASKED, SAID], anthropic)
     assert [index.is_removable(group) for group in index.included_groups] == [True, True, True, False, False]
 
 
 def test_results_beside_words_can_be_cleared() -> None:
-    """A rewrite shortens the result and leaves the user's words, in the last message too."""
+    """A rewrite shortens a result and keeps the user's text beside it, also in the last user message."""
     long = results("a", words="and now?", text="word " * 100)
     index = indexed([ASKED, call("a"), long, SAID], anthropic)
     [edit] = edits(ToolResult(Clear(), keep=last(groups=1))(index))
@@ -112,7 +112,7 @@ def test_results_beside_words_can_be_cleared() -> None:
 
 
 def test_a_late_result_beside_words_brings_its_group_back() -> None:
-    """A dropped call whose result comes late with the user's words is shown again, in the new turn; undoing all is exact."""
+    """A dropped call whose result comes late, beside user text, is shown again in the new turn; a rollback is exact."""
     index = indexed([ASKED, call("a"), ASKED, SAID], anthropic)
     assert index.apply(Drop([1], "old")) is True
     before = index.total
@@ -124,7 +124,7 @@ def test_a_late_result_beside_words_brings_its_group_back() -> None:
 
 
 def test_thoughts_of_the_current_turn_stay() -> None:
-    """Signed thoughts of the open tool loop may not be taken out or changed; those of earlier turns may."""
+    """Signed thinking of the current tool loop cannot be removed or changed; that of earlier turns can."""
     messages = [
         ASKED,
         call("a", thinks=True),
@@ -145,21 +145,21 @@ SEARCHED: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content"
 
 
 def test_a_turn_is_left_once() -> None:
-    """Words beside results move a group to the turn they start; a result that comes alone after it moves nothing."""
+    """Text beside results moves a group to the turn it starts; a later result without text does not move it again."""
     index = indexed([ASKED, call("a", "b"), results("a", words="and now?"), results("b")], anthropic)
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 2)]
     assert index.total.turns == index.included.turns == 2
 
 
 def test_an_answer_goes_on_only_while_nobody_else_speaks() -> None:
-    """The result of a provider's own tool goes on with the answer before it, but not across words of the user."""
+    """The result of a provider's own tool continues the answer before it, unless user text comes between them."""
     goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
     index = indexed([ASKED, call("a"), results("a", words="and now?"), goes_on], anthropic)
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
 
 
 def test_an_answer_that_goes_on_from_thoughts_is_no_thought() -> None:
-    """A call after it starts a group of its own: it does not follow mere thoughts."""
+    """A call after an answer that continues reasoning starts a new group, as it does not follow reasoning alone."""
     thought: Raw = {"role": "assistant", "content": [THOUGHT]}
     goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
     index = indexed([ASKED, thought, goes_on, call("a"), results("a")], anthropic)
@@ -191,7 +191,7 @@ ANSWER: Raw = {"type": "message", "id": "msg_1", "role": "assistant", "content":
     ],
 )
 def test_one_answer_is_one_group(items: list[Raw], sizes: list[int]) -> None:
-    """In Responses, all items of one answer and the outputs of its calls are one group; the next answer is the next."""
+    """In Responses, all items of one answer and the outputs of its calls are one group, and the next answer another."""
     index = indexed(items, openai_responses)
     assert [len(group.messages) for group in index.included_groups] == sizes
     assert index.included.tool_calls == sum(item.get("type") == "function_call" for item in items)
@@ -200,7 +200,7 @@ def test_one_answer_is_one_group(items: list[Raw], sizes: list[int]) -> None:
 
 
 def test_parallel_calls_wait_together() -> None:
-    """Calls that are items of their own wait until all of them are answered."""
+    """A group of calls that are separate items is pending until all of its calls are answered."""
     index = indexed([ASKED, CALLED, OTHER], openai_responses)
     assert [group.pending for group in index.included_groups] == [False, True]
     index.append([OUTPUT])
@@ -210,7 +210,7 @@ def test_parallel_calls_wait_together() -> None:
 
 
 def test_responses_pair_by_name_in_gemini() -> None:
-    """Calls and responses of a Gemini turn are one group, whatever ids they carry."""
+    """Gemini calls and responses are paired by name and order, whatever ids they have, and are one group."""
     asked = {"role": "user", "parts": [{"text": "hi"}]}
     called = {"role": "model", "parts": [{"functionCall": {"name": "now", "id": str(n)}} for n in range(2)]}
     answered = {
@@ -231,7 +231,7 @@ every_format = pytest.mark.parametrize(("format", "conversations"), FORMATS, ids
 
 
 def state(index: MessageIndex) -> Iterable[Any]:
-    """All that an index says of its groups and sizes."""
+    """Return everything that an index reports about its groups and sizes."""
     groups = [
         (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
         for group in index.included_groups
@@ -279,7 +279,7 @@ def test_reasoning_is_never_parted_from_its_items(items: list[Raw], data: st.Dat
 
 
 def answers_of(items: list[Raw]) -> list[list[Raw]]:
-    """The items of each answer that has reasoning: from the reasoning to the next output or somebody else's words."""
+    """Return the items of each answer with reasoning, up to the next output or message of another role."""
     answers: list[list[Raw]] = []
     going = False
     for item in items:
@@ -299,7 +299,7 @@ def answers_of(items: list[Raw]) -> list[list[Raw]]:
 
 
 def test_results_of_two_groups_in_one_message_belong_to_the_first_of_them() -> None:
-    """The other group's calls count as answered, also if it was looked at before; no strategy breaks a law around it."""
+    """A message with results of two groups belongs to one of them; the other group's calls count as answered."""
     messages = [ASKED, call("a"), call("b"), results("b", "a"), SAID, ASKED, SAID]
     index = indexed(messages[:3], anthropic)
     assert [group.open for group in index.included_groups] == [False, True, True]
@@ -316,7 +316,7 @@ def test_results_of_two_groups_in_one_message_belong_to_the_first_of_them() -> N
 
 
 def test_results_of_two_groups_in_one_message_of_gemini() -> None:
-    """The same where results answer calls by name and order."""
+    """In Gemini too, strategies keep the laws when one content has the responses to calls of two contents."""
     asked = {"role": "user", "parts": [{"text": "hi"}]}
     calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("a", "b")]
     parts = [{"functionResponse": {"name": name, "response": {"result": "ok"}}} for name in ("b", "a")]
@@ -332,12 +332,12 @@ BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
 
 
 def answer(*blocks: Raw) -> Raw:
-    """An Anthropic answer."""
+    """Return an Anthropic answer."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def use(id: str, **fields: Any) -> Raw:
-    """An Anthropic call."""
+    """Return an Anthropic call."""
     return {"type": "tool_use", "id": id, "name": "look", "input": {}, **fields}
 
 
@@ -358,19 +358,19 @@ def use(id: str, **fields: Any) -> Raw:
     ids=["deferred", "deferred, thoughts first", "called by code"],
 )
 def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) -> None:
-    """The result of a tool that Anthropic runs stays with its call, and a call that it made with what made it."""
+    """An Anthropic answer interrupted for results is one group with its continuation and the calls that its code made."""
     index = indexed([ASKED, *resumed, ASKED], anthropic)
     assert anthropic.validate([ASKED, *resumed, ASKED]) == []
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(resumed), 1), (USER, 1, 2)]
 
 
 def item(kind: str, **fields: Any) -> Raw:
-    """An item of the Responses API."""
+    """Return an item of the Responses API."""
     return {"type": kind, **fields}
 
 
 def called(id: str, **fields: Any) -> list[Raw]:
-    """A call of a function, and its output."""
+    """Return a call of a function, and its output."""
     made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
     return [made, item("function_call_output", call_id=id, output="found", **fields)]
 
@@ -400,14 +400,14 @@ def called(id: str, **fields: Any) -> list[Raw]:
     ids=lambda answer: answer[0]["type"],
 )
 def test_every_kind_of_call_is_one_group_with_its_output(answer: list[Raw]) -> None:
-    """What the Responses API pairs is one group, whoever runs it, also where a program goes on after its calls' outputs."""
+    """Each kind of Responses call is one group with its output, also where a program continues after its calls' outputs."""
     index = indexed([ASKED, *answer, ASKED], openai_responses)
     assert openai_responses.validate([ASKED, *answer, ASKED]) == []
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(answer), 1), (USER, 1, 2)]
 
 
 def test_what_the_provider_searched_needs_no_call_id() -> None:
-    """A tool search that the provider ran names no call: it is part of the answer, and its reasoning is followed."""
+    """A tool search that the provider ran needs no ``call_id``: it is part of the answer and may follow reasoning."""
     thought = item("reasoning", id="rs", summary=[])
     assert openai_responses.validate([ASKED, thought, item("tool_search_output", tools=[], execution="server")]) == []
     assert openai_responses.repair([ASKED, item("tool_search_output", tools=[])]).changes == ()
@@ -422,7 +422,7 @@ LOOKED: Raw = {"functionResponse": {"name": "look", "response": {"result": "foun
 
 
 def content(role: str, *parts: Raw) -> Raw:
-    """A Gemini content."""
+    """Return a Gemini content."""
     return {"role": role, "parts": list(parts)}
 
 
@@ -435,7 +435,7 @@ def content(role: str, *parts: Raw) -> Raw:
     ids=["code", "search"],
 )
 def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
-    """The result of code or of a tool that Gemini runs stays with its call, also in a content of its own."""
+    """The result of code or of a tool that Gemini runs is grouped with its call, also in a separate content."""
     asked = content("user", {"text": "hi"})
     index = indexed([asked, *contents, asked], gemini)
     assert gemini.validate([asked, *contents, asked]) == []
@@ -443,7 +443,7 @@ def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind
 
 
 def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() -> None:
-    """A reference may stand for the call: outputs that answer no other call belong to the latest reference before them."""
+    """Outputs that answer no call in the list are grouped with the latest item reference before them."""
     reference = item("item_reference", id="fc_1")
     outputs = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
     items = [ASKED, reference, *outputs, *called("c"), SAID, ASKED]
@@ -453,7 +453,7 @@ def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() ->
 
 
 def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
-    """So do calls that a program made which stands nowhere, and their outputs."""
+    """Calls of a program that is not in the list, and their outputs, are grouped with the latest item reference."""
     items = [ASKED, item("item_reference", id="prog_1"), ASKED, *called("a", **BY_PROGRAM), ASKED]
     index = indexed(items, openai_responses)
     assert openai_responses.validate(items) == []
@@ -461,6 +461,6 @@ def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
 
 
 def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
-    """A result of the provider's that came after other messages belongs to the group of its call."""
+    """The result of a provider's tool belongs to the group of its call, even after other messages."""
     index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]

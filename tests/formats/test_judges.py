@@ -1,6 +1,6 @@
-"""Judges nobody here wrote: the providers' own types take what compaction leaves, other converters agree on pairs.
+"""Independent checks: the providers' own types accept compacted messages, and other converters agree on pairs.
 
-A judge whose package is not installed is skipped; ``docs/validity.md`` says where they differ.
+A check whose package is not installed is skipped; ``docs/validity.md`` lists the differences.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ every_format = pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[
 
 
 def compacted(messages: list[Raw], strategy: Strategy, format: MessageFormat) -> list[Raw]:
-    """What a strategy leaves."""
+    """Return the messages that a strategy leaves."""
     return compact_sync(messages, strategy, counter="chars/4", format=format).messages
 
 
 @functools.cache
 def types_of(name: str) -> Callable[[Any], object]:
-    """Reads one message as the provider's own package declares it."""
+    """Return a function that checks one message against the types in the provider's package."""
     if name == "openai-responses":
         return TypeAdapter(ResponseInputItemParam).validate_python
     if name == "anthropic":
@@ -60,7 +60,7 @@ def types_of(name: str) -> Callable[[Any], object]:
 
 
 def service_model() -> Callable[[Any], object]:
-    """Reads one message by the service model that boto3 checks every request against."""
+    """Return a function that checks one message against the service model that boto3 checks requests against."""
     session = pytest.importorskip("botocore.session", reason="botocore is not installed")
     validator = pytest.importorskip("botocore.validate").ParamValidator()
     shape = session.get_session().get_service_model("bedrock-runtime").shape_for("Message")
@@ -74,7 +74,7 @@ def service_model() -> Callable[[Any], object]:
 
 
 def read_whole(value: Any) -> None:
-    """Go through a value, for pydantic judges the items of an iterable only when they are asked for."""
+    """Iterate through a value, as pydantic validates the items of an iterable only on iteration."""
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, str | bytes) and isinstance(value, Iterable):
@@ -120,7 +120,7 @@ def test_mistral_agrees_on_pairs(format: MessageFormat, drawn: st.SearchStrategy
 
 
 def mistral_takes(messages: list[Raw]) -> bool:
-    """Whether V13 takes the pairs of a chat."""
+    """Return whether V13 accepts the pairs of a chat."""
     from mistral_common.exceptions import MistralCommonException
     from mistral_common.protocol.instruct.messages import AssistantMessage, ToolMessage, UserMessage
     from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
@@ -150,7 +150,7 @@ def mistral_takes(messages: list[Raw]) -> bool:
 
 @functools.cache
 def google() -> Any:
-    """Google's own client; it connects to nothing until it is asked something."""
+    """Return Google's client, which opens no connection before its first request."""
     genai = pytest.importorskip("google.genai", reason="the google-genai package is not installed")
     return genai.Client(api_key="none")
 
@@ -176,13 +176,13 @@ def test_the_agents_sdk_finds_nothing_to_drop(messages: list[Raw], strategy: Str
 
 
 def spoken_to(messages: list[Raw]) -> list[Raw]:
-    """A chat as LangChain's converters take one: no instructions in between, something said in every message, plain calls."""
+    """Return a chat that LangChain's converters accept: no system messages, text in every message, function calls only."""
     kept = [message for message in messages if message["role"] != "system"]
     return [{**message, "content": message["content"] or "words", **_functions(message)} for message in kept]
 
 
 def _functions(message: Raw) -> Raw:
-    """The calls of a message as calls of functions, the only ones LangChain knows."""
+    """Return the message's calls as function calls, the only kind that LangChain has."""
     calls = message.get("tool_calls") or ()
     made = [{"id": call["id"], "type": "function", "function": {"name": "look", "arguments": "{}"}} for call in calls]
     return {"tool_calls": made} if made else {}
@@ -190,7 +190,7 @@ def _functions(message: Raw) -> Raw:
 
 @pytest.fixture(scope="module")
 def langchain() -> Iterator[Callable[[list[Raw]], list[Any]]]:
-    """Reads a chat as LangChain's messages."""
+    """Yield a function that reads a chat as LangChain's messages."""
     core = pytest.importorskip("langchain_core.messages", reason="langchain-core is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -232,7 +232,7 @@ def test_langchains_gemini_contents_are_valid(
 
 
 def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
-    """A chat as pydantic-ai's own messages: its requests hold what the user says and results, its responses the rest."""
+    """Return a chat as pydantic-ai messages: requests contain user text and results, responses the rest."""
     parts = pytest.importorskip("pydantic_ai.messages", reason="pydantic-ai-slim is not installed")
     names = {call["id"]: call["function"]["name"] for message in messages for call in message.get("tool_calls") or ()}
     history: list[Any] = []
@@ -257,7 +257,7 @@ def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
 
 
 def words_alone(messages: list[Raw]) -> list[Raw]:
-    """A chat with contents that are strings."""
+    """Return the chat with a string as every content."""
     return [message if isinstance(message["content"], str) else {**message, "content": "parts"} for message in messages]
 
 

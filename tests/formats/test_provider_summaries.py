@@ -1,4 +1,4 @@
-"""Summaries that the provider itself wrote: the newest stays, as the history it stands for is known from it alone."""
+"""Summaries that the provider wrote: the newest is kept, as only it represents the history before it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OLD, NEW = "gAAAAB-old", "gAAAAB-new"
 
 
 def responses() -> list[Any]:
-    """A conversation with two compaction items."""
+    """Return a conversation with two compaction items."""
     said = [{"type": "message", "role": "user", "content": f"Question {n}. " * 20} for n in range(12)]
     items: list[Any] = [{"type": "compaction", "id": f"cmp_{data}", "encrypted_content": data} for data in (OLD, NEW)]
     return [*said[:3], items[0], *said[3:6], items[1], *said[6:]]
 
 
 def anthropic() -> list[Any]:
-    """The same in blocks; a third one says that it failed."""
+    """Return a similar conversation with compaction blocks, of which a third one reports a failure."""
     said = [{"role": role, "content": f"Message {n}. " * 20} for n, role in enumerate(["user", "assistant"] * 6)]
     for place, data in ((1, OLD), (5, NEW), (9, None)):
         block = {"type": "compaction", "content": data}
@@ -42,7 +42,7 @@ def anthropic() -> list[Any]:
     ids=lambda strategy: repr(strategy)[:30],
 )
 def test_the_newest_stays_and_older_ones_go(strategy: Strategy, conversation: Any) -> None:
-    """It is the same object as before."""
+    """Strategies keep the newest provider summary as the same object, and drop older ones."""
     messages = conversation()
     name = conversation.__name__.replace("responses", "openai-responses")
     done = compact_sync(messages, strategy, counter="chars/4", format=name)
@@ -55,7 +55,7 @@ def test_the_newest_stays_and_older_ones_go(strategy: Strategy, conversation: An
 @pytest.mark.parametrize("conversation", [responses, anthropic])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
 def test_no_strategy_takes_it_out(strategy: Strategy, conversation: Any) -> None:
-    """Whatever its options."""
+    """No strategy, whatever its options, removes the newest provider summary."""
     messages = conversation()
     name = conversation.__name__.replace("responses", "openai-responses")
     assert NEW in repr(compact_sync(messages, strategy, counter="chars/4", format=name).messages)

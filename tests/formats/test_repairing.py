@@ -1,16 +1,18 @@
-"""A repair by the rules: what moves keeps its order, and what is removed takes nothing else with it."""
+"""Repair by the rules: moved results keep their order, and removing one block does not affect others."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compaction.formats import anthropic, bedrock, gemini, openai_chat, openai_responses
+import pytest
+
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 
 Raw = dict[str, Any]
 
 
 def test_late_results_keep_the_order_of_their_calls() -> None:
-    """Gemini pairs by name: the first response that came late answers the first call of that name."""
+    """Late Gemini responses are moved in their order, so that the first answers the first call of that name."""
     calls = [{"functionCall": {"name": "look", "args": {"n": n}}} for n in range(3)]
     responses = [{"functionResponse": {"name": "look", "response": {"result": str(n)}}} for n in range(3)]
     said = {"role": "user", "parts": [{"text": "hi"}]}
@@ -20,7 +22,7 @@ def test_late_results_keep_the_order_of_their_calls() -> None:
 
 
 def test_every_call_of_one_id_gets_its_own_result() -> None:
-    """The results stand in the order of the calls."""
+    """When 50 calls share one id, a repair gives each a unique id and pairs the results with them in order."""
     calls = [{"type": "tool_use", "id": "a", "name": "now", "input": {"n": n}} for n in range(50)]
     results = [{"type": "tool_result", "tool_use_id": "a", "content": str(n)} for n in range(50)]
     done = anthropic.repair([{"role": "assistant", "content": calls}, {"role": "user", "content": results}])
@@ -31,7 +33,7 @@ def test_every_call_of_one_id_gets_its_own_result() -> None:
 
 
 def test_a_late_result_follows_a_call_with_a_new_id() -> None:
-    """The id that the API refuses is replaced in both, however far apart they stand."""
+    """A call id that the API refuses is replaced in the call and in its late result, which is moved after the call."""
     call = {"type": "tool_use", "id": "a b", "name": "now", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "a b", "content": "noon"}
     said = {"role": "user", "content": "hi"}
@@ -44,7 +46,7 @@ def test_a_late_result_follows_a_call_with_a_new_id() -> None:
 
 
 def test_a_block_that_breaks_two_rules_goes_once() -> None:
-    """The block after it stays as it is, caller and all."""
+    """A block that breaks two rules is removed and reported once, and the block after it is unchanged."""
     lost = {"type": "mcp_tool_result", "tool_use_id": "gone", "content": [], "caller": {"tool_id": "gone"}}
     words = {"type": "text", "text": "Noon."}
     done = anthropic.repair([{"role": "user", "content": "When?"}, {"role": "assistant", "content": [lost, words]}])
@@ -54,7 +56,7 @@ def test_a_block_that_breaks_two_rules_goes_once() -> None:
 
 
 def test_only_the_last_cache_points_stay() -> None:
-    """The oldest go, two of one message too."""
+    """A repair removes the oldest cache points until four are left, several from one message if needed."""
     point = {"cachePoint": {"type": "default"}}
     first = {"role": "user", "content": [{"text": "a"}, point, {"text": "b"}, point, {"text": "c"}, point]}
     rest = [{"role": role, "content": [{"text": "d"}, point]} for role in ("assistant", "user", "assistant")]
@@ -64,7 +66,7 @@ def test_only_the_last_cache_points_stay() -> None:
 
 
 def test_what_cannot_be_joined_stays() -> None:
-    """Two messages of one role, of which one has a content that is not understood."""
+    """Two messages of one role are not joined if the content of one cannot be understood; both problems remain."""
     said, odd = {"role": "user", "content": [{"text": "hi"}]}, {"role": "user", "content": 5}
     done = bedrock.repair([said, odd])
     assert (done.messages, done.changes) == ([said, odd], ())
@@ -72,14 +74,14 @@ def test_what_cannot_be_joined_stays() -> None:
 
 
 def test_a_late_result_of_a_legacy_function_goes() -> None:
-    """A function call needs no result, so it does not wait for one."""
+    """A late result of a legacy function call is removed, as such a call needs no result."""
     call = {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}}
     late = [call, {"role": "user", "content": "hi"}, {"role": "function", "name": "now", "content": "noon"}]
     assert openai_chat.repair(late).messages == late[:2]
 
 
 def test_arguments_of_an_item_become_text() -> None:
-    """Missing ones are none; others are written as JSON."""
+    """The arguments of a function-call item become text: missing ones ``{}``, others their JSON."""
     calls: list[Raw] = [
         {"type": "function_call", "call_id": "a", "name": "now"},
         {"type": "function_call", "call_id": "b", "name": "now", "arguments": {"at": 12}},
@@ -90,9 +92,42 @@ def test_arguments_of_an_item_become_text() -> None:
 
 
 def test_what_is_said_of_results_without_a_call() -> None:
-    """Where a result may come later, the call need not stand directly before it; an answered call is named as one."""
+    """A result before its call is reported as without a call; a second result is reported as already answered."""
     output = {"type": "function_call_output", "call_id": "a", "output": "noon"}
     call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
-    assert [problem.message for problem in openai_responses.validate([output])] == ["no open call 'a' stands before it"]
+    assert [problem.message for problem in openai_responses.validate([output])] == ["no open call 'a' is before it"]
     twice = [problem.message for problem in openai_responses.validate([call, output, output])]
     assert twice == ["the call 'a' is answered already"]
+
+
+USER = {"role": "user", "content": "hi"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "noon"}
+ASKED = {"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("format", "messages", "left", "done"),
+    [
+        (openai_chat, [USER, {"role": "tool", "tool_call_id": "c1", "content": "x"}], [USER], ["the message was removed"]),
+        (
+            anthropic,
+            [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1"}, {"type": "text", "text": "hi"}]}],
+            [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+            ["the result was removed"],
+        ),
+        (openai_responses, [{"type": "computer_call", "call_id": "c1"}, USER], [USER], ["the call was removed"]),
+        (
+            openai_responses,
+            [ASKED, OUTPUT, ASKED, {"type": "function_call_output", "output": "one"}],
+            [ASKED, OUTPUT, ASKED, {"type": "function_call_output", "output": "one", "call_id": "c1"}],
+            ["it was given the id 'c1'"],
+        ),
+    ],
+    ids=["a message", "a block", "a call that gets no stub", "an id that is used again"],
+)
+def test_the_report_says_what_was_done(
+    format: MessageFormat, messages: list[dict[str, Any]], left: list[dict[str, Any]], done: list[str]
+) -> None:
+    """Each change of a repair reports what was done, such as a removed message or a new id."""
+    repaired = format.repair(messages)
+    assert (repaired.messages, [change.remedy for change in repaired.changes]) == (left, done)

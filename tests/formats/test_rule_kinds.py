@@ -1,4 +1,4 @@
-"""Each rule looks at one message, at two neighbours, or further; validating and editing judge by the same functions."""
+"""The three kinds of rules, for a message, two neighbours or more; validation and edits use the same functions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ each_format = pytest.mark.parametrize("format", RULES, ids=repr)
 
 @st.composite
 def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
-    """A list in one of the formats: as it should be, or with messages missing, added, moved or broken."""
+    """Draw a list in one of the formats, valid or with messages missing, added, moved or broken."""
     format = draw(st.sampled_from(list(RULES)))
     written = {
         "openai-chat": conversations(valid=False),
@@ -78,18 +78,18 @@ def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
 
 
 def place(problem: Problem) -> int:
-    """The place of the message it is about."""
+    """Return the position of the message that the problem is about."""
     found = re.match(r"messages\[(\d+)\]", problem.where)
     return -1 if found is None else int(found[1])
 
 
 def of_kind(format: MessageFormat, kind: str, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems with a rule of that kind."""
+    """Return the problems whose rule is of this kind."""
     return [problem for problem in problems if RULES[format][problem.rule].kind == kind]
 
 
 def readable(format: MessageFormat, raws: Sequence[Any]) -> list[tuple[Any, Message]]:
-    """The messages that can be read, with what they are read from."""
+    """Return the messages that can be read, each with its raw message."""
     read: list[tuple[Any, Message]] = []
     for raw in raws:
         try:
@@ -100,7 +100,7 @@ def readable(format: MessageFormat, raws: Sequence[Any]) -> list[tuple[Any, Mess
 
 
 def joins(format: MessageFormat, messages: Sequence[Message]) -> set[tuple[int, str]]:
-    """The place and rule of every problem of two neighbours; leading instructions are the start of the list."""
+    """Return the place and rule of each problem between neighbours; leading instructions are the start of the list."""
     leading = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
     found: set[tuple[int, str]] = set()
     for place in range(len(messages) + 1):
@@ -116,7 +116,7 @@ def joins(format: MessageFormat, messages: Sequence[Message]) -> set[tuple[int, 
 
 @each_format
 def test_every_rule_has_one_kind(format: MessageFormat) -> None:
-    """A format has rules of every kind but joins, which not all have."""
+    """Each format has rules of the kinds ``message`` and ``reach``, and of ``join`` exactly if it overrides the method."""
     kinds = Counter(rule.kind for rule in RULES[format].values())
     assert kinds.keys() - {"join"} == {"message", "reach"}
     assert ("join" in kinds) == (type(format).join_problem is not MessageFormat.join_problem)
@@ -162,26 +162,26 @@ def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[A
     ],
 )
 def test_a_join_is_refused_and_accepted(format: MessageFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """Each rule of the kind ``join`` by the examples of its page."""
+    """Each rule of the kind ``join`` refuses and accepts the examples of its page."""
     assert {rule for _, rule in joins(format, [format.read(raw) for raw in refused])} == {rule}
     assert joins(format, [format.read(raw) for raw in accepted]) == set()
 
 
 @each_format
 def test_what_an_edit_may_not_bring_in(format: MessageFormat) -> None:
-    """A message of another format, one that says nothing, or one that breaks a rule by itself."""
+    """An edit may not add a message of another format, an empty message or one that breaks a rule by itself."""
     other = gemini if format is openai_chat else openai_chat
     assert format.acceptable(format.new("user", "What time is it?")) is None
     refused = format.acceptable(other.new("user", "What time is it?"))
-    assert refused == f"a message of the format {other.name} does not belong into a conversation of {format.name}"
+    assert refused == f"a message of the format {other.name} is not allowed in a conversation of {format.name}"
     for text in ("", " \n"):
-        assert format.acceptable(format.new("user", text)) == "the message says nothing"
+        assert format.acceptable(format.new("user", text)) == "the message is empty"
     problem = format.acceptable(format.new("critic", "It is late."))
     assert problem == "the message breaks the rule unknown-role: no such role: 'critic'"
 
 
 def test_what_is_not_text_says_something() -> None:
-    """Media, calls and results may come without a word."""
+    """Messages with media, calls or results, but without text, are not empty, and an edit may add them."""
     image = {"type": "image_url", "image_url": {"url": "https://example.com/plan.png"}}
     call = {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     for raw in (

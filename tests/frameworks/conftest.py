@@ -1,4 +1,4 @@
-"""What these tests share: one backend of anyio, and a scripted model on loopback."""
+"""Shared fixtures: the asyncio backend of anyio, and a scripted model on loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.frameworks.model_server import ModelServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The frameworks' clients leave it to the collector to close their sockets; all else that warns still fails."""
+    """Ignore the sockets that the frameworks' clients leave to the garbage collector; other warnings still fail."""
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
     config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:litellm")  # what it uses of pydantic and asyncio
@@ -18,12 +18,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """These frameworks run on asyncio alone."""
+    """Return asyncio, the only backend of these frameworks."""
     return "asyncio"
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """A model with a window of 4,000 tokens."""
+    """Yield a model with a window of 4,000 tokens."""
     with ModelServer(window=4_000) as running:
         yield running

@@ -1,4 +1,4 @@
-"""A hundred turns of a framework on the strict server beside a plain loop, and a conversation to send there."""
+"""A check of 100 turns of a framework beside a plain loop, on the strict server, and a conversation to send there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.hosts.script import result_text, user_text
 
 
 def check_100_turns(case: Case) -> None:
-    """A hundred turns of a case need no more than the plain loop's figures, and its history is cut at least once."""
+    """Check that 100 turns of a case reach the plain loop's figures and compact the history at least once."""
     row = measure(case, turns=100)
     assert row.problems == []
     assert row.host.turns == 100
@@ -17,7 +17,7 @@ def check_100_turns(case: Case) -> None:
 
 
 def asked(turns: int, *, conversation: str = "c0") -> list[Any]:
-    """A conversation with so many turns, whose last word is the user's."""
+    """Return a conversation with this many turns, whose last message is the user's."""
     messages: list[Any] = []
     for turn in range(turns):
         messages.append({"role": "user", "content": user_text(conversation, turn)})

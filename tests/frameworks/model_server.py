@@ -1,4 +1,4 @@
-"""The strict server of the benchmarks with another part: one call a round, its own summaries, and a record of its requests.
+"""The strict server of the benchmarks with another script: one call a round, its own summaries, and a record of its requests.
 
 It has no memory: what it answers follows from the request alone. After a user message it calls a tool, after the results it
 says something, and asked for a summary it writes one. A request that is longer than its window, or that breaks a rule of the
@@ -22,13 +22,13 @@ SUMMARY_SIGN = "summar"
 
 
 def tokens_of(request: Mapping[str, Any]) -> int:
-    """Tokens of a request, its tools counted, by the estimate that the tests use everywhere."""
+    """Return the tokens of a request, tools included, by the estimate that all tests use."""
     tools = len(json.dumps(request.get("tools") or "")) // 4
     return MessageIndex(request["messages"], counter="chars/4").tokens + tools
 
 
 def prefix_breaks(requests: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The numbers of the requests that change more than the end of the one before them."""
+    """Return the numbers of the requests that do not begin with the messages of the previous one."""
     views = [[json.dumps(message, sort_keys=True) for message in request["messages"]] for request in requests]
     return [place for place in range(1, len(views)) if views[place][: len(views[place - 1])] != views[place - 1]]
 
@@ -54,7 +54,7 @@ class ModelServer(StrictServer):
 
     @property
     def url(self) -> str:
-        """What a client takes as its base URL."""
+        """Return the base URL for a client."""
         return f"{self.address}/v1"
 
     def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
@@ -99,7 +99,7 @@ Answer the latest question."""
 
 
 def as_chat(wire: Wire, asked: Asked, body: Body) -> Body:
-    """A request of another format as one of chat completions, so that one script serves all."""
+    """Return a request of another format as one of chat completions, so that one script serves all."""
     system = body.get("system") or body.get("systemInstruction") or ""
     said = system if isinstance(system, str) else json.dumps(system)
     converted = convert(asked.messages, to="openai-chat", format=wire.name).messages
@@ -111,7 +111,7 @@ def as_chat(wire: Wire, asked: Asked, body: Body) -> Body:
 
 
 def _schemas(body: Body) -> list[Body]:
-    """The tools of a request of Anthropic, Gemini or Bedrock: their names and parameters."""
+    """Return the names and parameters of the tools in a request of Anthropic, Gemini or Bedrock."""
     bedrock = [each["toolSpec"] for each in body.get("toolConfig", {}).get("tools", ())]
     if bedrock:
         return [{"name": each["name"], "parameters": each["inputSchema"]["json"]} for each in bedrock]

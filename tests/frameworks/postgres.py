@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the machine's own package, on loopback, for as long as the tests run."""
+"""A PostgreSQL server from the machine's package, on loopback, for the duration of the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def binaries() -> Path | None:
-    """The folder that holds ``initdb`` and ``pg_ctl``; Debian keeps them out of the path."""
+    """Return the folder with ``initdb`` and ``pg_ctl``, which Debian does not put on the path."""
     folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
     if found := shutil.which("initdb"):
         folders.append(Path(found).resolve().parent)
@@ -22,7 +22,7 @@ def binaries() -> Path | None:
 
 
 def _user() -> str | None:
-    """Whom to run it as: the server refuses to run as root."""
+    """Return the user that runs the server, which refuses to run as root."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -31,7 +31,7 @@ def _user() -> str | None:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Its address, once it takes connections; it and its data are gone afterwards.
+    """Yield the address of a server that accepts connections; remove it and its data afterwards.
 
     Args:
         folder: What `binaries` returned.

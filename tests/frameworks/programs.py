@@ -1,4 +1,4 @@
-"""Examples run as their reader would run them: as programs, with a model on loopback, and killed if a test says so."""
+"""Examples run as programs, with a model on loopback, and killed if a test requires it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Example:
-    """An example as a program: reads a question a line, answers each. Holds state: the questions it was killed before.
+    """An example as a program that reads a question a line and answers each. Holds state: the questions before it was killed.
 
     Args:
         name: Its file in ``examples``, without the ending.
@@ -28,7 +28,7 @@ class Example:
         self.server = server
 
     def ask(self, questions: Sequence[str], *, kill_at: int | None = None, seconds: float = 110) -> list[str]:
-        """The lines it answered.
+        """Return the lines of its answers.
 
         Args:
             questions: One for each line of its input.

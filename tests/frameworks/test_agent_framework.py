@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework, through whole agent runs: its own client, against a model on loopback."""
+"""Microsoft Agent Framework in whole agent runs, with its own client and a model on loopback."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLIENTS: list[OpenAIChatCompletionClient] = []
 
 @pytest.fixture(autouse=True)
 async def closing() -> AsyncIterator[None]:
-    """Close what the framework's clients leave open."""
+    """Close the clients that the framework leaves open."""
     yield
     while CLIENTS:
         await CLIENTS.pop().client.close()
@@ -95,7 +95,7 @@ def broken(index: MessageIndex) -> Iterator[Edit]:
 
 
 async def test_the_prefix_changes_only_where_something_was_compacted(server: ModelServer) -> None:
-    """Every call that changes more than the end of the one before is a call that was compacted, and none else."""
+    """A call changes the prefix only if it was compacted, and every compacted call changes it."""
     results: list[CompactionResult] = []
     strategy = presets.context_window(4_000)
     provider = CompactionProvider(before_strategy=strategy, counter="chars/4", on_result=results.append)
@@ -107,7 +107,7 @@ async def test_the_prefix_changes_only_where_something_was_compacted(server: Mod
 
 
 async def test_a_long_tool_loop_stays_in_the_window(server: ModelServer) -> None:
-    """A single run of thirty rounds of tool calls is compacted inside, while the first question stays."""
+    """A single run of thirty rounds of tool calls is compacted inside the run, and the first question stays."""
     server.calls_per_turn = 30
     agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
     await agent.run("What does everything cost?", session=agent.create_session())
@@ -131,7 +131,7 @@ async def test_state_outlives_the_process(server: ModelServer) -> None:
 
 
 async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None:
-    """A model's summary takes the place of old turns, is updated by later rounds, and is never stored as new input."""
+    """A model's summary replaces old turns, later rounds update it, and it is never stored as new input."""
     client = make_client(server)
     summary = Summarization(ChatClientSummarizer(client), trigger=tokens_exceed(2_000), keep=last(groups=4), on_failure="raise")
     agent = make_agent(server, CompactionProvider(before_strategy=summary, counter="chars/4", on_failure="raise"))
@@ -145,7 +145,7 @@ async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None
 
 
 async def test_a_plain_instruction_and_an_answer_in_prose(server: ModelServer) -> None:
-    """What is ``prompt`` there is ``template`` here: a sentence is enough, and no sections are wanted of the answer."""
+    """The framework's ``prompt`` is our ``template``: one sentence is enough, and the answer needs no sections."""
     server.summary = "The user asked what items cost; the prices were given."
     summary = Summarization(
         ChatClientSummarizer(make_client(server)),
@@ -175,7 +175,7 @@ class Terse:
 
 @pytest.mark.parametrize("instructions", [0, 1, 3])
 async def test_counts_translate_exactly(instructions: int) -> None:
-    """``target_count=4, threshold=2`` fires at the same lengths and keeps the same messages, however many are instructions."""
+    """``target_count=4, threshold=2`` triggers at the same lengths and keeps the same messages, with any instructions."""
     talk = [Message("system", [f"Rule {number}. "]) for number in range(instructions)]
     for turn in range(8):
         talk += [Message("user", [f"What is {turn}? " * 60]), Message("assistant", [f"It is {turn}. " * 60])]
@@ -191,7 +191,7 @@ async def test_counts_translate_exactly(instructions: int) -> None:
 
 
 async def test_a_window_without_system_messages() -> None:
-    """``preserve_system=False`` there is ``drop_system=True`` here."""
+    """The framework's ``preserve_system=False`` is our ``drop_system=True``."""
     talk = [Message("system", ["You are a shop."])]
     for turn in range(8):
         talk += [Message("user", [f"What is {turn}?"]), Message("assistant", [f"It is {turn}."])]
@@ -203,7 +203,7 @@ async def test_a_window_without_system_messages() -> None:
 
 
 async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
-    """Stored messages are flagged and a summary stands among them; the next run starts without what is flagged."""
+    """Stored messages are flagged and a summary is inserted; the next run does not load flagged messages."""
     strategy = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
     agent = make_agent(server, CompactionProvider(after_strategy=strategy, counter="chars/4"))
     session = agent.create_session()
@@ -220,7 +220,7 @@ async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
 
 
 async def test_both_strategies_together(server: ModelServer) -> None:
-    """What is flagged in the store is not loaded again, whether the history provider skips it or not."""
+    """Messages flagged in the store are not loaded again, even if the history provider does not skip them."""
     after = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
     provider = CompactionProvider(before_strategy=presets.context_window(4_000), after_strategy=after, counter="chars/4")
     agent = make_agent(server, provider)
@@ -239,7 +239,7 @@ class Noting(ContextProvider):
 
 
 async def test_other_providers_messages_are_not_touched(server: ModelServer) -> None:
-    """What another provider puts in is in every request, whole, once, and never inside a call with its results."""
+    """Messages of another provider are in every request, unchanged, once, and never between a call and its results."""
     agent = make_agent(
         server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"), Noting("noting")
     )
@@ -252,7 +252,7 @@ async def test_other_providers_messages_are_not_touched(server: ModelServer) -> 
 
 
 async def test_concurrent_runs_with_sessions_of_their_own(server: ModelServer) -> None:
-    """Runs of one agent at the same time do not see each other's conversations."""
+    """Concurrent runs of one agent do not share conversations."""
     agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
 
     async def one(name: str) -> None:
@@ -270,7 +270,7 @@ async def test_concurrent_runs_with_sessions_of_their_own(server: ModelServer) -
 
 
 async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
-    """A run that is given up while it streams leaves nothing half done: the next ones go on, valid and in the window."""
+    """A run cancelled while it streams leaves a valid session: the next runs continue inside the window."""
     agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
     session = agent.create_session()
     for turn in range(20):
@@ -289,7 +289,7 @@ async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
 
 
 async def test_a_service_that_keeps_the_conversation(server: ModelServer) -> None:
-    """There is nothing to compact: the state says so, and the run is left alone."""
+    """A conversation that a service keeps is not compacted, and the state gives the reason."""
     provider = CompactionProvider(before_strategy=broken, after_strategy=broken, on_failure="raise")
     agent = make_agent(server, provider)
     session = AgentSession(service_session_id="conv_1")
@@ -298,7 +298,7 @@ async def test_a_service_that_keeps_the_conversation(server: ModelServer) -> Non
 
 
 async def test_history_loaded_per_service_call(server: ModelServer) -> None:
-    """History that is loaded after the provider cannot be compacted by it: the state says what to use instead."""
+    """History loaded after the provider is not compacted, and the state names the alternative."""
     provider = CompactionProvider(before_strategy=broken, on_failure="raise")
     agent = make_agent(server, provider, require_per_service_call_history_persistence=True)
     session = agent.create_session()
@@ -307,7 +307,7 @@ async def test_history_loaded_per_service_call(server: ModelServer) -> None:
 
 
 async def test_a_strategy_that_raises(server: ModelServer) -> None:
-    """The run goes on uncompacted and the state says so; or it fails, if that was chosen."""
+    """The run continues uncompacted and the state reports it; or it fails, with ``on_failure="raise"``."""
     session = AgentSession()
     await ask(make_agent(server, CompactionProvider(before_strategy=broken)), session, range(2))
     assert session.state["compaction"]["last"]["outcome"] == "degraded"
@@ -318,7 +318,7 @@ async def test_a_strategy_that_raises(server: ModelServer) -> None:
 
 
 async def test_two_providers_on_one_history(server: ModelServer) -> None:
-    """Two of them would undo each other's work: the run fails and says what to do."""
+    """Two providers on one history fail the run with an error that says what to do."""
     strategy = presets.context_window(4_000)
     agent = make_agent(
         server, CompactionProvider(before_strategy=strategy), CompactionProvider(before_strategy=strategy, source_id="second")
@@ -331,7 +331,7 @@ async def test_two_providers_on_one_history(server: ModelServer) -> None:
     "saved", [{"version": 0, "index": {}}, {"version": 1}, "text", {"version": 1, "index": {"version": 9}}]
 )
 async def test_state_of_another_version(server: ModelServer, saved: Any) -> None:
-    """It is ignored and the result says so; or the run fails, if that was chosen."""
+    """A state of another version is ignored and the result reports it; or the run fails."""
     session = AgentSession()
     session.state["compaction"] = {"conversation": saved}
     results: list[CompactionResult] = []
@@ -348,19 +348,19 @@ async def test_state_of_another_version(server: ModelServer, saved: Any) -> None
 
 
 async def test_ours_in_the_tool_loop(server: ModelServer) -> None:
-    """As ``compaction_strategy=`` it keeps every call of every run in the window, and stays with what it decided."""
+    """As ``compaction_strategy=`` it keeps every call of every run inside the window, and its edits stay in force."""
     strategy = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
     agent = make_agent(server, compaction_strategy=strategy)
     session = agent.create_session()
     await ask(agent, session, range(40))
     assert server.refused == []
-    assert strategy.last is not None
+    assert strategy.turn is not None
     assert 20 < len(server.requests[-1]["messages"]) + 20 < 60
     assert len(session.state["in_memory"]["messages"]) == 160
 
 
 async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
-    """Conversations that begin alike and run at the same time are told apart as soon as they differ."""
+    """Concurrent conversations with the same beginning are distinguished as soon as they differ."""
     agent = make_agent(server, compaction_strategy=as_framework_strategy(presets.context_window(3_600), counter="chars/4"))
 
     async def one(name: str) -> None:
@@ -378,7 +378,7 @@ async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
 
 
 class Numbering(ContextProvider):
-    """Puts a note of its own before each question, another one each time."""
+    """Puts another note before each question."""
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         state["day"] = state.get("day", 0) + 1
@@ -388,7 +388,7 @@ class Numbering(ContextProvider):
 @pytest.mark.parametrize("other", [None, Noting, Numbering], ids=["alone", "a note", "another note each time"])
 @pytest.mark.parametrize("calls", [1, 8])
 async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextProvider] | None, calls: int) -> None:
-    """Nothing is summarized twice, whichever way ours is plugged in, and whatever another provider adds to each run."""
+    """Nothing is summarized twice, in each form of our strategy, and with any provider that adds messages to each run."""
     asked: list[int] = []
     for in_loop_only in (False, True):
         with ModelServer(calls_per_turn=calls) as server:
@@ -417,7 +417,7 @@ async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextP
 
 
 async def test_ours_in_their_provider(server: ModelServer) -> None:
-    """Their provider takes it for one of its own, before and after a run."""
+    """The framework's provider runs our strategy like its own, before and after a run."""
     before = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
     after = as_framework_strategy(Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800)), counter="chars/4")
     agent = make_agent(
@@ -431,7 +431,7 @@ async def test_ours_in_their_provider(server: ModelServer) -> None:
 
 
 def shop_messages(turns: int) -> list[Message]:
-    """A history with tool calls, as the framework's messages."""
+    """Return a history with tool calls, as the framework's messages."""
     from agent_framework import Content
 
     made = [Message("system", ["You are a shop."])]
@@ -446,7 +446,7 @@ def shop_messages(turns: int) -> list[Message]:
 
 
 async def test_their_projection_is_our_view() -> None:
-    """What their projection shows after our strategy is what `compact` returns, also when it is run again on the same list."""
+    """The framework's projection after our strategy equals the result of `compact`, also after a second run on the list."""
     strategy = presets.context_window(3_000)
     messages = shop_messages(30)
     expected = (await compact(messages, strategy, format=agent_framework, counter="chars/4")).messages
@@ -459,7 +459,7 @@ async def test_their_projection_is_our_view() -> None:
 
 
 async def test_theirs_in_our_pipeline() -> None:
-    """What theirs excludes is dropped, what it inserts replaces what it links; the caller's messages are not annotated."""
+    """Excluded messages are dropped, inserted ones replace the linked ones, and the caller's messages are not annotated."""
     messages = shop_messages(10)
     pipeline = from_framework_strategy(ToolResultCompactionStrategy(keep_last_tool_call_groups=1)) >> from_framework_strategy(
         SlidingWindowStrategy(keep_last_groups=9)
@@ -473,7 +473,7 @@ async def test_theirs_in_our_pipeline() -> None:
 
 
 async def test_a_summary_of_theirs_is_one_of_ours(server: ModelServer) -> None:
-    """A summary that their strategy inserts stands, marked, where what it links stood."""
+    """A summary inserted by the framework's strategy replaces the linked messages, and is marked."""
     theirs = from_framework_strategy(SummarizationStrategy(client=make_client(server), target_count=4, threshold=2))
     messages = shop_messages(10)
     result = await compact(messages, theirs, format=agent_framework, counter="chars/4")
@@ -485,7 +485,7 @@ async def test_a_summary_of_theirs_is_one_of_ours(server: ModelServer) -> None:
 
 
 async def test_ours_among_theirs() -> None:
-    """Beside strategies of theirs on one growing list, ours sees what they took out, and what is shown stays valid."""
+    """Next to the framework's strategies on one growing list, ours respects their exclusions, and the view stays valid."""
     messages: list[Message] = []
     tokenizer = CharacterEstimatorTokenizer()
     composed = TokenBudgetComposedStrategy(
@@ -505,13 +505,13 @@ async def test_ours_among_theirs() -> None:
 
 
 async def test_what_is_no_strategy() -> None:
-    """Something that cannot be called is refused when it is passed."""
+    """An object that is not callable is refused at construction."""
     with pytest.raises(CompactionError, match="async callable"):
         from_framework_strategy("summarize")  # type: ignore[arg-type]
 
 
 async def test_a_client_that_hangs_is_given_up() -> None:
-    """After the timeout the conversation is as it was, and the failure says so."""
+    """After the timeout the conversation is unchanged, and the failure reports it."""
 
     class HangingClient:
         async def get_response(self, messages: object, *, options: object) -> None:

@@ -1,4 +1,4 @@
-"""Agent Framework's messages as a wire format: every content type kept whole."""
+"""Agent Framework's messages as a wire format: every content type is kept whole."""
 
 from __future__ import annotations
 
@@ -91,20 +91,20 @@ ANSWERS = {kind: kind.replace("call", "result") for kind in CONTENTS if kind.end
 
 
 def test_no_content_type_is_left_out() -> None:
-    """The list is the framework's own: one that is new there is not known here yet."""
+    """The test covers every content type of the installed framework."""
     assert CONTENTS.keys() == set(get_args(ContentType))
     assert set(ANSWERS.values()) < CONTENTS.keys()
 
 
 def role_of(kind: str) -> str:
-    """Who says such a content."""
+    """Return the role that sends such a content."""
     by_provider = kind in ("search_tool_result", "image_generation_tool_result")
     return "user" if kind == "function_approval_response" else "tool" if "result" in kind and not by_provider else "assistant"
 
 
 @pytest.mark.parametrize("kind", sorted(CONTENTS))
 def test_every_content_type_is_kept_whole(kind: str) -> None:
-    """It is read as what it is, comes out as the same object, and survives JSON."""
+    """A content of each type has the right part, is written as the same object, and survives JSON."""
     content, part = CONTENTS[kind]
     raw = Message(role_of(kind), [content], author_name="Shop", additional_properties={"y": 2})
     message = agent_framework.read(raw)
@@ -118,7 +118,7 @@ def test_every_content_type_is_kept_whole(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(CONTENTS))
 def test_every_content_type_has_its_place_in_a_conversation(kind: str) -> None:
-    """It is counted, and goes or stays whole with its message; a saved index gives back the same contents."""
+    """Each content counts, and leaves or stays with its message; a saved index restores the same contents."""
     around = [Message("user", ["hi"]), Message("user", ["and now?"])]
     messages = [around[0], Message(role_of(kind), [CONTENTS[kind][0], Content.from_text("so far")]), around[1]]
     index = MessageIndex(messages, format=agent_framework, counter="chars/4")
@@ -138,7 +138,7 @@ def test_every_content_type_has_its_place_in_a_conversation(kind: str) -> None:
 
 @pytest.mark.parametrize("call", sorted(ANSWERS))
 def test_a_call_and_its_result_are_one_group(call: str) -> None:
-    """Of whatever kind, in two messages: neither leaves without the other."""
+    """A call and its result of any kind leave together, even in two messages."""
     asked, answered = (Message(role_of(kind), [CONTENTS[kind][0]]) for kind in (call, ANSWERS[call]))
     messages = [Message("user", ["hi"]), asked, answered, Message("assistant", ["done"]), Message("user", ["and?"])]
     index = MessageIndex(messages, format=agent_framework, counter="chars/4")
@@ -150,7 +150,7 @@ def test_a_call_and_its_result_are_one_group(call: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 def test_what_was_approved_follows_what_asked(strategy: Strategy) -> None:
-    """A provider's own tool is asked for in one message and approved in the next: neither is sent without the other."""
+    """A provider's tool is requested in one message and approved in the next: they leave together."""
     hosted = Content.from_function_call("c1", "pay", arguments='{"sum": 9}', hosted=True)
     asked = Message("assistant", [Content.from_function_approval_request("a1", hosted)])
     approved = Message("user", [Content.from_function_approval_response(True, "a1", hosted)])
@@ -163,7 +163,7 @@ def test_what_was_approved_follows_what_asked(strategy: Strategy) -> None:
 
 
 def test_a_picture_is_not_counted_as_text() -> None:
-    """A megabyte of it in a content that is kept whole is no million of characters to read."""
+    """A megabyte of picture data in a content that is kept whole adds no tokens."""
     screen = Content.from_data(b"x" * 1_000_000, "image/png")
     kinds = ("computer_tool_result", "image_generation_tool_result")
     contents = [Content(kinds[0], call_id="k1", screenshot=screen), Content(kinds[1], image_id="g1", outputs=screen)]
@@ -172,18 +172,18 @@ def test_a_picture_is_not_counted_as_text() -> None:
 
 
 def test_a_screenshot_stays_as_it_is() -> None:
-    """A note beside it changes; no text can stand for it."""
+    """A screenshot cannot be replaced by a text; a note beside it can change."""
     raw = Message("tool", [CONTENTS["computer_tool_result"][0], Content.from_text("clicked")])
     message = agent_framework.read(raw)
     changed = message.evolve(parts=[*message.parts[:2], TextPart("ok")]).raw
     assert [content.type for content in changed.contents] == ["computer_tool_result", "text"]
     assert changed.contents[0] is raw.contents[0]
-    with pytest.raises(ConfigurationError, match="computer_tool_result stays as it is"):
+    with pytest.raises(ConfigurationError, match="computer_tool_result cannot be changed"):
         message.evolve(parts=[ToolResultPart("k1", "gone", raw=raw.contents[0])])
 
 
 def test_a_changed_result_keeps_the_rest() -> None:
-    """A shorter result keeps its id and properties; the original is as it was."""
+    """A shorter result keeps its id and properties; the original is unchanged."""
     raw = Message("tool", [Content.from_function_result("c1", result="long " * 50, additional_properties={"x": 1})])
     changed = agent_framework.read(raw).evolve(text="short").raw
     assert (changed.contents[0].result, changed.contents[0].call_id) == ("short", "c1")
@@ -192,14 +192,14 @@ def test_a_changed_result_keeps_the_rest() -> None:
 
 
 def test_a_hosted_call_and_its_result_stay_together() -> None:
-    """Both in one message are one whole, which no edit can part."""
+    """A hosted tool's call and result in one message stay together."""
     call, result = CONTENTS["mcp_server_tool_call"][0], CONTENTS["mcp_server_tool_result"][0]
     message = agent_framework.read(Message("assistant", [call, result]))
     assert [type(part) for part in message.parts] == [OtherPart, OtherPart]
 
 
 def test_several_results_in_one_message() -> None:
-    """Parallel calls answered in one message are one group, and valid."""
+    """Results of parallel calls in one message are one group, and valid."""
     calls = [Content.from_function_call(f"c{n}", "look_up", arguments="{}") for n in range(2)]
     results = [Content.from_function_result(f"c{n}", result=str(n)) for n in range(2)]
     messages = [Message("user", ["hi"]), Message("assistant", calls), Message("tool", results), Message("user", ["and?"])]

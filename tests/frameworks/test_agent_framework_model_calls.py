@@ -25,7 +25,7 @@ CLIENTS: list[OpenAIChatCompletionClient] = []
 
 @pytest.fixture(autouse=True)
 async def closing() -> AsyncIterator[None]:
-    """Close what the framework's clients leave open."""
+    """Close the clients that the framework leaves open."""
     yield
     while CLIENTS:
         await CLIENTS.pop().client.close()
@@ -59,13 +59,13 @@ async def ask(agent: Agent, session: AgentSession, turns: range, *, stream: bool
 
 
 def saved(session: AgentSession) -> dict[str, Any]:
-    """What the provider keeps in a session."""
+    """Return the provider's state in a session."""
     found: dict[str, Any] = session.state["compaction"]["conversation"]
     return found
 
 
 def restored(session: AgentSession) -> AgentSession:
-    """The session as another process gets it."""
+    """Return the session as another process restores it."""
     return AgentSession.from_dict(json.loads(json.dumps(session.to_dict())))
 
 
@@ -74,7 +74,7 @@ def restored(session: AgentSession) -> AgentSession:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_reported_usage_counts(stream: bool) -> None:
-    """A server that counts twice as much is believed: the window holds by its count, after one report."""
+    """A server that counts twice as much fills the window by its own count, after one report."""
     with ModelServer(window=6_000) as server:
         server.characters_per_token = 2.0
         agent = make_agent(server, presets.context_window(4_000))
@@ -86,7 +86,7 @@ async def test_reported_usage_counts(stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_anchor_is_saved_with_every_call(server: ModelServer, stream: bool) -> None:
-    """The session's state has the newest report, in the same entry: nothing else is written while nothing is decided."""
+    """The session's state has the newest report; without edits, nothing else is written."""
     agent = make_agent(server, presets.context_window(400_000))
     session = agent.create_session()
     await ask(agent, session, range(1), stream=stream)
@@ -97,7 +97,7 @@ async def test_the_anchor_is_saved_with_every_call(server: ModelServer, stream: 
 
 
 async def test_the_anchor_survives_a_restart(server: ModelServer) -> None:
-    """Another process counts by the last report at once."""
+    """Another process counts by the last report from its first request on."""
     agent = make_agent(server, presets.context_window(400_000))
     session = agent.create_session()
     await ask(agent, session, range(3))
@@ -115,7 +115,7 @@ async def test_the_anchor_survives_a_restart(server: ModelServer) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_is_too_long_is_sent_once_more(stream: bool) -> None:
-    """The provider's window is learned from its error, the conversation compacted, and the run goes on."""
+    """The provider's window is read from its error, the conversation is compacted, and the run continues."""
     events: list[Event] = []
     with ModelServer(window=3_000) as server:
         agent = make_agent(server, presets.context_window(400_000), on_event=events.append)
@@ -129,7 +129,7 @@ async def test_a_request_that_is_too_long_is_sent_once_more(stream: bool) -> Non
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_cannot_be_shortened(stream: bool) -> None:
-    """The typed error says what takes up the space; the provider's own is its cause."""
+    """The typed error lists what uses the space; its cause is the provider's error."""
     with ModelServer(window=10) as server:
         agent = make_agent(server, presets.context_window(4_000))
         with pytest.raises(BudgetUnsatisfiable) as raised:
@@ -140,7 +140,7 @@ async def test_a_request_that_cannot_be_shortened(stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_another_error_passes(stream: bool) -> None:
-    """What is no length error is raised as it came, and nothing is sent again."""
+    """An error that is not a length error is raised unchanged, and nothing is repeated."""
     with ModelServer() as server:
         agent = make_agent(server, presets.context_window(4_000))
         server.before_answer = _refuse
@@ -157,7 +157,7 @@ def _refuse(number: int) -> None:
 
 
 async def test_approvals_resumed_by_another_process(server: ModelServer) -> None:
-    """What the framework strips from earlier messages changes nothing of what was decided: as many summaries as without."""
+    """The framework strips approval requests from earlier messages, which causes no further summary."""
     asked: list[int] = []
     for tools in (look_up_price, place_order):
         summarizer = Scripted("The user asked what items cost.")
@@ -182,7 +182,7 @@ async def test_approvals_resumed_by_another_process(server: ModelServer) -> None
 
 
 async def test_the_host_asks_to_compact(server: ModelServer) -> None:
-    """The next request is compacted whatever the trigger says, with the focus, once; also by the process that resumes it."""
+    """The next request is compacted once, whatever the trigger says, with the focus; also in the process that resumes."""
     summarizer = Scripted("The user asked what items cost.")
     strategy = Summarization(summarizer, trigger=never, keep=last(groups=2))
     agent = make_agent(server, strategy)
@@ -198,7 +198,7 @@ async def test_the_host_asks_to_compact(server: ModelServer) -> None:
 
 
 async def test_the_model_asks_to_compact(server: ModelServer) -> None:
-    """The tool is offered; after it was called, the next request of the same run is compacted."""
+    """The model gets the tool; after a call of it, the next request of the same run is compacted."""
     summarizer = Scripted("The user asked what items cost.")
     strategy = Summarization(summarizer, trigger=never, keep=last(groups=2))
     agent = make_agent(server, strategy)
@@ -216,7 +216,7 @@ async def test_the_model_asks_to_compact(server: ModelServer) -> None:
 
 
 async def test_the_window_of_the_model_by_its_name(server: ModelServer) -> None:
-    """The model's name is the client's; one that no table knows is an error."""
+    """The client names the model; an unknown model is an error."""
     agent = make_agent(server, presets.context_window(4_000), window="auto", model="gpt-5")
     await ask(agent, agent.create_session(), range(1))
     with pytest.raises(CompactionError, match="no-such-model"):
@@ -226,7 +226,7 @@ async def test_the_window_of_the_model_by_its_name(server: ModelServer) -> None:
 
 
 async def test_without_the_loop(server: ModelServer) -> None:
-    """The loaded history alone is compacted, once before a run."""
+    """Only the loaded history is compacted, once before a run."""
     agent = make_agent(server, presets.context_window(2_000), in_loop=False)
     await ask(agent, agent.create_session(), range(20))
     assert server.refused == []
@@ -235,7 +235,7 @@ async def test_without_the_loop(server: ModelServer) -> None:
 
 
 async def test_a_strategy_that_knows_the_agents_name(server: ModelServer) -> None:
-    """A named agent's messages have the name at once, so that nothing changes when a run ends."""
+    """A named agent's messages have the name from the start, so that requests do not change after a run."""
     for name, breaks in (("Shop", 0), (None, 5)):
         CLIENTS.append(OpenAIChatCompletionClient(model="m", api_key="none", base_url=server.url))
         strategy = as_framework_strategy(presets.context_window(40_000), agent_name=name, counter="chars/4")
@@ -252,7 +252,7 @@ async def test_a_strategy_that_knows_the_agents_name(server: ModelServer) -> Non
 
 
 async def test_what_a_strategy_excludes_is_stored_as_it_was(server: ModelServer) -> None:
-    """Messages of a run that were summarized in it are in the store without a flag: there is no summary of them there."""
+    """Messages of a run that were summarized in it are stored without a flag, because the store has no summary of them."""
     server.calls_per_turn = 12
     strategy = Summarization(Scripted("Prices were looked up."), trigger=tokens_exceed(2_000), keep=last(groups=2))
     CLIENTS.append(OpenAIChatCompletionClient(model="m", api_key="none", base_url=server.url))

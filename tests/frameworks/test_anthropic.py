@@ -1,4 +1,4 @@
-"""The Anthropic SDK: 100 turns of its tool runner beside a plain loop, and what a middleware does with each request."""
+"""The Anthropic SDK: 100 turns of its tool runner beside a plain loop, and the middleware's effect on each request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ask(model: Any, messages: list[Any], **options: Any) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_one_retry_after_a_length_error(*, stream: bool) -> None:
-    """Without a window, the first request that is too long teaches it: it is sent again, shorter, and later ones fit."""
+    """Without a window, the first length error reveals it: the request is repeated shorter, and later ones fit."""
     events: list[Event] = []
     compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", on_event=events.append)
     with StrictServer(window=2_000) as server, client(server, compaction) as model:
@@ -61,7 +61,7 @@ def test_one_retry_after_a_length_error(*, stream: bool) -> None:
 
 
 def test_nothing_more_can_be_removed() -> None:
-    """The error says what takes up the space; the provider's is its cause."""
+    """The error lists what uses the space; its cause is the provider's error."""
     compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
     with StrictServer(window=100) as server, client(server, compaction) as model:
         with pytest.raises(BudgetUnsatisfiable) as raised:
@@ -71,7 +71,7 @@ def test_nothing_more_can_be_removed() -> None:
 
 
 def test_another_error_is_the_sdks() -> None:
-    """An invalid request is refused as without a middleware, and not sent again."""
+    """An invalid request is refused as without the middleware, and not repeated."""
     compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4")
     wrong = [{"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]}]
     with (
@@ -85,7 +85,7 @@ def test_another_error_is_the_sdks() -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_usage_anchors_the_counts(*, stream: bool) -> None:
-    """A server that counts twice as many tokens is known from its first report, streamed or not."""
+    """A server that counts twice as many tokens is followed from its first report, streamed or not."""
     sizes: list[int] = []
     strategy = SlidingWindow(trigger=lambda index: bool(sizes.append(index.tokens)), keep=last(turns=2))
     compaction = RequestCompaction(strategy, counter="chars/4")
@@ -101,7 +101,7 @@ async def test_usage_anchors_the_counts(*, stream: bool) -> None:
 
 
 async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
-    """A thread that must not go on without the server's memory gets an error that says what to do; the runner needs nothing."""
+    """A thread that requires the server's memory gets an error with the remedy; the runner needs no change."""
     compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4")
     with StrictServer(window=2_000) as server, client(server, compaction) as model:
         thread = getattr(model.beta.messages, "thread", None)
@@ -116,7 +116,7 @@ async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
 
 
 def test_conversations_with_equal_beginnings() -> None:
-    """Twenty conversations that begin alike, one after the other: none is sent another's words, each gets its own summary."""
+    """Twenty conversations with the same beginning, in sequence, share no messages, and each gets its own summary."""
     compaction = RequestCompaction(presets.context_window(1_500), counter="chars/4", window=1_500)
     same = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello, what do you need?"}]
     with StrictServer(window=2_000) as server, client(server, compaction) as model:
@@ -128,7 +128,7 @@ def test_conversations_with_equal_beginnings() -> None:
 
 
 def test_a_process_that_starts_again(tmp_path: Path) -> None:
-    """With a store, what the first process decided holds in the second: the prefix stays."""
+    """With a store, another process sends the same prefix."""
     with StrictServer(window=2_000) as server:
         for turns in (30, 31):
             store = SessionStore(tmp_path / "compaction.db")
@@ -140,7 +140,7 @@ def test_a_process_that_starts_again(tmp_path: Path) -> None:
 
 
 def test_other_requests_pass() -> None:
-    """Counting tokens is not a request to a model: its messages are left as they are."""
+    """Requests to count tokens are not compacted."""
     seen: list[Any] = []
 
     def answer(request: Any, call_next: Any) -> Any:
@@ -192,7 +192,7 @@ async def test_a_tool_asks_for_compaction(*, asynchronous: bool) -> None:
 
 
 def test_a_client_without_await_needs_a_strategy_without() -> None:
-    """A summarizer that is awaited is refused with what to do, and nothing is sent."""
+    """A summarizer that must be awaited is refused with the remedy, and nothing is sent."""
 
     class Awaited:
         async def summarize(self, request: Any) -> str:

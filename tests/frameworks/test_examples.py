@@ -1,4 +1,4 @@
-"""The examples, run as programs against a model on loopback that refuses what a provider would refuse."""
+"""The examples as programs, with a model on loopback that refuses the requests that a provider would refuse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arguments(name: str, folder: Path) -> list[str]:
 
 @each
 def test_200_turns_stay_in_the_window(name: str, server: ModelServer, tmp_path: Path) -> None:
-    """Every request of 200 turns with tool calls is valid and fits, and changes more than its end only where it got shorter."""
+    """Every request of 200 turns with tool calls is valid and fits, and changes its prefix only at a compaction."""
     answers = Example(name, server, arguments(name, tmp_path)).ask(questions(200))
     assert len(answers) == 200
     assert server.refused == []
@@ -48,7 +48,7 @@ def test_200_turns_stay_in_the_window(name: str, server: ModelServer, tmp_path: 
 
 @each
 def test_killed_half_way_it_goes_on_with_the_same_view(name: str, server: ModelServer, tmp_path: Path) -> None:
-    """Killed inside a turn and started again, the program sends what it had sent, byte for byte, and goes on from there."""
+    """Killed in a turn and restarted, the program sends the same requests, byte for byte, and continues."""
     program = Example(name, server, arguments(name, tmp_path))
     asked = questions(32)
     answers = program.ask(asked, kill_at=41)  # the first request of the twenty-first turn

@@ -1,4 +1,4 @@
-"""Google ADK: its contents as a format, and what the plugin does that the examples and the table of hosts do not show."""
+"""Google ADK: its contents as a format, and behaviour of the plugin that the examples and the table of hosts do not cover."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[types.Part, type]] = {
 
 
 def too_long(tokens: int = 740, window: int = 500) -> ValueError:
-    """The provider's length error, by default about the first eight notes."""
+    """Return the provider's length error, by default for the first eight notes."""
     return ValueError(f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).")
 
 
@@ -55,7 +55,7 @@ def content(*parts: types.Part | str, role: str = "user") -> types.Content:
 
 @pytest.mark.parametrize("kind", sorted(PARTS))
 def test_every_part_is_kept_whole(kind: str) -> None:
-    """It is read as what it is, comes out as the same object, and survives JSON."""
+    """Each part is read as its kind, written as the same object, and survives JSON."""
     part, read_as = PARTS[kind]
     raw = content(part, "beside it", role="user" if kind == "result" else "model")
     message = adk_contents.read(raw)
@@ -69,7 +69,7 @@ def test_every_part_is_kept_whole(kind: str) -> None:
 
 
 def test_what_is_made_are_contents() -> None:
-    """Changed, new and repaired messages are objects of the framework, with the ids and signatures they had."""
+    """Changed, new and repaired messages are the framework's objects, and keep their ids and signatures."""
     raws = [content("prices?"), content(CALL, role="model"), content(RESULT)]
     result = compact_sync([*raws, content("thanks")], Clearing(Clear(min_chars=1), keep=last(groups=1)), format=adk_contents)
     assert result.edits
@@ -92,7 +92,7 @@ def test_the_format_holds_the_laws() -> None:
 
 
 class ScriptedModel(BaseLlm):
-    """Replays replies: texts, calls, or errors. Holds state: what is left, and what was asked."""
+    """Replays replies: texts, calls, or errors. Holds state: the remaining replies, and the requests."""
 
     model: str = "gemini-2.5-flash"
     replies: list[Any]
@@ -117,14 +117,14 @@ class ScriptedModel(BaseLlm):
 def runner_of(
     plugin: CompactionPlugin, *replies: Any, alone: bool = False, tools: Sequence[Any] = (), extra_tokens: int = 0
 ) -> InMemoryRunner:
-    """A runner with the plugin; ``alone``: with its callbacks on the agent instead."""
+    """Return a runner with the plugin; with ``alone``, its callbacks are on the agent instead."""
     model = ScriptedModel(replies=list(replies), requests=[], extra_tokens=extra_tokens)
     agent = LlmAgent(name="shop", model=model, tools=list(tools), **(plugin.callbacks if alone else {}))
     return InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[] if alone else [plugin]))
 
 
 async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list[str]:
-    """The answers to what the user says."""
+    """Return the answers to the user's messages."""
     config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
     runner.auto_create_session = True
     answers: list[str] = []
@@ -135,7 +135,7 @@ async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list
 
 
 def final_text(event: Any) -> str | None:
-    """What the agent answers, if the event is its answer."""
+    """Return the agent's answer, if the event is one."""
     if event.partial or not event.is_final_response() or not event.content or not event.content.parts:
         return None
     return str(event.content.parts[0].text)
@@ -155,7 +155,7 @@ both = pytest.mark.parametrize("alone", [False, True], ids=["plugin", "callbacks
 @both
 @at_times
 async def test_a_request_that_is_too_long_is_sent_once_more(alone: bool, stream: bool) -> None:
-    """The run answers as if nothing had happened, what was sent again is shorter, and the session is whole."""
+    """The run answers as without the error, the repeated request is shorter, and the session is whole."""
     plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4")
     runner = runner_of(plugin, *["ok"] * 7, too_long(), "done", "and on", alone=alone)
     assert await ask(runner, *NOTES, "more?", stream=stream) == [*["ok"] * 7, "done", "and on"]
@@ -170,7 +170,7 @@ async def test_a_request_that_is_too_long_is_sent_once_more(alone: bool, stream:
 
 @both
 async def test_nothing_more_can_go(alone: bool) -> None:
-    """The typed error says what takes up the space; ADK wraps it if a plugin raises it."""
+    """The typed error lists what uses the space; ADK wraps a plugin's error."""
     plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4", pin=lambda message: True)
     refusal = too_long(9_000, 1_000)
     with pytest.raises(BudgetUnsatisfiable if alone else RuntimeError) as raised:
@@ -181,7 +181,7 @@ async def test_nothing_more_can_go(alone: bool) -> None:
 
 
 async def test_other_errors_are_raised_as_they_are() -> None:
-    """Nothing is sent again; if the second attempt fails in another way, the first error carries a note of it."""
+    """Nothing is repeated; if the second attempt fails otherwise, the first error has a note about it."""
     other = OSError("the server is down")
     plugin = CompactionPlugin(Truncation(trigger=never), counter="chars/4")
     runner = runner_of(plugin, other, *["ok"] * 7, too_long(), other)
@@ -195,7 +195,7 @@ async def test_other_errors_are_raised_as_they_are() -> None:
 
 @at_times
 async def test_reported_usage_reaches_the_session(stream: bool) -> None:
-    """After a reply a strategy sees the provider's count and what was added since."""
+    """After a reply, a strategy gets the provider's count plus the newer messages."""
     seen: list[int] = []
 
     def watch(index: MessageIndex) -> Iterator[Edit]:
@@ -210,7 +210,7 @@ async def test_reported_usage_reaches_the_session(stream: bool) -> None:
 
 
 async def test_the_model_asks_for_compaction() -> None:
-    """A tool that calls ``compact_next`` has its agent's next request compacted, with its focus in the summary's prompt."""
+    """A tool that calls ``compact_next`` compacts before its agent's next request, with the focus in the summary's prompt."""
     scripted = Scripted("## Goal\nPrices.\n\n## Progress\nSome.\n\n## Next steps\nAnswer.")
     strategy = Summarization(scripted, trigger=tokens_exceed(10**6), keep=last(groups=1))
     plugin = CompactionPlugin(strategy, counter="chars/4")
@@ -232,7 +232,7 @@ async def test_the_model_asks_for_compaction() -> None:
 
 
 async def test_what_a_service_keeps_is_left_alone() -> None:
-    """A request whose history the provider keeps is sent as it is."""
+    """A request whose history the provider keeps is sent unchanged."""
     contents = [content("hi")]
     request = SimpleNamespace(previous_interaction_id="i1", contents=contents)
     plugin = CompactionPlugin(presets.token_budget(300))
@@ -241,7 +241,7 @@ async def test_what_a_service_keeps_is_left_alone() -> None:
 
 
 async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for its usage is bounded."""
+    """The number of calls that wait for their usage is bounded."""
     monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
     plugin = CompactionPlugin(presets.token_budget(300), counter="chars/4")
     runner = runner_of(plugin, *[OSError("down")] * 4)

@@ -1,4 +1,4 @@
-"""Every framework at a plain loop's figures, on the strict server: short runs of `python -m benchmarks.hosts`."""
+"""Every framework reaches a plain loop's figures on the strict server, in short runs of `python -m benchmarks.hosts`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_YET: Final = frozenset(
 
 
 def names(case: Case) -> str:
-    """A case as the table names it."""
+    """Return a case's name in the table."""
     return f"{case.host}: {case.name}"
 
 
@@ -29,20 +29,20 @@ SHORT: Final = [attrs.evolve(case, sessions=min(case.sessions, 6)) for case in c
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
-    """Summarizers fail on purpose, which is logged."""
+    """Silence the log of summarizers that fail on purpose."""
     logging.getLogger("compaction").setLevel(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("case", [case for case in SHORT if names(case) not in NOT_YET], ids=names)
 def test_at_the_plain_loops_figures(case: Case) -> None:
-    """No request is invalid, too long twice, or another conversation's; summaries and prefix breaks are at most the loop's."""
+    """No request is invalid, too long twice, or of another conversation; summaries and prefix breaks are at most the loop's."""
     row = measure(case, turns=8)
     assert row.problems == []
     assert row.host.breaks > 0
 
 
 def test_more_filtered_conversations_than_were_once_remembered() -> None:
-    """A filter knows 40 conversations at once, each compacted twice."""
+    """A filter distinguishes 40 concurrent conversations, each compacted twice."""
     name = "OpenAI Agents SDK: 50 sessions at once, filter alone"
     case = next(case for case in cases() if names(case) == name)
     if name in NOT_YET:
@@ -51,5 +51,5 @@ def test_more_filtered_conversations_than_were_once_remembered() -> None:
 
 
 def test_the_list_names_rows() -> None:
-    """What is not met yet is a row of the table."""
+    """Every exception in the list is a row of the table."""
     assert {names(case) for case in cases()} >= NOT_YET

@@ -1,4 +1,4 @@
-"""The pages on frameworks: every excerpt stands in the example that the page names, which other tests run."""
+"""Every excerpt on the pages about frameworks is part of the example that the page names and other tests run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph through whole agent runs, against a model on loopback."""
+"""LangChain and LangGraph in whole agent runs, with a model on loopback."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
 
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 def test_the_prefix_changes_only_where_something_was_compacted(kind: Any, server: ModelServer) -> None:
-    """Every call that changes more than the end of the one before is a call that was compacted, and none else."""
+    """A call changes the prefix only if it was compacted, and every compacted call changes it."""
     results: list[CompactionResult] = []
     middleware = kind(presets.context_window(4_000), counter="chars/4", on_result=results.append)
     state = ask(make_agent(server, middleware, saver=InMemorySaver()), range(30))
@@ -73,7 +73,7 @@ def test_the_prefix_changes_only_where_something_was_compacted(kind: Any, server
 
 
 async def test_awaited_with_a_models_summary(server: ModelServer) -> None:
-    """An agent that is awaited, and a summary by its own chat model, updated by later rounds."""
+    """An awaited agent summarizes with its own chat model, and later rounds update the summary."""
     strategy = Summarization(
         ChatModelSummarizer(make_model(server)), trigger=tokens_exceed(2_000), keep=last(groups=4), on_failure="raise"
     )
@@ -87,7 +87,7 @@ async def test_awaited_with_a_models_summary(server: ModelServer) -> None:
 
 
 def test_system_prompt_and_tools_count(server: ModelServer) -> None:
-    """The tokens a strategy is told are those of the request, not of its messages alone."""
+    """A strategy gets the tokens of the whole request, not only of its messages."""
     seen: list[int] = []
 
     def watch(index: MessageIndex) -> Iterator[Edit]:
@@ -102,7 +102,7 @@ def test_system_prompt_and_tools_count(server: ModelServer) -> None:
 
 
 def test_another_process_goes_on_from_the_checkpoint(server: ModelServer) -> None:
-    """A new agent with the same checkpointer sends what the first would have sent."""
+    """A new agent with the same checkpointer sends the requests that the first would have sent."""
     saver = InMemorySaver()
     strategy = presets.context_window(4_000)
     ask(make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), saver=saver), range(12))
@@ -114,7 +114,7 @@ def test_another_process_goes_on_from_the_checkpoint(server: ModelServer) -> Non
 
 
 def test_a_rewound_thread(server: ModelServer) -> None:
-    """A run from an earlier checkpoint compacts what that checkpoint holds, not what came after it."""
+    """A run from an earlier checkpoint compacts that checkpoint's messages only."""
     saver = InMemorySaver()
     agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=saver)
     ask(agent, range(12))
@@ -127,7 +127,7 @@ def test_a_rewound_thread(server: ModelServer) -> None:
 
 
 async def test_concurrent_threads(server: ModelServer) -> None:
-    """Runs of one agent at the same time do not see each other's conversations."""
+    """Concurrent runs of one agent do not share conversations."""
     agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
 
     async def one(name: str) -> None:
@@ -142,7 +142,7 @@ async def test_concurrent_threads(server: ModelServer) -> None:
 
 
 async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
-    """A run that is given up while it streams leaves a thread that goes on, valid and in the window."""
+    """A run cancelled while it streams leaves a thread that continues, valid and inside the window."""
     agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
     for turn in range(12):
         with anyio.CancelScope() as scope:
@@ -155,7 +155,7 @@ async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
 
 
 def test_a_strategy_that_raises(server: ModelServer) -> None:
-    """The run goes on uncompacted and the result says so; or it fails, if that was chosen."""
+    """The run continues uncompacted and the result reports it; or it fails, with ``on_failure="raise"``."""
     results: list[CompactionResult] = []
     ask(make_agent(server, CompactionMiddleware(broken, on_result=results.append)), range(1), {})
     assert [result.outcome for result in results] == ["degraded", "degraded"]
@@ -164,7 +164,7 @@ def test_a_strategy_that_raises(server: ModelServer) -> None:
 
 
 def test_state_of_another_version(server: ModelServer) -> None:
-    """It is ignored and the result says so; or the run fails, if that was chosen."""
+    """A state of another version is ignored and the result reports it; or the run fails."""
     saver, results = InMemorySaver(), list[CompactionResult]()
     strategy = presets.context_window(4_000)
     agent = make_agent(server, CompactionMiddleware(strategy, counter="chars/4", on_result=results.append), saver=saver)
@@ -201,7 +201,7 @@ def make_graph(server: ModelServer, node: SummarizationNode, view: str) -> Any:
     ids=["view", "rewrite"],
 )
 def test_messages_state(keys: StateKeys, view: str, whole: bool, server: ModelServer) -> None:
-    """The node projects into a second key and leaves the messages whole, or rewrites them, and summarizes nothing twice."""
+    """The node projects into a second key or rewrites the messages, and summarizes nothing twice."""
     summarizer = ChatModelSummarizer(make_model(server))
     strategy = presets.langgraph_summary(summarizer, max_tokens_before_summary=800, max_summary_tokens=300, on_failure="digest")
     state = ask(make_graph(server, SummarizationNode(strategy, keys=keys, counter="chars/4"), view), range(60))
@@ -213,7 +213,7 @@ def test_messages_state(keys: StateKeys, view: str, whole: bool, server: ModelSe
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 def test_as_a_pre_model_hook(server: ModelServer) -> None:
-    """In a prebuilt agent it shows the model a view inside the tool loop too."""
+    """In a prebuilt agent the hook compacts the view inside the tool loop too."""
     from langgraph.prebuilt import create_react_agent
 
     node = SummarizationNode(presets.context_window(4_000), keys=StateKeys(state=None), counter="chars/4")
@@ -234,7 +234,7 @@ class Port:
 
 @pytest.mark.parametrize("rewriting", [False, True], ids=["view", "rewrite"])
 async def test_a_port_with_generate(rewriting: bool) -> None:
-    """It is a summarizer as it is, and the state holds its words alone, whatever stands around them in the view."""
+    """It works as a summarizer, and the state has only its text, without the introduction of the view."""
     strategy = presets.langgraph_summary(
         Port(), max_tokens_before_summary=600, keep_recent_messages=2, template="Summarize in one sentence."
     )
@@ -248,7 +248,7 @@ async def test_a_port_with_generate(rewriting: bool) -> None:
 
 
 def test_the_words_around_a_summary_are_the_strategys_own() -> None:
-    """Words of your own, a summary that grows in parts, and one of a strategy that is not known are all read."""
+    """The introductions of a custom prompt, a growing summary and an unknown strategy are all removed."""
     messages = [HumanMessage(f"Item {turn} has number IT-{turn * 7}. " + "So it is. " * 30, id=str(turn)) for turn in range(20)]
     keys = StateKeys(summary="summary")
     growing = GrowingSummary(tokens=500, initial_tokens=120, added_tokens=60, max_tokens=200, trigger=tokens_exceed(1_200))
@@ -262,7 +262,7 @@ def test_the_words_around_a_summary_are_the_strategys_own() -> None:
 
 
 def test_a_state_without_messages() -> None:
-    """The error says which key is missing and how to name another."""
+    """The error names the missing key and the remedy."""
     with pytest.raises(ConfigurationError, match="keys=StateKeys"):
         SummarizationNode(presets.langgraph_summary()).invoke({"chat": []})
     with pytest.raises(ConfigurationError, match="view=None"):
@@ -294,7 +294,7 @@ MESSAGES: dict[str, tuple[Any, list[type]]] = {
 
 @pytest.mark.parametrize("kind", sorted(MESSAGES))
 def test_every_kind_of_message_is_kept_whole(kind: str) -> None:
-    """It is read as what it is, comes out as the same object, and survives JSON."""
+    """Each message is read as its kind, written as the same object, and survives JSON."""
     raw, parts = MESSAGES[kind]
     message: Message = langchain.read(raw)
     assert [type(part) for part in message.parts] == parts
@@ -324,7 +324,7 @@ class SilentServer:
 
 @pytest.mark.parametrize("is_sync", [True, False])
 async def test_a_model_that_hangs_is_given_up(is_sync: bool) -> None:
-    """An awaited call is cancelled; a sync one is sent with the timeout, and the client ends it."""
+    """An awaited call is cancelled; a sync call is sent with a timeout, which the client enforces."""
     with SilentServer() as server:
         model = ChatOpenAI(model="m", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
         summarizer = ChatModelSummarizer(model, sync=is_sync, summary_options=SummaryOptions(timeout_seconds=0.3))

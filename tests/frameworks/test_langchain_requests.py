@@ -42,7 +42,7 @@ def asked(turn: int) -> Any:
 
 
 class Numbered:
-    """A summarizer that numbers its summaries and notes the focuses it is given."""
+    """A summarizer that numbers its summaries and records its focuses."""
 
     def __init__(self) -> None:
         self.focuses: list[str | None] = []
@@ -58,7 +58,7 @@ class Numbered:
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 @pytest.mark.parametrize("is_awaited", [False, True], ids=["invoked", "awaited"])
 async def test_a_request_that_is_too_long_is_sent_once_more(kind: Any, is_awaited: bool, server: ModelServer) -> None:
-    """The run goes on, the next requests stay within what the provider said, and nothing is refused twice in a row."""
+    """The run continues, later requests fit the provider's window, and nothing is refused twice in a row."""
     agent = make_agent(server, kind(NEVER, counter="chars/4"), checkpointer=InMemorySaver())
     for turn in range(30):
         if is_awaited:
@@ -82,7 +82,7 @@ def broken(calls: int, request: ModelRequest[None]) -> None:
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 @pytest.mark.parametrize(("refuse", "error", "most"), [(too_long, ValueError, 2), (broken, ZeroDivisionError, 1)])
 async def test_one_retry_and_no_more(kind: Any, refuse: Any, error: type[Exception], most: int) -> None:
-    """A second refusal ends the run, and so does an error of another kind at once."""
+    """A second refusal ends the run, and another error ends it at once."""
     calls: list[ModelRequest[None]] = []
     messages: list[Any] = [HumanMessage("word " * 200), AIMessage("Yes."), HumanMessage("Go on.")]
     model = ChatOpenAI(model="gpt-5", api_key="none")  # type: ignore[arg-type]
@@ -103,8 +103,8 @@ async def test_one_retry_and_no_more(kind: Any, refuse: Any, error: type[Excepti
 
 
 def test_a_request_that_cannot_be_shortened() -> None:
-    """The error says what takes up the space, and was raised from the provider's."""
-    with ModelServer(window=30) as server, pytest.raises(BudgetUnsatisfiable, match="newest group stays"):
+    """The error lists what uses the space; its cause is the provider's error."""
+    with ModelServer(window=30) as server, pytest.raises(BudgetUnsatisfiable, match="newest group must be kept"):
         make_agent(server, CompactionMiddleware(NEVER, counter="chars/4")).invoke({"messages": [("user", "word " * 400)]})
 
 
@@ -139,7 +139,7 @@ def make_graph(server: ModelServer, node: SummarizationNode, *, is_awaited: bool
 @pytest.mark.parametrize("keys", [StateKeys(), StateKeys.rewriting()], ids=["view", "rewrite"])
 @pytest.mark.parametrize("is_awaited", [False, True], ids=["invoked", "awaited"])
 async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: bool, server: ModelServer) -> None:
-    """The function that calls the model gets a shorter view, and the next view of the node follows from it."""
+    """The function that calls the model gets a shorter view, and the node's next view continues it."""
     graph = make_graph(server, SummarizationNode(NEVER, keys=keys, counter="chars/4"), is_awaited=is_awaited)
     for turn in range(40):
         given = {"messages": [("user", f"What does item {turn} cost? " * 20)]}
@@ -149,7 +149,7 @@ async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: 
 
 
 def test_an_error_of_another_kind_is_not_retried() -> None:
-    """The node runs once and its error is raised as it is."""
+    """The node runs once, and its error is raised unchanged."""
     calls: list[Any] = []
 
     def failing(state: Any) -> Any:
@@ -165,7 +165,7 @@ def test_an_error_of_another_kind_is_not_retried() -> None:
 
 
 def test_usage_is_read_from_replies() -> None:
-    """A reply that reports no tokens sent, or no usage, reports nothing."""
+    """A reply without sent tokens or without usage reports nothing."""
     usage: Any = {"input_tokens": 900, "output_tokens": 5, "total_tokens": 905}
     assert langchain.reported_usage(AIMessage("a", usage_metadata=usage)) == usage
     assert langchain.reported_usage(AIMessage("a", usage_metadata={**usage, "input_tokens": 0})) is None
@@ -174,7 +174,7 @@ def test_usage_is_read_from_replies() -> None:
 
 
 def test_the_window_of_the_models_name(server: ModelServer) -> None:
-    """``window="auto"`` looks up the model of the request, or the one that the node is told."""
+    """``window="auto"`` uses the request's model, or the node's model."""
     windows: list[int | None] = []
 
     def watch(index: MessageIndex) -> Any:
@@ -189,7 +189,7 @@ def test_the_window_of_the_models_name(server: ModelServer) -> None:
 
 
 def test_the_names_of_models() -> None:
-    """A model says its name itself, through what tools were bound to, or where traces read it."""
+    """A model's name is its own attribute, that of the model below bound tools, or its tracing name."""
 
     class Traced:
         def _get_ls_params(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
 
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
-    """``compact_next`` holds for the next model call of its thread alone."""
+    """``compact_next`` applies to the next model call of its thread only."""
     summarizer = Numbered()
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     middleware = kind(strategy, counter="chars/4")
@@ -240,7 +240,7 @@ def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
 
 
 def test_several_workers_share_a_thread(server: ModelServer) -> None:
-    """Workers that take turns on one checkpointer go on with each other's summaries."""
+    """Workers that take turns on one checkpointer continue each other's summaries."""
     summarizer, saver = Numbered(), InMemorySaver()
     strategy = Summarization(summarizer, trigger=tokens_exceed(2_000), keep=last(groups=4))
     workers = [make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), checkpointer=saver) for _ in range(3)]
@@ -252,7 +252,7 @@ def test_several_workers_share_a_thread(server: ModelServer) -> None:
 
 @pytest.mark.parametrize("keys", [StateKeys(), StateKeys(state=None)], ids=["saved", "by thread"])
 def test_messages_that_the_application_deletes(keys: StateKeys, server: ModelServer) -> None:
-    """The summary of messages that were deleted stays in the view."""
+    """The summary of messages that the application deleted stays in the view."""
     summarizer = Numbered()
     strategy = Summarization(summarizer, trigger=tokens_exceed(300), keep=last(groups=2))
     graph = make_graph(server, SummarizationNode(strategy, keys=keys, counter="chars/4"))

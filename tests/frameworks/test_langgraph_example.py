@@ -1,4 +1,4 @@
-"""The chat graph of the example, whole: every way through it, every checkpointer, and a fresh process in the middle."""
+"""The chat graph of the example: every path through it, every checkpointer, and a new process in the middle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    """The example as a module."""
+    """Return the example as a module."""
     spec = importlib.util.spec_from_file_location("langgraph_chat", ROOT / "examples" / "langgraph_chat.py")
     assert spec is not None
     assert spec.loader is not None
@@ -48,7 +48,7 @@ def example() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def postgres_address() -> Iterator[str]:
-    """A server of the machine's own package."""
+    """Yield the address of a server from the machine's package."""
     folder = postgres.binaries()
     if folder is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
@@ -58,7 +58,7 @@ def postgres_address() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where the graph keeps its state between processes."""
+    """Yield a checkpointer that saves the graph's state between processes."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'chats.db'}"
     return str(request.getfixturevalue("postgres_address"))
@@ -76,7 +76,7 @@ def checkpointer(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     ],
 )
 async def test_every_way_through_the_graph(example: ModuleType, query: str, image: str | None, worker: str) -> None:
-    """Each intent goes through its worker, a picture through vision, waste through feedback, all through the summary node."""
+    """Each intent goes to its worker, a picture to vision, waste to feedback, and all through the summary node."""
     llm = GenericFakeChatModel(messages=iter([AIMessage("Like this.")]))
     graph = example.create_chat_graph(llm, enable_summarization=True)
     visited = [
@@ -90,14 +90,14 @@ async def test_every_way_through_the_graph(example: ModuleType, query: str, imag
 
 
 async def test_without_the_node(example: ModuleType) -> None:
-    """The factory leaves the node out unless asked."""
+    """The factory omits the node by default."""
     graph = example.create_chat_graph(GenericFakeChatModel(messages=iter([AIMessage("Hello.")])))
     assert "summarize" not in graph.get_graph().nodes
     assert (await graph.ainvoke({"query": "Hi"}))["answer"] == "Hello."
 
 
 async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
-    """The messages stay whole, what the model sees stays small, the summary is in the state, and the log tells of it."""
+    """The messages stay whole, the view stays small, the summary is in the state, and the log reports it."""
     caplog.set_level(logging.INFO, logger="compaction.langgraph")
     llm = ChatOpenAI(model="m", api_key="none", base_url=server.url)
     graph = example.create_chat_graph(
@@ -123,19 +123,19 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
 
 
 def test_a_fresh_process_goes_on(checkpointer: str, server: ModelServer) -> None:
-    """Three processes, one conversation: the view grows only at its end across them, and nothing is summarized twice."""
+    """Across three processes, the view of a conversation grows only at its end, and nothing is summarized twice."""
     for start in (0, 30, 60):
         answers = Example("langgraph_chat", server, [checkpointer, "1000"]).ask(QUESTIONS[start : start + 30])
         assert len(answers) == 30
     assert server.refused == []
-    views = [{"messages": request["messages"][1:]} for request in server.requests]  # the first is anew on each turn
+    views = [{"messages": request["messages"][1:]} for request in server.requests]  # the first differs on each turn
     breaks = prefix_breaks(views)
     assert len(breaks) == server.summaries > 1
     assert not {30, 60} & set(breaks)
 
 
 def test_killed_in_a_turn(checkpointer: str, server: ModelServer) -> None:
-    """Killed while the model answers, the next process has the turns before, summary included."""
+    """After a kill during the model's answer, the next process has all earlier turns and the summary."""
     program = Example("langgraph_chat", server, [checkpointer, "1000"])
     program.ask(QUESTIONS[:40], kill_at=36)
     before, summaries = server.requests[-1]["messages"][1:], server.summaries

@@ -1,4 +1,4 @@
-"""The LiteLLM proxy, its own application in this process: 100 turns beside a plain loop, and what its callback does."""
+"""The LiteLLM proxy in this process: 100 turns beside a plain loop, and the callback's behaviour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
-pytest.importorskip("litellm", reason="LiteLLM has an environment of its own: make test-frameworks")
+pytest.importorskip("litellm", reason="LiteLLM needs a separate environment: make test-frameworks")
 
 import yaml
 from litellm.proxy import proxy_server
@@ -28,7 +28,7 @@ from compaction.triggers import tokens_exceed
 from tests.frameworks.hundred_turns import asked, check_100_turns
 from tests.frameworks.programs import ROOT
 
-pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy has warnings of its own
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy warns too
 
 LONG = ("chat completions", "chat completions, streaming", "Responses, streaming", "Anthropic messages, streaming")
 FIELDS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
@@ -42,7 +42,7 @@ Start: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy takes its table of prices from its own package."""
+    """Make the proxy read the table of prices in its own package."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 
@@ -56,7 +56,7 @@ def test_100_turns(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in LONG], ids=lambda case: case.name)
 def test_at_the_plain_loops_figures(case: Case) -> None:
-    """So is every other case, in a short run; many clients at once never share a conversation."""
+    """The other cases reach the figures in a short run, and concurrent clients never share a conversation."""
     row = measure(case, turns=8)
     assert row.problems == []
     assert row.host.breaks > 0
@@ -64,7 +64,7 @@ def test_at_the_plain_loops_figures(case: Case) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Starts the proxy with a callback, and returns a client of it."""
+    """Start the proxy with a callback, and return a client."""
 
     @asynccontextmanager
     async def started(server: StrictServer, compaction: ProxyCompaction, model: str = "openai/m") -> AsyncIterator[Client]:
@@ -87,7 +87,7 @@ async def ask(client: Client, path: str, messages: list[Any], headers: Any = Non
 @PATHS
 @BOTH
 async def test_one_retry_after_a_length_error(path: str, start: Start, *, stream: bool) -> None:
-    """Without a window, the first request that is too long teaches it: the router tries it again, and later ones fit."""
+    """Without a window, the first length error reveals it: the router repeats the request, and later ones fit."""
     events: list[Event] = []
     compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", on_event=events.append)
     with StrictServer(window=2_000) as server:
@@ -101,7 +101,7 @@ async def test_one_retry_after_a_length_error(path: str, start: Start, *, stream
 
 
 async def test_nothing_more_can_be_removed(start: Start) -> None:
-    """The provider is asked once; the answer has its error, and what takes up the space."""
+    """The provider is called once; the answer has its error, and lists what uses the space."""
     compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
     with StrictServer(window=100) as server:
         async with start(server, compaction) as client:
@@ -113,7 +113,7 @@ async def test_nothing_more_can_be_removed(start: Start) -> None:
 
 
 async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
-    """A model that the configuration names for requests that are too long comes after the retry."""
+    """A configured fallback model for long requests is tried after the retry."""
     compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
     with StrictServer(window=100) as server, StrictServer(window=1_000_000) as larger:
         async with start(server, compaction) as client:
@@ -129,7 +129,7 @@ async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
 @PATHS
 @BOTH
 async def test_usage_anchors_the_counts(path: str, start: Start, *, stream: bool) -> None:
-    """A server that counts four times as many tokens is known from its first report; the client's stream is as it was."""
+    """A server that counts four times as many tokens is followed from its first report; the client's stream is unchanged."""
     sizes: list[int] = []
     strategy = SlidingWindow(trigger=lambda index: bool(sizes.append(index.tokens)), keep=last(turns=2))
     with StrictServer(window=1_000_000, characters_per_token=1.0) as server:
@@ -144,7 +144,7 @@ async def test_usage_anchors_the_counts(path: str, start: Start, *, stream: bool
 
 @pytest.mark.parametrize("headers", [{}, {"x-litellm-session-id": "session-1"}], ids=["by content", "by id"])
 async def test_conversations_with_equal_beginnings(headers: dict[str, str], start: Start) -> None:
-    """Twenty conversations that begin alike, one after the other: none is sent another's words."""
+    """Twenty conversations with the same beginning, in sequence, share no messages."""
     compaction = ProxyCompaction(presets.context_window(1_500), counter="chars/4", window=1_500)
     same = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello, what do you need?"}]
     with StrictServer(window=2_000) as server:
@@ -162,7 +162,7 @@ async def test_conversations_with_equal_beginnings(headers: dict[str, str], star
 
 
 async def test_users_and_models_share_nothing(start: Start) -> None:
-    """The same conversation of another end user is decided again; the same user's is not."""
+    """The same conversation of another end user is compacted again; the same user's is not."""
     summaries: list[str] = []
 
     class Summarizer:
@@ -179,7 +179,7 @@ async def test_users_and_models_share_nothing(start: Start) -> None:
 
 
 async def test_a_client_asks_for_compaction(start: Start) -> None:
-    """A header compacts now, and tells the summary what matters."""
+    """A header compacts now, with its text as the summary's focus."""
     focuses: list[str | None] = []
 
     class Summarizer:
@@ -196,7 +196,7 @@ async def test_a_client_asks_for_compaction(start: Start) -> None:
 
 
 async def test_what_a_service_keeps_is_left_alone() -> None:
-    """Items that continue a conversation elsewhere are sent as they are; so is a prompt that is one text."""
+    """Items that continue a conversation elsewhere are sent unchanged; so is a prompt that is one text."""
     hook = ProxyCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
     for data in (
         {"input": asked(5), "previous_response_id": "resp_1"},
@@ -209,7 +209,7 @@ async def test_what_a_service_keeps_is_left_alone() -> None:
 
 
 async def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy runs with the configuration of the page and the example's callback, and compacts."""
+    """The proxy runs with the page's configuration and the example's callback, and compacts."""
     page = (ROOT / "docs" / "frameworks" / "litellm.md").read_text("utf-8")
     config = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
     (tmp_path / "litellm_callback.py").write_text((ROOT / "examples" / "litellm_callback.py").read_text("utf-8"))

@@ -11,7 +11,7 @@ from agents.testing import ScriptedModel, assistant_message
 from agents.usage import Usage
 
 from compaction import last, presets
-from compaction.integrations.openai_agents import CompactingModels, CompactingSession, compacting_model, compaction_filter
+from compaction.integrations.openai_agents import CompactingModel, CompactingModels, CompactingSession, CompactionFilter
 from compaction.session import Overflowed
 from compaction.strategies import Summarization
 from compaction.summarizers import SummaryRequest
@@ -27,7 +27,7 @@ class Focused:
 
 
 class Refusing(ScriptedModel):
-    """A model that refuses its first requests as too long. Holds state: how many it will refuse."""
+    """A model that refuses its first requests as too long. Holds state: the number of refusals left."""
 
     refusals = 0
 
@@ -50,14 +50,14 @@ class Refusing(ScriptedModel):
 
 
 def refusing(refusals: int) -> Refusing:
-    """A model that says how much tea costs."""
+    """Return a model that knows the price of tea."""
     model = Refusing([[assistant_message("5.")]])
     model.refusals = refusals
     return model
 
 
 def history() -> list[Any]:
-    """Items of twenty turns, and a question."""
+    """Return the items of twenty turns, and a question."""
     items: list[Any] = []
     for place in range(20):
         items.append({"role": "user", "content": f"Question {place}: " + "the shop is open. " * 20})
@@ -66,16 +66,16 @@ def history() -> list[Any]:
 
 
 def config_of(**options: Any) -> RunConfig:
-    shorten = compaction_filter(presets.token_budget(100_000), counter="chars/4", **options)
+    shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4", **options)
     return RunConfig(call_model_input_filter=shorten, tracing_disabled=True)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> None:
-    """The model around the application's sends less, streamed or not, and an event says so."""
+    """The wrapped model sends a shorter request, streamed or not, and an event reports it."""
     events: list[object] = []
     inner = refusing(1)
-    agent = Agent(name="Shop", instructions="You are a shop.", model=compacting_model(inner))
+    agent = Agent(name="Shop", instructions="You are a shop.", model=CompactingModel(inner))
     result: Any
     if stream:
         result = Runner.run_streamed(agent, history(), run_config=config_of(on_event=events.append))
@@ -90,16 +90,16 @@ async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> No
 
 @pytest.mark.parametrize(("refusals", "wrapped"), [(2, True), (1, False)])
 async def test_what_ends_a_run(refusals: int, wrapped: bool) -> None:
-    """Nothing is sent a third time; without the model around the application's nothing is sent again."""
+    """Nothing is sent a third time; without the wrapper nothing is repeated."""
     inner = refusing(refusals)
-    agent = Agent(name="Shop", model=compacting_model(inner) if wrapped else inner)
+    agent = Agent(name="Shop", model=CompactingModel(inner) if wrapped else inner)
     with pytest.raises(ValueError, match="too long"):
         await Runner.run(agent, history(), run_config=config_of())
     assert inner.refusals == 0
 
 
 async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
-    """Also with an agent that names its model, by the provider; a run without a filter is passed on as it is."""
+    """Usage also reaches a model that the agent names; a run without a filter passes unchanged."""
 
     class Provider(ModelProvider):
         def get_model(self, model_name: str | None) -> Any:
@@ -122,16 +122,15 @@ async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
 
 
 async def test_a_wrapped_model_is_the_model() -> None:
-    """Its other methods and fields are the application's, and it is wrapped once."""
+    """Other methods and fields are those of the application's model."""
     inner = refusing(0)
-    model = compacting_model(inner)
-    assert compacting_model(model) is model
+    model = CompactingModel(inner)
     assert model.calls is inner.calls
     await model.close()
 
 
 async def test_compaction_on_request(tmp_path: Path) -> None:
-    """Before the next request, whatever the trigger says."""
+    """The next request is compacted, whatever the trigger says."""
     under = SQLiteSession("a", tmp_path / "items.db")
     strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
     session = CompactingSession(under, strategy, counter="chars/4")

@@ -24,12 +24,12 @@ class TooLong(Exception):
 
 
 def talk(turns: int) -> list[dict[str, Any]]:
-    """A conversation with a secret in every message."""
+    """Return a conversation with a secret in every message."""
     return [{"role": "user", "content": f"my secret is {turn} " + "word " * 40} for turn in range(turns)]
 
 
 def test_what_happens_is_recorded_without_texts() -> None:
-    """A span for each compaction, events on the current span, and counters; nothing that was said."""
+    """Each compaction is a span, other events are on the current span, counters count, and no message text is recorded."""
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     spans, meters = TracerProvider(), MeterProvider(metric_readers=[reader])
     spans.add_span_processor(SimpleSpanProcessor(exporter))
@@ -61,7 +61,7 @@ def test_what_happens_is_recorded_without_texts() -> None:
 
 
 def metrics_of(reader: InMemoryMetricReader) -> dict[str, float]:
-    """The sum of each counter."""
+    """Return the sum of each counter."""
     data = reader.get_metrics_data()
     assert data is not None
     metrics = [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]

@@ -1,4 +1,4 @@
-"""pydantic-ai: length errors, reported usage, compaction on request, and histories that were stored."""
+"""pydantic-ai: length errors, reported usage, compaction on request, and stored histories."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Refusing:
 
 
 def history() -> list[Any]:
-    """Messages of twenty turns."""
+    """Return the messages of twenty turns."""
     messages: list[Any] = []
     for turn in range(20):
         messages.append(wire.ModelRequest.user_text_prompt(f"Ask {turn}: " + "the shop is open. " * 20))
@@ -62,14 +62,14 @@ def history() -> list[Any]:
 
 
 def on_request() -> CompactionProcessor:
-    """A processor whose trigger does not fire."""
+    """Return a processor whose trigger never fires."""
     strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
     return CompactionProcessor(strategy, counter="chars/4")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> None:
-    """It is compacted harder, streamed or not, and the history stays whole."""
+    """The request is compacted further, streamed or not, and the history stays whole."""
     refusing = Refusing(1)
     agent = Agent(refusing.model, capabilities=[CompactionProcessor(presets.token_budget(100_000), counter="chars/4")])
     result: Any
@@ -127,7 +127,7 @@ async def test_tools_and_reported_usage_count() -> None:
 
 
 async def test_compaction_on_request() -> None:
-    """Before the next request of that conversation, whatever the trigger says; a tool may ask for it."""
+    """The next request of that conversation is compacted, whatever the trigger says."""
     refusing, processor = Refusing(), on_request()
     agent = Agent(refusing.model, capabilities=[processor])
     processor.compact_next("other", "prices")
@@ -139,7 +139,7 @@ async def test_compaction_on_request() -> None:
 
 
 async def test_a_tool_asks_for_compaction() -> None:
-    """The request after the tool is the shorter one."""
+    """The request after the tool is shorter."""
     processor, lengths = on_request(), list[int]()
 
     def compact_conversation(ctx: RunContext, focus: str = "") -> str:
@@ -185,5 +185,5 @@ PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
     ids=["media", "results", "an object", "calls"],
 )
 def test_a_message_is_the_same_after_json(raw: Any) -> None:
-    """What was stored and read again is the same message, whatever a tool returned."""
+    """A message that was stored and read again equals the original, for any return value of a tool."""
     assert pydantic_ai.key(pydantic_ai.from_wire(pydantic_ai.to_wire(raw))) == pydantic_ai.key(raw)

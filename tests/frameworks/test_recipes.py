@@ -1,4 +1,4 @@
-"""The recipes of docs/frameworks/recipes.md: what the page shows of AutoGen and smolagents, run for 100 turns."""
+"""The recipes of docs/frameworks/recipes.md for AutoGen and smolagents, run for 100 turns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ WINDOW = 12_000
 
 
 class Server(StrictServer):
-    """The strict server, as the examples' harness wants it."""
+    """The strict server, for the harness of the examples."""
 
     url = property(lambda self: f"{self.address}/v1")
 
 
 def answer_by_tool(asked: Asked, id: str) -> Reply:
-    """The part as smolagents wants it, which shows a model its own calls and their results as text, and answers by a tool."""
+    """Answer as smolagents requires, which sends calls and results as text and answers by a tool."""
     task = next((step.text for step in reversed(asked.steps) if "[[" in step.text), "")
     if asked.steps[-1].text.rstrip().endswith(task.rstrip()[-40:]):
         items = [f"{id}/{number}" for number in range(5)]
@@ -42,8 +42,8 @@ RECIPES: list[Any] = [
 @pytest.mark.parametrize(("name", "package", "play"), RECIPES)
 @pytest.mark.parametrize("window", [WINDOW, 1_000_000], ids=["window known", "window learned"])
 def test_100_turns_of_a_recipe(name: str, package: str, play: Callable[[Asked, str], Reply], window: int) -> None:
-    """Five calls a turn: no request is invalid or too long twice, and the prefix breaks only where something was compacted."""
-    pytest.importorskip(package, reason="needs an environment of its own: make test-frameworks")
+    """With five calls a turn, no request is invalid or too long twice, and the prefix breaks only at a compaction."""
+    pytest.importorskip(package, reason="needs a separate environment: make test-frameworks")
     with Server(window=WINDOW, play=play) as server:
         program = Example(name, server, [str(window)])  # type: ignore[arg-type]
         answers = program.ask([user_text("c0", turn) for turn in range(100)], seconds=500)

@@ -1,4 +1,4 @@
-"""Strands: what the conversation manager does that the examples and the table of hosts do not show."""
+"""Strands: behaviour of the conversation manager that the examples and the table of hosts do not cover."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ NOTES = [f"Note {place}: " + "the shop is open. " * 20 for place in range(8)]
 
 
 class ScriptedModel(Model):
-    """Replays replies: texts, calls, or errors. Holds state: what is left, and what was asked."""
+    """Replays replies: texts, calls, or errors. Holds state: the remaining replies, and the requests."""
 
     def __init__(self, *replies: Any, usage: dict[str, int] | None = None) -> None:
         self.replies, self.usage = list(replies), usage or NO_USAGE
         self.requests: list[list[Any]] = []
 
     def update_config(self, **model_config: Any) -> None:
-        """Nothing to change."""
+        """Change nothing."""
 
     def get_config(self) -> Any:
-        """Its name."""
+        """Return the model's name."""
         return {"model_id": "m"}
 
     def structured_output(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,13 +75,13 @@ def agent_of(model: ScriptedModel, manager: CompactionConversationManager, **opt
 
 
 def manager_of(**options: Any) -> CompactionConversationManager:
-    """A manager whose strategy never runs by itself."""
+    """Return a manager whose trigger never fires."""
     return CompactionConversationManager(Truncation(trigger=never), counter="chars/4", **options)
 
 
 @pytest.mark.parametrize("words", sorted(WORDS))
 async def test_a_request_that_is_too_long_is_sent_once_more(words: str) -> None:
-    """The run answers as if nothing had happened, what was sent again is shorter, and the agent's messages are whole."""
+    """The run answers as without the error, the repeated request is shorter, and the agent's messages are whole."""
     model = ScriptedModel(*["ok"] * 7, ContextWindowOverflowException(WORDS[words]), "done", "and on")
     agent = agent_of(model, manager_of())
     answers = [str(await agent.invoke_async(text)).strip() for text in [*NOTES, "more?"]]
@@ -95,7 +95,7 @@ async def test_a_request_that_is_too_long_is_sent_once_more(words: str) -> None:
 
 
 async def test_too_long_twice_ends_the_run() -> None:
-    """Strands' own recovery finds nothing left to do and raises the error."""
+    """Strands' own recovery changes nothing and raises the error."""
     refusals = [ContextWindowOverflowException(WORDS["figures"]) for _ in range(2)]
     model = ScriptedModel(*["ok"] * 7, *refusals)
     agent = agent_of(model, manager_of())
@@ -107,7 +107,7 @@ async def test_too_long_twice_ends_the_run() -> None:
 
 
 async def test_nothing_more_can_go() -> None:
-    """The typed error says what takes up the space."""
+    """The typed error lists what uses the space."""
     refusal = ContextWindowOverflowException("prompt is too long: 9000 tokens > 1000 maximum")
     agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
     with pytest.raises(BudgetUnsatisfiable, match="pin less"):
@@ -115,7 +115,7 @@ async def test_nothing_more_can_go() -> None:
 
 
 async def test_other_errors_are_raised_as_they_are() -> None:
-    """Nothing is sent again."""
+    """Nothing is repeated."""
     model = ScriptedModel(OSError("the server is down"))
     with pytest.raises(Exception, match="the server is down"):
         await agent_of(model, manager_of()).invoke_async("hi")
@@ -131,7 +131,7 @@ CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "
     ids=["plain", "cache beside the input", "cache within the input", "none"],
 )
 async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt: int) -> None:
-    """After a reply a strategy sees the provider's count and what was added since."""
+    """After a reply, a strategy gets the provider's count plus the newer messages."""
     seen: list[int] = []
 
     def watch(index: MessageIndex) -> Iterator[Edit]:
@@ -148,7 +148,7 @@ async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt:
 
 
 async def test_resumed_with_the_same_view(tmp_path: Path) -> None:
-    """Another process sends what was sent, from what the session manager saved."""
+    """Another process sends the same view, from the session manager's data."""
     sent: list[list[Any]] = []
     for texts in (NOTES, ["more?"]):
         model = ScriptedModel(*["ok"] * 8)
@@ -164,7 +164,7 @@ async def test_resumed_with_the_same_view(tmp_path: Path) -> None:
 
 
 async def test_the_model_asks_for_compaction() -> None:
-    """A tool that calls ``compact_next`` has the next request compacted, with its focus in the summary's prompt."""
+    """A tool that calls ``compact_next`` compacts before the next request, with the focus in the summary's prompt."""
     scripted = Scripted("## Goal\nPrices.\n\n## Progress\nSome.\n\n## Next steps\nAnswer.")
     strategy = Summarization(scripted, trigger=tokens_exceed(10**6), keep=last(groups=1))
     manager = CompactionConversationManager(strategy, counter="chars/4")
@@ -188,7 +188,7 @@ async def test_the_model_asks_for_compaction() -> None:
 
 
 async def test_messages_take_turns() -> None:
-    """Two messages of the user side by side, as a run that was cancelled leaves them, are sent as one."""
+    """Two user messages next to each other, as after a cancelled run, are sent as one."""
     model = ScriptedModel(OSError("down"), "ok")
     agent = agent_of(model, manager_of())
     with pytest.raises(Exception, match="down"):
@@ -199,7 +199,7 @@ async def test_messages_take_turns() -> None:
 
 
 def test_a_manager_does_not_touch_the_messages() -> None:
-    """What Strands asks of a manager besides: nothing is removed, and an error it cannot help with is raised."""
+    """The manager removes nothing when Strands asks for it, and raises an error that it cannot handle."""
     agent = agent_of(ScriptedModel(), manager_of(), messages=[{"role": "user", "content": [{"text": "hi"}]}])
     manager = agent.conversation_manager
     manager.apply_management(agent)
@@ -210,7 +210,7 @@ def test_a_manager_does_not_touch_the_messages() -> None:
 
 
 def test_wrong_options() -> None:
-    """An option out of range is refused when the manager is made."""
+    """An option out of range is refused at construction."""
     with pytest.raises((ConfigurationError, ValueError)):
         CompactionConversationManager(presets.token_budget(300), window=0)
 

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK and pydantic-ai: what their examples do not show."""
+"""The OpenAI Agents SDK and pydantic-ai: behaviour that their examples do not cover."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pydantic_ai import messages as wire
 
 from compaction import CompactionResult, Edit, MessageIndex, compact, nothing, presets
 from compaction.errors import ConfigurationError, InvalidMessage
-from compaction.integrations.openai_agents import CompactingSession, compaction_filter
+from compaction.integrations.openai_agents import CompactingSession, CompactionFilter
 from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
 from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.stores import SessionStore
@@ -56,7 +56,7 @@ async def run(server: ModelServer, turns: range, session: Any, **config: Any) ->
 
 
 async def test_session_and_filter_decide_together(server: ModelServer, tmp_path: Path) -> None:
-    """One conversation behind both: the prefix changes only where something was compacted, and what is stored stays whole."""
+    """Session and filter share a conversation: the prefix changes only at a compaction, and the stored items stay whole."""
     results: list[CompactionResult] = []
     under = SQLiteSession("a", tmp_path / "items.db")
     session = CompactingSession(under, presets.context_window(4_000), counter="chars/4", on_result=results.append)
@@ -68,10 +68,10 @@ async def test_session_and_filter_decide_together(server: ModelServer, tmp_path:
 
 
 async def test_the_filter_alone(server: ModelServer, tmp_path: Path) -> None:
-    """With a plain session the filter keeps every request in the window, and instructions and tools count."""
+    """With a plain session, the filter keeps every request inside the window, and instructions and tools count."""
     under = SQLiteSession("a", tmp_path / "items.db")
     await run(
-        server, range(25), under, call_model_input_filter=compaction_filter(presets.context_window(4_000), counter="chars/4")
+        server, range(25), under, call_model_input_filter=CompactionFilter(presets.context_window(4_000), counter="chars/4")
     )
     assert server.refused == []
     assert max(map(tokens_of, server.requests)) <= 4_000
@@ -79,7 +79,7 @@ async def test_the_filter_alone(server: ModelServer, tmp_path: Path) -> None:
 
 
 async def test_what_a_session_must_do(tmp_path: Path) -> None:
-    """Items are added, limited, popped and cleared as in the session underneath; clearing forgets what was decided."""
+    """Items are added, limited, popped and cleared as in the wrapped session; clearing removes the edits."""
     store = SessionStore(tmp_path / "compaction.db")
     under = SQLiteSession("a", tmp_path / "items.db")
     session = CompactingSession(under, presets.token_budget(300), store=store, counter="chars/4")
@@ -97,7 +97,7 @@ async def test_what_a_session_must_do(tmp_path: Path) -> None:
 
 
 async def test_an_agents_sdk_strategy_that_raises(tmp_path: Path) -> None:
-    """The history is given whole and the result says so; or reading it fails, if that was chosen."""
+    """The history is returned whole and the result reports it; or reading fails, with ``on_failure="raise"``."""
     results: list[CompactionResult] = []
     under = SQLiteSession("a", tmp_path / "items.db")
     await under.add_items([{"role": "user", "content": "hi"}])
@@ -110,11 +110,11 @@ async def test_an_agents_sdk_strategy_that_raises(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [{"conversation_id": "conv_1"}, {"previous_response_id": "resp_1"}, {}], ids=str)
 async def test_what_a_service_keeps_is_left_alone(kept: dict[str, str]) -> None:
-    """A run whose history is elsewhere brings results without their calls: all are sent, and the filter says why."""
+    """If a service keeps the history, results without calls are sent unchanged, and the filter gives the reason."""
     asked = [function_call("look_up_price", {"item": item}, call_id=item) for item in ("tea", "milk")]
     model = ScriptedModel([asked, [assistant_message("5.")]])
     agent = Agent(name="Shop", instructions="You are a shop.", tools=[look_up_price], model=model)
-    shorten = compaction_filter(Clearing(Clear(min_chars=1), keep=nothing) >> Truncation(keep=nothing), counter="chars/4")
+    shorten = CompactionFilter(Clearing(Clear(min_chars=1), keep=nothing) >> Truncation(keep=nothing), counter="chars/4")
     await Runner.run(agent, "prices?", run_config=RunConfig(call_model_input_filter=shorten, tracing_disabled=True), **kept)
     sent = [item["type"] for item in model.calls[1].input if "type" in item]
     if kept:
@@ -127,7 +127,7 @@ async def test_what_a_service_keeps_is_left_alone(kept: dict[str, str]) -> None:
 
 
 async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
-    """It leaves such a call alone too, and knows nothing of it afterwards."""
+    """A session's filter does not change such a call either, and remembers nothing of it."""
     under = SQLiteSession("a", tmp_path / "items.db")
     session = CompactingSession(under, presets.token_budget(300), counter="chars/4")
     items = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
@@ -139,7 +139,7 @@ async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
 
 
 def test_sessions_of_a_service_are_refused(tmp_path: Path) -> None:
-    """With what to use instead; also where another session is around them."""
+    """The error names the alternative, also for a session inside another one."""
     client = AsyncOpenAI(api_key="none")
     kept = OpenAIConversationsSession(openai_client=client)
     under = SQLiteSession("a", tmp_path / "items.db")
@@ -153,7 +153,7 @@ def test_sessions_of_a_service_are_refused(tmp_path: Path) -> None:
 
 
 class Around:
-    """A session around another, as the SDK's own that encrypt."""
+    """A session that wraps another, like the SDK's encrypting session."""
 
     session_id = "a"
 
@@ -162,7 +162,7 @@ class Around:
 
 
 async def test_saved_by_another_version(tmp_path: Path) -> None:
-    """State of another version is not used: the conversation is taken as new."""
+    """State of another version is ignored, and the conversation is read as new."""
     store = SessionStore(tmp_path / "compaction.db")
     store.save("a", {"version": 0, "index": {}})
     under = SQLiteSession("a", tmp_path / "items.db")
@@ -204,7 +204,7 @@ MESSAGES: dict[str, tuple[Any, str, list[type]]] = {
 
 @pytest.mark.parametrize("kind", sorted(MESSAGES))
 def test_every_part_is_kept_whole(kind: str) -> None:
-    """It is read as what it is, comes out as the same object, and survives JSON."""
+    """Each part is read as its kind, written as the same object, and survives JSON."""
     raw, role, parts = MESSAGES[kind]
     message = pydantic_ai.read(raw)
     assert (message.role, [type(part) for part in message.parts]) == (role, parts)
@@ -214,7 +214,7 @@ def test_every_part_is_kept_whole(kind: str) -> None:
 
 
 def test_changed_parts_keep_the_rest() -> None:
-    """A shorter result keeps its ids; media and other parts beside changed words stay the same objects."""
+    """A shorter result keeps its ids; media and other parts next to changed text stay the same objects."""
     results = MESSAGES["results"][0]
     changed = pydantic_ai.read(results).evolve(text="short").raw
     assert (changed.parts[0].content, changed.parts[0].tool_call_id) == ("short", "c1")
@@ -225,7 +225,7 @@ def test_changed_parts_keep_the_rest() -> None:
 
 
 async def test_a_system_prompt_in_the_first_request_stays() -> None:
-    """The first request holds the system prompt and a question: nothing of it is dropped."""
+    """A first request with a system prompt and a question is never dropped."""
     messages: list[Any] = [MESSAGES["system and user"][0]]
     for turn in range(20):
         messages += [
@@ -240,7 +240,7 @@ async def test_a_system_prompt_in_the_first_request_stays() -> None:
 
 
 async def test_a_processor_that_raises() -> None:
-    """The history goes on as it is and the result says so; or the run fails, if that was chosen."""
+    """The history stays whole and the result reports it; or the run fails, with ``on_failure="raise"``."""
     messages = [wire.ModelRequest.user_text_prompt("hi")]
     processor = CompactionProcessor(broken)
     assert await processor(messages) == messages

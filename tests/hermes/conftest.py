@@ -1,4 +1,4 @@
-"""Real Hermes Agent, its home in a folder of the test's own; ``make test-hermes`` makes the environment these tests run in."""
+"""Real Hermes Agent, with its home in the test's folder; ``make test-hermes`` builds the environment of these tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ compression:
 
 @pytest.fixture
 def configured(home: Path) -> Callable[[float], None]:
-    """Writes Hermes' configuration: the plugin, a store, and this threshold."""
+    """Write Hermes' configuration: the plugin, a store, and this threshold."""
 
     def write(threshold: float) -> None:
         (home / "config.yaml").write_text(CONFIG.format(store=home / "store.db", threshold=threshold))
@@ -41,7 +41,7 @@ def configured(home: Path) -> Callable[[float], None]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Hermes' home, configured for the plugin with a store."""
+    """Return Hermes' home, configured for the plugin with a store."""
     folder = tmp_path / "hermes"
     folder.mkdir()
     (folder / "config.yaml").write_text(CONFIG.format(store=folder / "store.db", threshold=0.5))
@@ -51,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Lets Hermes look for plugins anew, and returns the engine it has registered, if any."""
+    """Have Hermes search for plugins again, and return the registered engine, if any."""
     from hermes_cli import plugins
 
     def load() -> Any:
@@ -65,7 +65,7 @@ def loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 @pytest.fixture
 def agent(loaded: Callable[[], Any]) -> Callable[..., Any]:
-    """Makes a real agent, which chooses its engine by ``config.yaml``; nothing is sent anywhere."""
+    """Return a function that creates a real agent with the engine of ``config.yaml``; nothing is sent anywhere."""
     from run_agent import AIAgent
 
     def make(*, fresh: bool = True, **options: Any) -> Any:
@@ -80,7 +80,7 @@ def agent(loaded: Callable[[], Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def recorded() -> list[dict[str, Any]]:
-    """A recorded coding session of 668 messages."""
+    """Return a recorded coding session of 668 messages."""
     file = ROOT.parent / "shared" / "corpus" / "dev" / "coding_long.jsonl.gz"
     if not file.is_file():
         pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
@@ -91,5 +91,5 @@ def recorded() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def coding(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Its first 300 messages, and what completes them."""
+    """Return its first 300 messages, and those that complete them."""
     return recorded[: next(place for place in range(300, len(recorded)) if recorded[place]["role"] == "user")]

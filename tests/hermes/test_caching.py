@@ -1,4 +1,4 @@
-"""Prompt-cache breakpoints beside Hermes' own: the table of what carries one, and where."""
+"""Prompt-cache breakpoints beside Hermes' own: the messages that carry one, and its place in them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTENTS: dict[str, Any] = {
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", CONTENTS)
 def test_each_content(name: str, native: bool, ttl: Any) -> None:
-    """Each kind of content is marked, or skipped, as Hermes does it."""
+    """Each kind of content is marked or skipped as Hermes does."""
     for messages in ([CONTENTS[name]], [CONTENTS["system"], CONTENTS["text"], CONTENTS[name]]):
         expected = apply_anthropic_cache_control([copy.deepcopy(each) for each in messages], ttl, native)
         assert apply_cache_control(messages, ttl, native=native) == expected
@@ -38,7 +38,7 @@ def test_each_content(name: str, native: bool, ttl: Any) -> None:
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("system", [True, False])
 def test_long_requests(native: bool, system: bool, coding: list[dict[str, Any]]) -> None:
-    """In a recorded session the breakpoints stand where Hermes puts them, after any number of messages."""
+    """In a recorded session, the breakpoints are at the same places as Hermes', after any number of messages."""
     for end in range(1, 60):
         messages = coding[:end] if system else coding[1:end]
         assert apply_cache_control(messages, native=native) == apply_anthropic_cache_control(messages, "5m", native)

@@ -1,4 +1,4 @@
-"""A whole turn of a real agent against a scripted model on loopback: compaction before the request, the tools within it."""
+"""A whole turn of a real agent with a scripted model on loopback: compaction before the request, and the tools in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOO_LONG = {
 
 
 class Model(ThreadingHTTPServer):
-    """Answers the first request with a search of what was compacted, every later one with a word. Holds state: the requests."""
+    """Answers the first request with a search of compacted messages, later ones with a word. Holds state: the requests."""
 
     daemon_threads = True
 
@@ -74,7 +74,7 @@ class Answering(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_turn(
 def test_a_refused_request(
     configured: Callable[[float], None], agent: Callable[..., Any], coding: list[dict[str, Any]], model: Model
 ) -> None:
-    """A request below the threshold that the provider refuses is compacted, harder each time, until the provider takes it."""
+    """A refused request below the threshold is compacted further each time, until the provider accepts it."""
     configured(0.9)
     model.window = 10_000
     made = agent(

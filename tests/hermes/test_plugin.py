@@ -1,4 +1,4 @@
-"""The plugin inside real Hermes Agent: found, loaded, copied, asked, and taken back out."""
+"""The plugin inside real Hermes Agent: found, loaded, copied, called, and removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENGINES = Path(directory.__file__).parent
 
 @pytest.fixture
 def in_directory(home: Path) -> Iterator[Path]:
-    """The plugin's folder among Hermes' own context engines, written by the command."""
+    """Return the plugin's folder among Hermes' own context engines, written by the command."""
     program = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "hermes", "install", "--path", str(ENGINES)],
@@ -44,7 +44,7 @@ def is_ours(engine: Any) -> bool:
 
 
 def test_version() -> None:
-    """These tests are about the release that is documented."""
+    """These tests run with the documented release."""
     assert version("hermes-agent").startswith("0.19.")
 
 
@@ -52,42 +52,42 @@ class TestLoading:
     """Hermes' own loaders find the engine."""
 
     def test_directory(self, in_directory: Path) -> None:
-        """In the folder of context engines it is discovered, with its description, and loaded by its name."""
+        """In the folder of context engines, it is found with its description and loaded by its name."""
         [found] = [each for each in directory.discover_context_engines() if each[0] == "compaction"]
         assert found[2] is True
         assert "context window" in found[1]
         assert is_ours(directory.load_context_engine("compaction"))
 
     def test_entry_point(self, loaded: Callable[[], Any]) -> None:
-        """As an installed package it is found without any folder."""
+        """As an installed package, it is found without a folder."""
         assert hermes_status().installed is False
         assert is_ours(loaded())
 
     def test_plugins_of_the_user(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """In the user's plugins it is found too; where both are, one of them is loaded."""
+        """In the user's plugins it is found too; if both exist, one of them is loaded."""
         folder = install_plugin()
         assert folder == home / "plugins" / "compaction"
         assert is_ours(loaded())
         assert hermes_status().active
 
     def test_not_enabled(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """A plugin that ``config.yaml`` does not enable is left alone."""
+        """A plugin that ``config.yaml`` does not enable is not loaded."""
         (home / "config.yaml").write_text("context: {engine: compaction}\n")
         assert loaded() is None
         assert hermes_status().active is False
 
     def test_wrong_configuration(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """A value of the wrong type keeps the engine out, and Hermes goes on with its own."""
+        """With a value of the wrong type the engine is not registered, and Hermes uses its own."""
         (home / "config.yaml").write_text("plugins: {enabled: [compaction]}\ncompression: {threshold: half}\n")
         assert loaded() is None
 
 
 class TestAgent:
-    """A real agent takes the engine that ``config.yaml`` names."""
+    """A real agent uses the engine that ``config.yaml`` names."""
 
     @pytest.mark.parametrize("way", ["directory", "entry point"])
     def test_engine(self, way: str, request: pytest.FixtureRequest) -> None:
-        """It is chosen, given the model's window, and its tools are offered."""
+        """It is chosen, gets the model's window, and its tools are offered."""
         if way == "directory":
             request.getfixturevalue("in_directory")
         engine = request.getfixturevalue("agent")().context_compressor
@@ -105,7 +105,7 @@ class TestAgent:
         )
 
     def test_copies(self, agent: Callable[..., Any]) -> None:
-        """Each agent has an engine of its own: switching one agent's model changes no other."""
+        """Each agent has another engine: switching one agent's model changes no other."""
         from hermes_cli import plugins
 
         first = agent().context_compressor
@@ -124,31 +124,31 @@ class TestAgent:
 
 
 class TestContract:
-    """What Hermes' documents and its base class ask of an engine."""
+    """The contract of Hermes' documents and its base class."""
 
     @pytest.fixture
     def engine(self) -> Any:
         return engine_class()(context_length=200_000, counter="chars/4")
 
     def test_is_an_engine(self, engine: Any) -> None:
-        """It is one by Hermes' own class, and overrides all that is abstract there."""
+        """It is an instance of Hermes' class, and overrides every abstract method."""
         assert is_ours(engine)
         with pytest.raises(TypeError):
             ContextEngine()  # type: ignore[abstract]
 
     def test_every_method_of_the_base(self, engine: Any) -> None:
-        """Whatever Hermes' class defines the engine answers itself; nothing falls through to defaults it does not know."""
+        """The engine overrides every method of Hermes' class, so that no default is used."""
         known = {name for name in vars(ContextEngine) if not name.startswith("_")}
         assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} - set(vars(engine)) == set()
 
     def test_attributes(self, engine: Any) -> None:
-        """The attributes a host reads are there from the start."""
+        """The attributes that a host reads exist from the start."""
         names = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
         assert [getattr(engine, name) for name in names] == [0, 0, 0, 0]
         assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
 
     def test_short_conversation(self, engine: Any) -> None:
-        """A conversation with nothing to compact is returned as it is."""
+        """A conversation with nothing to compact is returned unchanged."""
         messages = [{"role": "user", "content": "hello"}]
         assert engine.compress(messages) is messages
         assert engine._last_compression_made_progress is False
@@ -158,7 +158,7 @@ class TestContract:
         assert "error" in json.loads(engine.handle_tool_call("nope", {}))
 
     def test_deepcopy(self, engine: Any) -> None:
-        """A copy has the budgets and nothing of the conversation."""
+        """A copy has the budgets and none of the conversation."""
         engine.update_model("m", 64_000)
         copied = copy.deepcopy(engine)
         assert type(copied) is type(engine)
@@ -166,7 +166,7 @@ class TestContract:
         assert copied.session is not engine.session
 
     def test_arguments_of_compress(self, engine: Any) -> None:
-        """Hermes passes what the signature takes."""
+        """Hermes passes the arguments of the signature."""
         from agent.conversation_compression import _supported_compression_kwargs
 
         passed = _supported_compression_kwargs(

@@ -1,4 +1,4 @@
-"""A recorded coding session compacted in rounds by Hermes' own code around the engine."""
+"""A recorded coding session, compacted in rounds by Hermes' own code around the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUND = 60
 def rounds(
     configured: Callable[[float], None], agent: Callable[[], Any], coding: list[dict[str, Any]]
 ) -> tuple[Any, list[list[dict[str, Any]]]]:
-    """The agent, and what it has in hand after each round."""
+    """Return the agent, and the messages after each round."""
     configured(0.05)
     made = agent()
     made.context_compressor.on_session_start("coding")
@@ -35,7 +35,7 @@ def rounds(
 
 
 def slices(messages: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Where each round starts and ends: after so many messages, and never before a call's results."""
+    """Return the start and end of each round: after a number of messages, and never before a call's results."""
     start = 0
     while start < len(messages):
         ends = (place for place in range(start + ROUND, len(messages)) if messages[place]["role"] != "tool")
@@ -49,7 +49,7 @@ def fingerprint(message: Any) -> str:
 
 
 def test_rounds(rounds: tuple[Any, list[list[dict[str, Any]]]], coding: list[dict[str, Any]]) -> None:
-    """Each round makes progress, leaves a valid request that Hermes' own last check does not touch, and counts."""
+    """Each round makes progress, is counted, and leaves a valid request that Hermes' own last check does not change."""
     made, views = rounds
     engine = made.context_compressor
     assert len(views) >= 5
@@ -64,7 +64,7 @@ def test_rounds(rounds: tuple[Any, list[list[dict[str, Any]]]], coding: list[dic
 
 
 def test_every_original_comes_back(rounds: tuple[Any, list[list[dict[str, Any]]]], coding: list[dict[str, Any]]) -> None:
-    """From the ids that the last view shows, in its summary and its stubs, the tools lead to every original, byte for byte.
+    """By the ids in the last view's summary and stubs, the tools return every original, byte for byte.
 
     The system message, which got a note, stands for itself: it is found by its words.
     """
@@ -82,7 +82,7 @@ def test_every_original_comes_back(rounds: tuple[Any, list[list[dict[str, Any]]]
 
 
 def expanded(engine: Any, id: str) -> list[str]:
-    """All that an id stands for, page by page, a line for each message, as the agent's tool gives it."""
+    """Return all that an id stands for, page by page, a line for each message, from the agent's tool."""
     pages: list[str] = []
     offset = 0
     while True:
@@ -96,7 +96,7 @@ def expanded(engine: Any, id: str) -> list[str]:
 
 
 def test_search(rounds: tuple[Any, list[list[dict[str, Any]]]]) -> None:
-    """What left the view is found by its words, and described."""
+    """Messages that left the view are found by their words, and described."""
     made, _ = rounds
     engine = made.context_compressor
     described = json.loads(engine.handle_tool_call("compaction_describe", {}))
@@ -105,7 +105,7 @@ def test_search(rounds: tuple[Any, list[list[dict[str, Any]]]]) -> None:
 
 
 def test_failure(home: Path, agent: Callable[[], Any], coding: list[dict[str, Any]]) -> None:
-    """If the store is damaged, Hermes says that nothing was compacted and keeps every message."""
+    """If the store is damaged, Hermes reports that nothing was compacted and keeps every message."""
     made = agent()
     warnings: list[str] = []
     made._emit_warning = warnings.append
@@ -117,7 +117,7 @@ def test_failure(home: Path, agent: Callable[[], Any], coding: list[dict[str, An
 
 
 def test_thrashing(configured: Callable[[float], None], agent: Callable[[], Any]) -> None:
-    """After two compactions that did not help, Hermes does not compact by itself until there is something new; a person may."""
+    """After two compactions without effect, Hermes compacts again only after new messages, or at a person's request."""
     configured(0.02)
     made = agent()
     engine = made.context_compressor

@@ -20,7 +20,7 @@ WINDOWS = [64_000, 32_000, 16_000]
 
 @pytest.fixture
 def compressor(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
-    """Makes Hermes' own compressor; a summary has as many tokens as it asks for at most."""
+    """Return Hermes' own compressor, whose summary has at most as many tokens as it requests."""
     from agent import context_compressor
 
     def make(window: int) -> Any:
@@ -36,7 +36,7 @@ def compressor(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
 
 
 def too_large(engine: Any, conversation: Chat, window: int) -> set[int]:
-    """The requests that exceed the window, by number; every one is valid."""
+    """Return the numbers of the requests that exceed the window; every request is valid."""
     found: set[int] = set()
     for number, request in enumerate(requests(engine, copy.deepcopy(conversation))):
         assert validate(request) == []
@@ -47,14 +47,14 @@ def too_large(engine: Any, conversation: Chat, window: int) -> set[int]:
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_recorded_session(window: int, recorded: Chat, compressor: Callable[[int], Any]) -> None:
-    """668 messages: over the window only where Hermes' own compressor is too."""
+    """668 messages exceed the window only where Hermes' own compressor does too."""
     ours = too_large(engine_class()(context_length=window, counter="chars/4"), recorded, window)
     assert ours <= too_large(compressor(window), recorded, window)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_preset(window: int, recorded: Chat) -> None:
-    """The preset in a session, which decides by its own trigger, never exceeds it."""
+    """The preset in a session, which uses its own trigger, never exceeds the window."""
     session = CompactionSession(presets.hermes(window), counter="chars/4", window=window)
     for place, message in enumerate(recorded):
         if message["role"] == "assistant":

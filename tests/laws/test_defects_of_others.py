@@ -1,4 +1,4 @@
-"""Defects found in other toolkits, each a test that it is not ours."""
+"""Defects found in other toolkits; each test shows that this package does not have the defect."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def results_in(messages: Chat) -> set[str]:
 
 
 def name_of(strategy: Strategy) -> str:
-    """What a case is called."""
+    """The name of a strategy, as the id of a test case."""
     return strategy.name
 
 
 class TestNestedTokenStrategies:
-    """Elsewhere a token strategy inside another counts nothing, and never fires, unless it is given a tokenizer itself."""
+    """In other toolkits, a token strategy inside another counts nothing and never runs unless it gets a tokenizer itself."""
 
     def test_it_counts_wherever_it_is_nested(self) -> None:
-        """Alone, in a pipeline, in a budget, in a pipeline of those, in a function: always the same edits."""
+        """A truncation makes the same edits alone and inside pipelines, budgets, nested budgets and functions."""
         messages = turns(10, words=100)
         truncation = Truncation(trigger=tokens_exceed(1_000), keep=last(groups=1))
 
@@ -85,10 +85,10 @@ class TestNestedTokenStrategies:
 
 
 class TestStaleCounts:
-    """Elsewhere a message that is changed in place keeps its old count, and a message deleted from the list its old group."""
+    """In other toolkits, a message changed in place keeps its old count, and a deleted message keeps its group."""
 
     def test_a_message_edited_in_place_is_counted_anew(self) -> None:
-        """``sync(verify=True)`` compares contents."""
+        """``sync(verify=True)`` detects a message that was changed in place, and counts it again."""
         messages = [user("q"), assistant(LONG), user("r")]
         index = indexed(messages)
         messages[1]["content"] = "short"
@@ -99,7 +99,7 @@ class TestStaleCounts:
         assert index.included == indexed(messages).included
 
     def test_a_message_deleted_from_the_middle_is_gone(self) -> None:
-        """Groups and ids are those of the list as it is."""
+        """After a message is deleted from the list, the synced index has the same groups and ids as a new index."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
         del messages[2]
@@ -110,7 +110,7 @@ class TestStaleCounts:
         assert index.included == indexed(messages).included
 
     def test_an_edit_of_ours_is_counted_at_once(self) -> None:
-        """Metrics follow every rewrite."""
+        """The metrics of the view include a rewrite as soon as it is applied."""
         index = indexed([user("q"), call("1"), result("1", LONG), assistant("a")])
         asked, found = index.group(1).messages
         index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
@@ -119,7 +119,7 @@ class TestStaleCounts:
 
 @pytest.mark.parametrize("budget", [0, -1, -5])
 def test_a_budget_of_zero_or_less_is_refused(budget: int) -> None:
-    """Elsewhere it is taken, and everything is thrown out."""
+    """A budget of zero or less raises a `ConfigurationError`; other toolkits accept it and remove every message."""
     with pytest.raises(ConfigurationError):
         TokenBudgetComposed([], budget=budget)
     with pytest.raises(ConfigurationError):
@@ -131,7 +131,7 @@ def test_a_budget_of_zero_or_less_is_refused(budget: int) -> None:
 
 
 class TestPendingCalls:
-    """Elsewhere a call that still waits for its result is collapsed or dropped, and the result comes to nothing."""
+    """In other toolkits, a call that still waits for its result is collapsed or dropped, and the result is lost."""
 
     @pytest.mark.parametrize("strategy", ALL_THEY_CAN, ids=name_of)
     @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ class TestPendingCalls:
         ],
     )
     def test_a_pending_call_is_never_touched(self, strategy: Strategy, tail: Chat) -> None:
-        """It comes out as the same objects, and its result finds it."""
+        """A strategy leaves the messages of a pending call unchanged, and its later result joins the same group."""
         index = indexed([system("s"), *tool_turns(2), user("q"), *tail])
         run_sync(index, strategy)
         (waiting,) = [group for group in index.included_groups if group.pending]
@@ -154,12 +154,15 @@ class TestPendingCalls:
 
 
 class TestLateResults:
-    """Elsewhere a result that comes in a later update is a group of its own, and is parted from its call."""
+    """In other toolkits, a result that arrives in a later update is a separate group and is separated from its call."""
 
     @pytest.mark.parametrize("through_sync", [False, True])
     @pytest.mark.parametrize("strategy", ALL_THEY_CAN, ids=name_of)
     def test_a_late_result_is_never_without_its_call(self, strategy: Strategy, through_sync: bool) -> None:
-        """Whatever happened to the call in between: dropped, collapsed, cleared."""
+        """A late result is in the view only together with its call.
+
+        A strategy may have dropped, collapsed or cleared the call before.
+        """
         messages = [
             system("s"),
             user("q"),
@@ -182,7 +185,7 @@ class TestLateResults:
 
 @pytest.mark.parametrize("strategy", ALL_THEY_CAN, ids=name_of)
 def test_a_developer_message_is_protected_like_a_system_message(strategy: Strategy) -> None:
-    """Elsewhere it counts as something the assistant said, and goes first."""
+    """Strategies keep developer messages as they keep system messages; other toolkits treat them as assistant messages."""
     messages = [developer("d " * 50), *turns(3), developer("e " * 50), *turns(2)]
     index = indexed(messages)
     assert [group.kind for group in index.included_groups].count(GroupKind.SYSTEM) == 2
@@ -192,7 +195,7 @@ def test_a_developer_message_is_protected_like_a_system_message(strategy: Strate
 
 
 class TestEmptyPrompts:
-    """Elsewhere everything can be excluded, and the provider rejects an empty list."""
+    """In other toolkits, every message can be excluded, and the provider rejects the empty list."""
 
     @pytest.mark.parametrize("strategy", ALL_THEY_CAN, ids=name_of)
     @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ class TestEmptyPrompts:
         ],
     )
     def test_something_is_always_left(self, strategy: Strategy, messages: Chat) -> None:
-        """The newest group, and the last user message."""
+        """No strategy empties a list, and the last user message always stays."""
         done = compact_sync(messages, strategy, counter="chars/4")
         assert done.messages
         users = [message for message in messages if message["role"] == "user"]
@@ -219,7 +222,7 @@ class TestEmptyPrompts:
             assert any(message is users[-1] for message in done.messages)
 
     def test_also_if_a_strategy_of_one_s_own_tries(self) -> None:
-        """The index refuses the last one."""
+        """If a custom strategy drops every group, the index refuses to drop the last user message and the newest group."""
 
         def drop_all(index: MessageIndex) -> Iterator[Edit]:
             for group in index.included_groups:
@@ -227,14 +230,17 @@ class TestEmptyPrompts:
 
         done = compact_sync([system("s"), *turns(2)], drop_all, counter="chars/4")
         assert shown(done.messages) == ["q2", "a2"]
-        assert [refusal.rule for refusal in done.refused] == ["the last user message stays", "the newest group stays"]
+        assert [refusal.rule for refusal in done.refused] == [
+            "the last user message must be kept",
+            "the newest group must be kept",
+        ]
 
 
 class TestSummaryCollisions:
-    """Elsewhere two summaries get one id when the projection is fed back each turn, and a summarized one comes back."""
+    """In other toolkits, two summaries get the same id if the view is passed back each turn, and removed messages return."""
 
     def summarizing(self, index: MessageIndex) -> Iterator[Edit]:
-        """All but the last two groups give way to a summary that says what was there before."""
+        """Replace all but the last two groups with a summary that contains their texts."""
         old = index.included_groups[1:-2]
         if len(old) >= 4:
             said = " ".join(message.text.split("\n")[-1] for group in old for message in group.messages)
@@ -243,7 +249,10 @@ class TestSummaryCollisions:
 
     @pytest.mark.parametrize("keep_index", [True, False])
     def test_feeding_the_projection_back_never_brings_a_summary_back(self, keep_index: bool) -> None:
-        """One summary in the view, ever; it stands for all that went, whether the index is kept or built anew."""
+        """If the host passes each view back, the view has at most one summary, which covers every removed turn exactly once.
+
+        The host keeps the index between turns, or builds it again from the view.
+        """
         index = indexed([system("s")])
         view: Chat = index.messages()
         for turn in range(1, 14):
@@ -266,7 +275,7 @@ class TestSummaryCollisions:
             ]
 
     def test_two_summaries_have_two_ids(self) -> None:
-        """Also such as stand side by side, and after an undo."""
+        """Two summaries with equal texts get different ids, also in an index built from the view."""
         index = indexed(turns(4, words=50))
         for group in (0, 2):
             assert index.apply(Replace([group], [openai_chat.new("user", marked("the same text", by="X"))]))
@@ -276,7 +285,7 @@ class TestSummaryCollisions:
 
 
 def test_a_strategy_never_changes_the_caller_s_messages() -> None:
-    """Elsewhere state is kept in string keys on them."""
+    """Strategies do not change the caller's messages; other toolkits store state in string keys on them."""
     messages: list[Any] = [system("s"), *tool_turns(5), user("q")]
     before = copy.deepcopy(messages)
     for strategy in ALL_THEY_CAN:
@@ -285,7 +294,10 @@ def test_a_strategy_never_changes_the_caller_s_messages() -> None:
 
 
 def test_a_tool_result_that_collapses_is_bounded() -> None:
-    """Elsewhere the full results are inserted again, and little is saved."""
+    """`ToolResult` collapses a huge call and result to fewer than 400 characters.
+
+    Other toolkits insert the full results again.
+    """
     messages = [user("q"), call("1", arguments=LONG * 9), result("1", LONG * 99), assistant("a"), user("r")]
     (collapsed,) = [
         message for message in compact_sync(messages, ToolResult(), counter="chars/4").messages if message not in messages
@@ -294,7 +306,7 @@ def test_a_tool_result_that_collapses_is_bounded() -> None:
 
 
 def test_a_window_of_groups_never_begins_within_one() -> None:
-    """Elsewhere it may begin with results whose call is gone."""
+    """A window of groups never starts inside a group; in other toolkits, it may start with results without their calls."""
     messages = [user("q"), call("1"), user("r"), result("1"), assistant("a"), call("2"), result("2")]
     for groups in range(1, 6):
         for strategy in (SlidingWindow(keep=last(groups=groups)), Truncation(trigger=groups_exceed(groups), keep=nothing)):

@@ -1,4 +1,4 @@
-"""Marks that somebody forged, anywhere in a list: no exception, nothing kept for ever, no last word of the user lost."""
+"""Forged marks anywhere in a list cause no exception, protect no message, and do not remove the user's last message."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from compaction import compact_sync, last, presets, validate
 from compaction.errors import SummaryFailed
-from compaction.formats import FORMATS, MessageFormat
+from compaction.formats import MessageFormat
 from compaction.messages import TextPart
 from compaction.strategies import Clip, SlidingWindow, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import said
 from tests.support.random_edits import valid_conversation
 from tests.support.scripted import Scripted
-from tests.support.wires import STRATEGIES, Brief
+from tests.support.wires import FORMATS, STRATEGIES, Brief
 
 MAKERS: Final = ("Summarization", "GrowingSummary", "ToolResult", "Offload", "Foo", "Truncation")
 ROUNDS: Final = (1, 2, 999_999)
@@ -42,7 +42,7 @@ def forged(body: str, by: str, round: int = 1) -> str:
 
 @st.composite
 def attacked(draw: st.DrawFn, format: MessageFormat) -> list[Any]:
-    """A valid conversation in which some messages of any speaker have a forged mark, some of them the same one."""
+    """A valid conversation in which some messages of any role have forged marks, some of them the same mark."""
     marks = st.builds(forged, st.sampled_from(BODIES), st.sampled_from(MAKERS), st.sampled_from(ROUNDS))
     messages: list[Any] = []
     for raw in draw(valid_conversation(format)):
@@ -89,7 +89,7 @@ def test_forged_marks_break_nothing(format: MessageFormat, data: st.DataObject, 
     ids=lambda strategy: repr(strategy)[:40],
 )
 def test_no_marked_message_is_immune(strategy: Strategy, by: str, role: str) -> None:
-    """A giant message stays no longer because of a mark; instructions stay whatever they say."""
+    """A forged mark does not keep a giant user or assistant message in the view; a system message always stays."""
     giant = said(role, forged(GIANT, by))
     small = [said(role, f"{role} {n}. " * 20) for n in range(10) for role in ("user", "assistant")]
     done = compact_sync([giant, *small, said("user", "now?")], strategy, counter="chars/4")
@@ -101,7 +101,7 @@ def test_no_marked_message_is_immune(strategy: Strategy, by: str, role: str) -> 
     "strategy", [Truncation(keep=last(groups=1)), presets.token_budget(30), SlidingWindow(keep=last(groups=1))]
 )
 def test_the_last_words_of_the_user_stay_though_they_are_marked(strategy: Strategy, by: str) -> None:
-    """Also where an answer comes after them."""
+    """The user's last message stays in the view although it has a forged mark and an answer follows it."""
     asked = said("user", forged("What now?", by))
     done = compact_sync([said("user", "word " * 60), asked, said("assistant", "This.")], strategy, counter="chars/4")
     assert any(raw is asked for raw in done.messages)
@@ -110,7 +110,7 @@ def test_the_last_words_of_the_user_stay_though_they_are_marked(strategy: Strate
 @pytest.mark.parametrize("role", ["user", "assistant"])
 @pytest.mark.parametrize("by", MAKERS)
 def test_one_message_does_not_switch_compaction_off(by: str, role: str) -> None:
-    """The highest round is as good as any other."""
+    """A forged message with round 999,999 does not stop strategies from compacting, then or later."""
     chat = [said(role, forged("x", by, 999_999)), *(said("user", f"Shelf {n} holds box {n * 7}. " * 20) for n in range(60))]
     for strategy in (presets.adaptive(3_000), presets.hermes(3_000, Brief(), protect_last_n=2), Summarization(Brief())):
         first = compact_sync(chat, strategy, counter="chars/4")
@@ -120,7 +120,7 @@ def test_one_message_does_not_switch_compaction_off(by: str, role: str) -> None:
 
 
 def test_a_forged_summary_beside_a_real_one_is_an_ordinary_message() -> None:
-    """The real one is updated; what the other says is the assistant's word."""
+    """Next to a real summary, a forged one is summarized as an ordinary message and is not used as the previous summary."""
     summarize = Summarization(Brief(), keep=last(groups=2))
     chat = [said("user", f"Shelf {n} holds box {n * 7}. " * 30) for n in range(9)]
     real = compact_sync(chat, summarize, counter="chars/4").messages

@@ -1,4 +1,4 @@
-"""The law of forgetting: whatever was decided before, nothing holds what a forgotten message said, and nothing else changes."""
+"""The law of forgetting: after a message is forgotten, no view, state or file contains its text, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRATEGIES = ("cut", "summaries", "digest", "stubs", "all")
 
 
 def strategy_of(kind: str, path: Path) -> Strategy:
-    """A strategy that stores what it removes, if it is one of those."""
+    """Return the strategy of this name; some of them store the content they remove."""
     store = SQLiteStore(path / "records.db")
     telling = Scripted(lambda request: " ".join(each.text for group in request.groups for each in group.messages)[:600])
     summaries = Summarization(telling, trigger=tokens_exceed(250), keep=last(groups=3))
@@ -57,7 +57,7 @@ def said(draw: random.Random, name: str, number: int) -> str:
 
 
 def chat_of(draw: random.Random, name: str, turns: int) -> Chat:
-    """A conversation in which every message says something that no other says."""
+    """A conversation in which every message contains a unique word."""
     numbers = itertools.count()
     chat: Chat = [{"role": "system", "content": f"You keep a store. {SECRET.format(name)}"}]
     for turn in range(turns):
@@ -88,7 +88,7 @@ def on_disk(path: Path) -> str:
 
 
 def chosen(draw: random.Random, chat: Chat) -> Chat:
-    """Any messages: whole groups now and then, parts of groups otherwise."""
+    """Return one to three random messages, but never the first."""
     return draw.sample(chat[1:], draw.randint(1, 3))
 
 

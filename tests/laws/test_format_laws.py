@@ -1,4 +1,4 @@
-"""Every strategy, on generated conversations of every format but chat completions: valid stays valid, all laws hold."""
+"""Every strategy keeps valid conversations valid and keeps all laws, in every format except chat completions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whatever comes in, in any format: an answer or a typed error, never a crash, never a hang; the search is led to what is new.
+"""Any input in any format gives a result or a typed error, never a crash or an endless loop.
 
-``target`` tells Hypothesis which inputs break more rules or make a repair do more, so that it looks further there. The inputs
-and most checks are in ``tests/support/fuzzed.py``; ``make soak`` tries more inputs with any seed, each under every strategy.
+Hypothesis' ``target`` leads the search to inputs that break more rules or that need more repairs. The inputs and most checks
+are in ``tests/support/fuzzed.py``; ``make soak`` tries more inputs with any seed, each under every strategy.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from compaction.cli.app import app
 from compaction.errors import InputError
 from compaction.formats import MessageFormat, detect
 from tests.support.conversion import convert
-from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, spoiled
-from tests.support.wires import STRATEGIES, junk
+from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
+from tests.support.wires import FORMATS, STRATEGIES, junk
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
@@ -143,7 +143,7 @@ BAD: list[tuple[str, str, list[Any], set[str]]] = [
     ("format", "messages", "rules"), [each[1:] for each in BAD], ids=[f"{name}, {format}" for name, format, *_ in BAD]
 )
 def test_bad_input_by_name(format: str, messages: list[Any], rules: set[str]) -> None:
-    """Each is kept as it is, is said to be wrong where it is, and no strategy stumbles over it."""
+    """`validate` finds exactly the expected broken rules in each bad list, and compaction adds none and raises nothing."""
     assert {problem.rule for problem in validate(messages, format=format)} == rules
     for strategy in STRATEGIES[::4]:
         done = compact_sync(messages, strategy, counter="chars/4", format=format)

@@ -1,6 +1,6 @@
-"""Hosts that pass earlier views, and change what they keep: decisions last, and none hides what it was not about.
+"""Hosts that pass earlier views and change their lists: edits last, and no edit hides other messages.
 
-Each message says something of its own, so that it can be told whether a view has it.
+Most messages have unique texts, so that a test can find them in a view.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any, Final
 import pytest
 
 from compaction import MessageIndex, last, run_sync, validate
-from compaction.formats import FORMATS, MessageFormat, openai_chat
+from compaction.formats import MessageFormat, openai_chat
 from compaction.index import Marks, Restore, RunContext
 from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
+from tests.support.wires import FORMATS
 
 TURNS: Final = 16
 
@@ -54,7 +55,7 @@ every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for f
 
 
 class Loop:
-    """An agent's loop over an index; the host passes what it keeps. Holds state: the index and what the host keeps."""
+    """An agent's loop over an index. Holds state: the index."""
 
     def __init__(self, strategy: Strategy, format: MessageFormat) -> None:
         marks = Marks.of(strategy.mark_ceilings, RunContext())
@@ -62,7 +63,7 @@ class Loop:
         self.strategy = strategy
 
     def view(self, given: list[Any]) -> list[Any]:
-        """What is sent for a list."""
+        """Sync the index with a list, run the strategy and return the view."""
         self.index.sync(given)
         run_sync(self.index, self.strategy)
         return self.index.messages()
@@ -73,7 +74,10 @@ class Loop:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("seed", range(20))
 def test_every_host_gets_the_same_views(strategy: str, host: str, format: MessageFormat, seed: int) -> None:
-    """Whether it passes the source, the last view or an earlier one with what came since, as the same objects or rebuilt."""
+    """Hosts that pass the source, the last view or an earlier view all get the same views.
+
+    Each adds the messages that came since, and passes the same objects or copies.
+    """
     draw = random.Random(seed)
     plain, loop = (Loop(STRATEGIES[strategy](), format) for _ in range(2))
     source: list[Any] = []
@@ -93,7 +97,7 @@ def test_every_host_gets_the_same_views(strategy: str, host: str, format: Messag
 
 
 def meddled(messages: list[Any], draw: random.Random, format: MessageFormat) -> tuple[list[Any], list[str]]:
-    """A list as a host may have it after it did something to it, and the words that are new in it."""
+    """Return the list after one or two random changes, and the texts that the changes added."""
     messages, words = list(messages), list[str]()
     for _ in range(draw.randint(1, 2)):
         at = draw.randrange(len(messages) + 1)
@@ -123,9 +127,10 @@ def meddled(messages: list[Any], draw: random.Random, format: MessageFormat) -> 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("seed", range(75))
 def test_hosts_that_meddle(strategy: str, format: MessageFormat, seed: int) -> None:
-    """No exception; what is new is shown, what was shown and is there still is, and nothing is shown that the host took out.
+    """After a host changed its list, the view shows new and kept messages and no removed ones.
 
-    Instead of a summary, what it stood for may be shown again.
+    The host may alter, remove, insert, move or repeat messages. No exception is raised. Where a summary was shown, the messages
+    it replaced may be shown again.
     """
     draw = random.Random(seed)
     loop = Loop(STRATEGIES[strategy](), format)
@@ -148,7 +153,7 @@ def test_hosts_that_meddle(strategy: str, format: MessageFormat, seed: int) -> N
         assert [raw for raw in once if raw not in shown and not _is_back(raw, stood_for, loop.index)] == []
         back_again = [each for made, messages in stood_for if made not in shown for each in messages]
         known = [*given, *_inserted(loop.index), *back_again]
-        back = loop.index.undone or any(isinstance(edit, Restore) for edit in loop.index.edits)  # beside what came later
+        back = loop.index.undone or any(isinstance(edit, Restore) for edit in loop.index.edits)  # after later edits
         assert back or [raw for raw in shown if raw not in known and raw not in before] == []
         problems = len(validate(given, format=format))
         run_sync(loop.index, loop.strategy)
@@ -159,12 +164,12 @@ def test_hosts_that_meddle(strategy: str, format: MessageFormat, seed: int) -> N
 
 
 def _inserted(index: MessageIndex) -> list[Any]:
-    """The messages of our making, shown or not."""
+    """The messages that edits inserted, whether the view shows them or not."""
     return [message.raw for group in index.columns.inserted.values() for message in group.messages]
 
 
 def _stood_for(index: MessageIndex) -> list[tuple[Any, list[Any]]]:
-    """Each message of our making, with what it stands for."""
+    """Each inserted message with the messages it replaces."""
     columns = index.columns
     return [
         (message.raw, [columns.source[ordinal] for ordinal in sorted(columns.stands_for(id))])
@@ -174,7 +179,7 @@ def _stood_for(index: MessageIndex) -> list[tuple[Any, list[Any]]]:
 
 
 def _is_back(raw: Any, stood_for: list[tuple[Any, list[Any]]], index: MessageIndex) -> bool:
-    """Whether a message of our making is not needed: each message that it stood for is shown, or the host changed it."""
+    """Whether an inserted message is not needed: each message it replaced is shown, or the host changed or removed it."""
     shown, source = index.messages(), index.source
     found = [messages for made, messages in stood_for if made == raw]
     return bool(found) and all(each in shown or each not in source for each in found[0])

@@ -1,4 +1,4 @@
-"""Budgets as a tokenizer counts that is not ours: ``mistral_common`` writes the whole prompt, templates included."""
+"""Budgets are kept by an independent count: ``mistral_common`` writes and counts the whole prompt, templates included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Corpus = Callable[[str], list[dict[str, Any]]]
 
 
 class Tekken:
-    """Counts texts, and whole prompts, with the vocabulary that ``mistral_common`` carries. Holds state: the tokenizer."""
+    """Counts texts, and whole prompts, with the vocabulary of ``mistral_common``. Holds state: the tokenizer."""
 
     name = "tekken"
     exact = True
@@ -36,10 +36,10 @@ class Tekken:
         return len(self.words.encode(text, bos=False, eos=False))
 
     def count_prompt(self, messages: Chat) -> int:
-        """The tokens of the prompt a Mistral model is given, as far as V3 writes such a chat.
+        """Return the tokens of the prompt that a Mistral model receives for a chat.
 
-        It takes ids of nine characters, and words or calls but not both in an answer; several answers in a row it makes one. So
-        words that it would not write there, and a last answer, are counted beside.
+        The format V3 requires ids of nine characters, allows text or calls but not both in an answer, and joins consecutive
+        answers. Texts that it would not write, and a last answer, are counted separately and added.
         """
         from mistral_common.protocol.instruct.request import ChatCompletionRequest
 
@@ -76,9 +76,10 @@ STRATEGIES: dict[str, Callable[[int], Strategy]] = {
 
 
 def checked(tekken: Tekken, messages: Chat, strategy: Strategy, budget: int) -> bool:
-    """Whether there was a result; one that says more than the budget by Mistral's count of the prompt fails.
+    """Compact the messages, check Mistral's count of the result against the budget, and return whether there was a result.
 
-    What the template alone takes is not known to any counter of texts: V3 writes JSON around calls and results.
+    The tokens of the template itself are not counted, because no counter of texts knows them: V3 writes JSON around calls and
+    results.
     """
     try:
         done = compact_sync(messages, strategy, counter=tekken, format="openai-chat", budget=budget, hard=True)
@@ -89,7 +90,7 @@ def checked(tekken: Tekken, messages: Chat, strategy: Strategy, budget: int) -> 
 
 
 def emptied(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with next to nothing said in it: what a template writes around it."""
+    """The message with almost no content, so that its count is that of the template."""
     calls = [{**call, "function": {"name": "f", "arguments": "{}"}} for call in message.get("tool_calls") or ()]
     return {**message, "content": "" if calls else "x", "tool_calls": calls}
 
@@ -97,7 +98,7 @@ def emptied(message: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("budget", [500, 1_500, 4_000])
 def test_no_budget_is_exceeded_without_an_error(tekken: Tekken, make: Callable[[int], Strategy], budget: int) -> None:
-    """On sessions of an agent: within the budget as the other tokenizer counts the prompt, or a typed error."""
+    """A long agent session is compacted to the budget by Mistral's count of the prompt, or `BudgetUnsatisfiable` is raised."""
     assert checked(tekken, agent_session(120), make(budget), budget) == (
         make is not STRATEGIES["context_window"] or budget > 500
     )
@@ -106,6 +107,6 @@ def test_no_budget_is_exceeded_without_an_error(tekken: Tekken, make: Callable[[
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("name", ["tau_airline", "tau_long"])
 def test_on_recorded_conversations(tekken: Tekken, corpus: Corpus, name: str, make: Callable[[int], Strategy]) -> None:
-    """The same on recorded ones, most of which can be brought there."""
+    """Recorded conversations are compacted to the budget by Mistral's count, and more than half of the runs succeed."""
     done = [checked(tekken, each["messages"], make(budget), budget) for each in corpus(name)[:10] for budget in (2_500, 6_000)]
     assert sum(done) > len(done) / 2

@@ -1,4 +1,4 @@
-"""The laws, on generated conversations: built-in strategies keep 1 to 5, 7 and 9, indexes 8, triggers and selectors 10.
+"""The laws on generated conversations: strategies keep laws 1 to 5, 7 and 9, indexes law 8, triggers and selectors law 10.
 
 Law 6 is in test_failures.py; recorded conversations are in test_laws_corpus.py.
 """
@@ -64,26 +64,26 @@ USERS = kinds(GroupKind.USER)
 
 
 class Terse:
-    """A summarizer that says no more than how much it was given."""
+    """A summarizer that returns only the number of groups."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """The number of groups."""
+        """Return the number of groups."""
         return f"{len(request.groups)} groups."
 
 
 class AwaitedTerse:
-    """The same, to be awaited."""
+    """An awaitable summarizer that returns only the number of groups."""
 
     async def summarize(self, request: SummaryRequest) -> str:
-        """The number of groups."""
+        """Return the number of groups."""
         return Terse().summarize(request)
 
 
 class Mute:
-    """A summarizer that never gives a summary."""
+    """A summarizer that always returns an empty text."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Nothing."""
+        """Return an empty text."""
         return ""
 
 
@@ -173,13 +173,13 @@ def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -
 
 @each_configuration
 def test_laws_hold_on_samples(strategy: Strategy) -> None:
-    """The laws hold on longer conversations too, on the other event loop."""
+    """Every strategy keeps the laws on the longer sample conversations, on trio."""
     check_strategy(strategy, backend="trio", settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("name", sorted(CONFIGURATIONS.keys() - {"empty pipeline"}))
 async def test_every_configuration_does_something(name: str) -> None:
-    """No configuration keeps the laws by doing nothing on all samples."""
+    """Every configuration edits at least one sample conversation, so none keeps the laws by doing nothing."""
     results = [await compact(messages, CONFIGURATIONS[name], counter="chars/4") for messages in sample_conversations()]
     assert any(result.edits for result in results)
 
@@ -220,12 +220,12 @@ def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strateg
 
 
 def indexed(messages: Chat) -> MessageIndex:
-    """An index with a counter that needs nothing."""
+    """An index that counts one token for every four characters."""
     return MessageIndex(messages, counter="chars/4")
 
 
 def portrait(index: MessageIndex) -> dict[str, Any]:
-    """All that an index says of itself, in values that can be compared with another's."""
+    """All public facts about an index, as values that can be compared."""
     return {
         "groups": [group_portrait(group) for group in index.included_groups],
         "included": index.included,
@@ -237,14 +237,14 @@ def portrait(index: MessageIndex) -> dict[str, Any]:
 
 
 def group_portrait(group: MessageGroup) -> dict[str, Any]:
-    """A group's fields, its messages as they read."""
+    """A group's fields, and its messages as the format reads them."""
     messages = [(message.role, message.name, message.parts, message.raw) for message in group.messages]
     return {**attrs.asdict(group, recurse=False), "messages": messages}
 
 
 @st.composite
 def sliced(draw: st.DrawFn) -> tuple[Chat, list[Chat]]:
-    """A conversation, and the same cut into slices, some of them empty."""
+    """A conversation, and the same conversation cut into slices, some of them empty."""
     messages = draw(conversations(valid=draw(st.booleans()), pending=True))
     cuts = sorted(draw(st.lists(st.integers(0, len(messages)), max_size=5)))
     return messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
@@ -290,12 +290,12 @@ def test_late_messages_join_their_groups_after_edits(conversation: tuple[Chat, l
 
 
 def odd_messages(index: MessageIndex) -> bool:
-    """A plain function as a trigger."""
+    """A plain function as a trigger: an odd number of messages."""
     return index.included.messages % 2 == 1
 
 
 def every_second(index: MessageIndex) -> list[MessageGroup]:
-    """A plain function as a selector."""
+    """A plain function as a selector: every second group."""
     return list(index.included_groups[::2])
 
 
@@ -335,7 +335,7 @@ CHOICES: list[Selector] = [
 
 
 def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
-    """The atoms and what ``& | ~`` make of them."""
+    """The atoms, and expressions of them with ``&``, ``|`` and ``~``."""
     return st.recursive(
         st.sampled_from(atoms),
         lambda inner: st.one_of(
@@ -361,7 +361,7 @@ def edited_indexes(draw: st.DrawFn) -> MessageIndex:
 
 
 def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask: Callable[[Any], Any]) -> None:
-    """The laws of a Boolean algebra, for what ``ask`` says of each expression."""
+    """Check the laws of a Boolean algebra on the values that ``ask`` returns for expressions."""
     assert ask(~(one & two)) == ask(~one | ~two)
     assert ask(~(one | two)) == ask(~one & ~two)
     assert ask(~~one) == ask(one)

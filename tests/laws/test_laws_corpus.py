@@ -1,4 +1,4 @@
-"""The laws on recorded conversations of real agents, every one of them."""
+"""The laws on all recorded conversations of real agents."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ CONFIGURATIONS: dict[str, Strategy] = {
 @pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 @pytest.mark.parametrize("name", FILES)
 def test_laws_hold_on_recorded_conversations(corpus: Corpus, name: str, strategy: Strategy) -> None:
-    """Laws 1 to 5, 7 and 9, on whatever agents and their providers wrote."""
+    """Every strategy keeps laws 1 to 5, 7 and 9 on recorded conversations of agents and their providers."""
     for conversation in corpus(name):
         check_strategy(strategy, messages=conversation["messages"], settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_growing_recorded_conversations_equal_the_whole(corpus: Corpus, name: str) -> None:
-    """Law 8, message by message: appended, and synced from a store that builds new objects each time."""
+    """Law 8: an index of a recorded conversation is the same whether built at once, message by message, or by several syncs."""
     for messages in (conversation["messages"] for conversation in corpus(name)):
         appended, synced = MessageIndex(counter="chars/4"), MessageIndex(counter="chars/4")
         for message in messages:
@@ -89,7 +89,7 @@ def test_growing_recorded_conversations_equal_the_whole(corpus: Corpus, name: st
 
 
 def test_every_configuration_does_something(corpus: Corpus) -> None:
-    """No configuration keeps the laws by doing nothing on all recordings."""
+    """Every configuration edits at least one recorded conversation, so none keeps the laws by doing nothing."""
     recorded = [conversation["messages"] for name in FILES for conversation in corpus(name)]
     idle = [
         name

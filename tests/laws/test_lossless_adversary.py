@@ -1,7 +1,7 @@
-"""Whoever writes into a conversation, whatever the text claims to be: what left the view is in the store, byte for byte.
+"""Whatever texts a conversation contains, every message that left the view can be read from the store, byte for byte.
 
-The texts are forged stubs, forged marks of any maker, copies of stubs that stand in the view, and answers that
-``compaction_expand`` never gave.
+The texts are forged stubs, forged marks of any strategy, copies of stubs in the view, and invented answers of
+``compaction_expand``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Raw: TypeAlias = dict[str, Any]
 
 @attrs.frozen
 class Wire:
-    """Ways to write messages in one format."""
+    """Functions that write messages in one format."""
 
     user: Callable[[str], Raw]
     assistant: Callable[[str], Raw]
@@ -91,11 +91,12 @@ SUMMARY = Summarization(Brief(), trigger=tokens_exceed(400), keep=last(groups=2)
 
 
 def offloaded(**where: Any) -> Offload:
-    """Results, stubbed whatever their size."""
+    """Replace every result of 20 or more characters except the newest with a stub."""
     return Offload(style=StubResults(min_chars=20), keep=last(groups=1), **where)
 
 
-# Each strategy for a store and a session; and whether what it stores is reachable from the ids in the view, or by a search.
+# Each strategy for a store and a session, and whether the stored messages are reachable from the ids in the view or only by a
+# search.
 STRATEGIES: dict[str, tuple[Callable[..., Strategy], bool]] = {
     "stubbed results": (offloaded, True),
     "stubbed groups": (lambda **where: Offload(style=StubGroups(), keep=last(groups=1), **where), True),
@@ -159,17 +160,17 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def normal(lines: Iterator[str]) -> set[str]:
-    """Lines of JSON, written in one way."""
+    """The lines of JSON, each parsed and written again, so that equal values compare equal."""
     return {json.dumps(json.loads(line)) for line in lines}
 
 
 def ids_in(text: str) -> list[str]:
-    """Whatever may be an id in a text."""
+    """Every text that looks like an id."""
     return re.findall(r"\b(?:[0-9a-f]{16}|[0-9a-f]{8})\b", text)
 
 
 def expanded(store: SQLiteStore, session: str, id: str) -> list[str]:
-    """The lines that the agent's tool gives for an id, page by page; none if there is no such id."""
+    """The lines that ``compaction_expand`` returns for an id, page by page; none if the id is unknown."""
     lines, offset = "", 0
     while offset is not None:
         asked = {"id": id, "form": "json", "offset": offset, "limit": 100_000}
@@ -182,7 +183,7 @@ def expanded(store: SQLiteStore, session: str, id: str) -> list[str]:
 
 
 def reachable(store: SQLiteStore, session: str, ids: Sequence[str]) -> Iterator[str]:
-    """The lines that the agent can read, from these ids on."""
+    """The lines that the agent can read, starting with these ids and following the ids in each line."""
     waiting, seen = list(ids), set[str]()
     while waiting:
         id = waiting.pop()
@@ -194,7 +195,7 @@ def reachable(store: SQLiteStore, session: str, ids: Sequence[str]) -> Iterator[
 
 
 class Conversation:
-    """A conversation that grows. Holds state: what was said, and the messages that stood in a view and nobody said."""
+    """A growing conversation. Holds state: the messages of the participants, and the messages of the views that nobody sent."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -203,7 +204,7 @@ class Conversation:
         self.calls = 0
 
     def grown(self, actions: Sequence[Any], view: Sequence[Raw]) -> list[Raw]:
-        """The messages of a round; ids and stubs are copied from the view."""
+        """Return the messages of a round; ids and stubs are copied from the view."""
         fresh = [message for action in actions for message in self._messages(action, view)]
         fresh += [self.wire.assistant("done " * 60), self.wire.user("and now?")]
         self.said += fresh
@@ -226,7 +227,7 @@ class Conversation:
         return [self.wire.call(called, name, asked), self.wire.result(called, name, text)]
 
     def check(self, view: Sequence[Raw], store: SQLiteStore, session: str, from_view: bool) -> None:
-        """Nothing that was said is lost; a copy of a message that an edit wrote is that message."""
+        """Check that every message sent is in the view or the store; a copy of a message that an edit wrote is that message."""
         self.ours += [message for message in view if message not in self.said and message not in self.ours]
         ids = ids_in(json.dumps(view)) if from_view else [record.id for record in store.range(session, 1, 1 << 20)]
         there = normal(map(json.dumps, [*view, *self.ours])) | normal(reachable(store, session, ids))
@@ -236,7 +237,7 @@ class Conversation:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SQLiteStore:
-    """A store for all conversations; each has a session of its own."""
+    """A store for all conversations; each has a separate session."""
     return SQLiteStore(tmp_path_factory.mktemp("lossless") / "store.db")
 
 

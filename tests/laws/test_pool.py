@@ -1,4 +1,4 @@
-"""Laws of a pool: what one conversation knows is in no view of another, whatever hosts do and however they interleave."""
+"""Laws of a pool: no view of a conversation contains content of another, whatever hosts do and in whatever order they call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def options() -> dict[str, Any]:
 
 
 def turn(name: str, number: int, draw: random.Random) -> Chat:
-    """What a conversation says in a turn; some of it is what every conversation says."""
+    """The messages that a conversation adds in a turn; some of them are the same in every conversation."""
     said = draw.choice(["ok", f"secret {name} of turn {number}. " * 4])
     if draw.random() < 0.4:
         id = f"call_{number}"
@@ -65,7 +65,10 @@ BEGINNING: Chat = [SYSTEM, {"role": "user", "content": "hi " * 10}, {"role": "as
 
 
 def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
-    """No view holds another's secret, no stub of another opens, and each is one session from its second turn on."""
+    """In a pool of a thousand conversations with equal beginnings, no view contains another conversation's secret.
+
+    A stub opens only in the session that stored it, and each conversation has one session from its second turn on.
+    """
     store = SQLiteStore(tmp_path / "records.db")
     strategy = Offload(store, trigger=tokens_exceed(150), style=StubResults(min_chars=300), keep=last(groups=2)) >> Truncation(
         trigger=tokens_exceed(260), target=tokens_below(200), keep=last(groups=2)
@@ -98,7 +101,7 @@ def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
 
 
 async def test_one_slow_summarizer_delays_no_other_session() -> None:
-    """A hundred conversations with its beginning take their turns meanwhile."""
+    """While one summarizer waits, a hundred other conversations with the same beginning take their turns."""
     waiting, more = anyio.Event(), anyio.Event()
 
     class Slow(Scripted):
@@ -129,7 +132,7 @@ async def test_one_slow_summarizer_delays_no_other_session() -> None:
 
 
 class Host:
-    """A host with one conversation. Holds state: the conversation, and what it passes next."""
+    """A host with one conversation. Holds state: the conversation, and the list it passes next."""
 
     def __init__(self, name: str, how: str, id: str | None, strategy: Strategy) -> None:
         self.name = name
@@ -146,7 +149,7 @@ class Host:
         self.kept += messages
 
     def rewind(self, draw: random.Random) -> None:
-        """Go back to an earlier question, and ask another one."""
+        """Cut the conversation at an earlier question, so that another one can follow."""
         if self.how != "source" or len(self.source) < 6:
             return
         places = [place for place, each in enumerate(self.source) if place > 2 and each["role"] == "user"]

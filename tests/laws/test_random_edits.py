@@ -1,4 +1,4 @@
-"""Whatever edits a strategy asks for, in any order and with any content: the result has no problem that the input had not.
+"""Whatever edits a strategy yields, in any order and with any content, the result has no problem that the input did not have.
 
 These are 10,000 runs with fixed seeds, about 12,700 edits a format; ``make soak`` asks for 100,000 a format with any seed. A
 failure shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
@@ -11,7 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from compaction.formats import MessageFormat
-from tests.support.random_edits import FORMATS, RUNS_PER_CONVERSATION, any_conversation, check_run, random_edits
+from tests.support.random_edits import RUNS_PER_CONVERSATION, any_conversation, check_run, random_edits
+from tests.support.wires import FORMATS
 
 RUNS = 10_000
 

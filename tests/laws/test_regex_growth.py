@@ -1,7 +1,7 @@
 """Every regular expression of the package, and redaction as a whole, takes time in proportion to its text.
 
-The texts are made for each expression: what its parts match, repeated. Judged is how the CPU time grows from a text to one four
-times as long, never the time itself: about 4 times for an expression that is linear, 16 times for one that is quadratic.
+The texts repeat strings that parts of the expression match. A test compares the CPU time of a text with that of one four times
+as long: the ratio is about 4 if the expression is linear and 16 if it is quadratic. It never judges the time itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REDACTED = [
     "password for a ", "key|", "<key>",
     "auth=(", "Private-Lines: 3\n",
 ]  # fmt: skip
-"""Texts that once made redaction slow, or could."""
+"""Texts on which redaction was slow, or might be."""
 
 
 def seconds(run: Callable[[str], object], text: str) -> float:
@@ -44,15 +44,16 @@ def seconds(run: Callable[[str], object], text: str) -> float:
 
 
 def growth(run: Callable[[str], object], text_of: Callable[[int], str], chars: int = CHARS) -> float:
-    """How many times longer it takes for a text that is four times as long; 0 if a text takes too little to be measured.
+    """The ratio of the CPU times of a text and one four times as long; 0 if they are too short to be measured.
 
-    What is not linear shows in a text of `FIRST_CHARS`; what is bounded has reached its bound in one of `CHARS`.
+    A text of `FIRST_CHARS` is long enough to show growth that is not linear. In a text of `CHARS`, an expression with a bound
+    has reached its bound.
     """
     if seconds(run, text_of(FIRST_CHARS)) < SHORTEST_SECONDS:
         return 0.0
     short, long = text_of(chars), text_of(TIMES_LONGER * chars)
     measured = 0.0
-    for _ in range(ROUNDS):  # noise makes one figure too large, so the smallest counts
+    for _ in range(ROUNDS):  # noise only makes a ratio larger, so the smallest counts
         ratio = seconds(run, long) / max(seconds(run, short), 1e-6)
         measured = min(measured, ratio) if measured else ratio
         if measured <= MOST_GROWTH:
@@ -61,13 +62,13 @@ def growth(run: Callable[[str], object], text_of: Callable[[int], str], chars: i
 
 
 def repeated(unit: str) -> Callable[[int], str]:
-    """A text of that many characters."""
+    """A function that returns the unit repeated to a number of characters."""
     return lambda chars: (unit * (chars // len(unit) + 1))[:chars]
 
 
 @pytest.fixture(autouse=True)
 def no_collector() -> object:
-    """The garbage collector runs between measurements only."""
+    """Run the garbage collector between measurements only."""
     gc.collect()
     gc.disable()
     yield
@@ -75,7 +76,7 @@ def no_collector() -> object:
 
 
 def test_the_expressions_are_found() -> None:
-    """The list is the package's own: it holds those of redaction, and how they are used."""
+    """`used_patterns` finds the package's expressions, also in dictionaries, and the methods that use them."""
     found = {each.name: each for each in used_patterns()}
     assert len(found) > 100
     assert found["compaction.summarizers.redaction.NAMED"].methods == {"finditer"}
@@ -84,14 +85,14 @@ def test_the_expressions_are_found() -> None:
 
 @pytest.mark.parametrize("used", used_patterns(), ids=lambda used: used.name.removeprefix("compaction."))
 def test_expressions_are_linear(used: UsedPattern) -> None:
-    """No repeated text makes an expression go back over what it has read."""
+    """Each expression takes time in proportion to the text, for every repeated unit that could make it backtrack."""
     slow = (unit for unit in hostile_units(used.pattern) if growth(used.run, repeated(unit)) > MOST_GROWTH)
     assert next(slow, None) is None
 
 
 @pytest.mark.parametrize("unit", REDACTED)
 def test_redaction_is_linear(unit: str) -> None:
-    """The same for all that redaction does."""
+    """`redact` takes time in proportion to a text that repeats a unit."""
     assert growth(redact, repeated(unit)) <= MOST_GROWTH
 
 
@@ -99,5 +100,5 @@ def test_redaction_is_linear(unit: str) -> None:
     "head", ["bearer ", "sk-", 'password="', "password=", "-----BEGIN PRIVATE KEY-----\n", "cookie: a=", "sig="]
 )
 def test_redaction_is_linear_in_one_long_word(head: str) -> None:
-    """The same for one word as long as the text."""
+    """`redact` takes time in proportion to a text that is one long word after the head of a secret."""
     assert growth(redact, lambda chars: head + "a" * chars) <= MOST_GROWTH

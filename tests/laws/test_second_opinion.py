@@ -1,6 +1,6 @@
-"""The rules written a second time, in ``tests/support/validators``, agree with the package's on what is valid.
+"""The rules written a second time, in ``tests/support/validators``, agree with the package on which lists are valid.
 
-They share no code, so that a mistake in one shows. Where a list breaks several rules, the two may name them differently.
+They share no code, so that a mistake in one shows. Where a list breaks several rules, the two may name different ones.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from compaction.formats import FORMATS, MessageFormat, openai_chat
+from compaction.formats import MessageFormat, openai_chat
 from tests.support import validators
 from tests.support.conversion import convert
 from tests.support.random_edits import any_conversation, valid_conversation
 from tests.support.rulebook import examples as rule_examples
 from tests.support.validators import VIOLATIONS, is_valid, rules
+from tests.support.wires import FORMATS
 
 SAME = {"reasoning-only": "empty-assistant"}
-"""Rules that differ by what else a message has; the second validator has one name for both."""
+"""Rules of the package for which the second validator has one common name."""
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
 
 def judged(format: MessageFormat, messages: list[Any]) -> set[str]:
-    """The rules that the package says are broken."""
+    """The rules that the package reports as broken."""
     return {SAME.get(problem.rule, problem.rule) for problem in format.validate(messages)}
 
 
 def examples() -> list[tuple[str, str, list[Any]]]:
-    """Every list on the pages of rules, with its format and the rule it is about."""
+    """Every list in the documented examples of rules, with its format and the rule it is about."""
     return [
         (format.name, rule, messages) for format in FORMATS for rule, *lists in rule_examples(format.name) for messages in lists
     ]
@@ -43,7 +44,7 @@ def examples() -> list[tuple[str, str, list[Any]]]:
 
 @pytest.mark.parametrize(("format", "rule", "messages"), examples(), ids=[f"{name}, {rule}" for name, rule, _ in examples()])
 def test_the_lists_on_the_page(format: str, rule: str, messages: list[Any]) -> None:
-    """They break the rule they are about, and that rule alone; or none."""
+    """Each documented list breaks its rule alone or none, and the two implementations report the same."""
     assert set(rules(format, messages)) <= {SAME.get(rule, rule)}
     named = next(each for each in FORMATS if each.name == format)
     assert set(rules(format, messages)) == judged(named, messages)
@@ -93,7 +94,7 @@ def test_damaged_conversations(format: MessageFormat, data: st.DataObject) -> No
 
 @pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "whowhen_multiagent"])
 def test_recorded_conversations(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """The first of each file, as they are and converted."""
+    """The two implementations report the same broken rules for recorded conversations in every format."""
     for recorded in corpus(name)[:20]:
         for format in FORMATS:
             messages = convert(recorded["messages"], to=format, format=openai_chat).messages
@@ -101,7 +102,7 @@ def test_recorded_conversations(name: str, corpus: Callable[[str], list[dict[str
 
 
 def test_nothing_is_imported_from_the_package() -> None:
-    """A second opinion that asked the first would be worth nothing."""
+    """The second implementation imports nothing from the package or its tests, so that its opinion is independent."""
     for path in Path(str(validators.__file__)).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

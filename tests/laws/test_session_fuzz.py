@@ -1,4 +1,4 @@
-"""Sessions under bad conditions: stores that fail, processes that are killed, many threads and loops. Every view is the same.
+"""Every view of a session is the same with failing stores, killed processes, and many threads and event loops.
 
 ``make soak`` kills more processes, with any seed.
 """
@@ -27,7 +27,10 @@ def expected(name: str) -> Views:
 @strategies
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_save_fails_at_each_call(name: str, restart: bool) -> None:
-    """One call fails, each in its turn, in a run that goes on and in one that starts again whenever it is saved."""
+    """All views are the undisturbed ones if one call of the store fails; every fourth call is tried.
+
+    The run keeps its session, or restarts from the store after each turn that was saved.
+    """
     calls = failing_run(name, (), expected(name), restart=restart)
     assert calls > len(expected(name))
     for failing in range(0, calls, 4):
@@ -36,7 +39,7 @@ def test_a_save_fails_at_each_call(name: str, restart: bool) -> None:
 
 @strategies
 def test_every_subset_of_saves_fails(name: str) -> None:
-    """In a run that is short: any of its saves, and all of them."""
+    """All views of a short run are the undisturbed ones, whichever of its last five saves fail."""
     views = expected(name)
     short = dict(itertools.islice(views.items(), _first_compaction(name) + 1))
     last = failing_run(name, (), short, restart=False)
@@ -46,13 +49,13 @@ def test_every_subset_of_saves_fails(name: str) -> None:
 
 
 def _first_compaction(name: str) -> int:
-    """The number of turns before the first that compacts: 24 messages are well past every trigger."""
+    """The number of turns before the first compaction; 24 messages are well past every trigger."""
     return next(place for place, length in enumerate(expected(name)) if length > 40)
 
 
 @strategies
 def test_killed_at_random_moments(name: str, tmp_path: Path) -> None:
-    """kill -9 of a real process; the next one continues with the same views."""
+    """After a process was killed with SIGKILL, the next process continues with the views of an undisturbed run."""
     chance = random.Random(name)
     assert killed_run(name, tmp_path / "sessions.db", expected(name), chance, 0.02) >= 1
 
@@ -64,5 +67,5 @@ def test_killed_at_random_moments(name: str, tmp_path: Path) -> None:
     ids=["two loops", "two backends", "eight threads", "mixed"],
 )
 def test_many_at_once(name: str, kinds: list[str]) -> None:
-    """Each of them gets the view of an undisturbed run."""
+    """Threads and event loops that share a session all get the views of an undisturbed run."""
     shared_run(name, kinds, expected(name))

@@ -1,7 +1,7 @@
-"""An index under any sequence of what can be done to it, against a model that works everything out from scratch each time.
+"""An index under any sequence of operations, compared with a model that computes everything from scratch.
 
-The test holds the source, the journal and the pins, and nothing else. After every step the model groups the source by its own
-slow reading of the rules, does the journal over, measures what is left, and says what the index should answer.
+The test keeps the source, the journal and the pins, and nothing else. After every step the model groups the source with its own
+slow implementation of the rules, replays the journal, measures the view, and gives the values the index should have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Chat = list[dict[str, Any]]
 
 
 def rewordings(message: Message) -> list[Message | None]:
-    """What a strategy might put in a message's place, allowed or not."""
+    """Messages that a strategy might write in place of another, allowed or not."""
     spoken = [part for part in message.parts if not isinstance(part, ReasoningPart)]
     return [
         *(message, message, None, openai_chat.new("user", "other")),
@@ -42,7 +42,7 @@ def rewordings(message: Message) -> list[Message | None]:
 
 
 def rebuilt(messages: Sequence[Any]) -> Chat:
-    """The same messages as new objects, as from a store."""
+    """The same messages as new objects, as a store would return them."""
     return list(json.loads(json.dumps(list(messages))))
 
 
@@ -260,7 +260,7 @@ TestIndex = Index.TestCase
 
 
 def test_a_pin_goes_with_the_summary_it_was_on() -> None:
-    """What the rollback took away is pinned no more: not the next summary, which gets its id, and not in what is stored."""
+    """After a rollback removed a pinned summary, the next summary with the same id is not pinned, also after it was stored."""
     index = MessageIndex([{"role": "user", "content": "words " * 50} for _ in range(4)], counter="chars/4")
     assert index.apply(Replace(0, [openai_chat.new("user", "one")]))
     index.pin([-1])
@@ -271,7 +271,7 @@ def test_a_pin_goes_with_the_summary_it_was_on() -> None:
 
 
 def test_an_edit_is_never_later_than_what_is_left() -> None:
-    """An edit that outlives a cut was made at the latest in the last turn there still is."""
+    """After the host cut the conversation, a remaining edit counts as made in the last remaining turn."""
     messages = [{"role": "user", "content": str(turn)} for turn in range(6)]
     index = MessageIndex(messages, counter="chars/4")
     assert index.apply(Drop(0))

@@ -1,7 +1,7 @@
-"""An index under any sequence of what can be done to it, in the formats whose messages may not all follow one another.
+"""An index under any sequence of operations, in the formats in which not every message may follow every other.
 
-`test_stateful` compares an index of chat completions with a model. Here the rules of the format are the judge: after every step
-the view has no problem that the source has not, sums are those of a fresh count, and what was done can be undone exactly.
+`test_stateful` compares an index of chat completions with a model. Here the rules of the format decide: after every step the
+view has no problem that the source does not have, sums equal a fresh count, and every edit can be undone exactly.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SAME = {"pending-call": "call-without-result", "duplicate-result": "result-with
 
 
 def distinct(messages: Sequence[Any]) -> Chat:
-    """The same messages as objects of their own."""
+    """The same messages as separate objects."""
     return [copy.deepcopy(raw) for raw in messages]
 
 
 def rebuilt(messages: Sequence[Any]) -> Chat:
-    """The same messages as from a store."""
+    """The same messages as new objects, as a store would return them."""
     return list(json.loads(json.dumps(list(messages))))
 
 

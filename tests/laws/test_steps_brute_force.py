@@ -1,4 +1,4 @@
-"""Steps against brute force: every set of groups that could leave a valid list is reached, and no step breaks the list."""
+"""Steps against brute force: they reach every set of groups whose removal leaves a valid list, and no step breaks the list."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex
 from compaction.formats import MessageFormat
-from tests.support.random_edits import FORMATS, valid_conversation
+from tests.support.random_edits import valid_conversation
+from tests.support.wires import FORMATS
 
 LISTS: Final = 400
-"""How many lists of each format: 2,000 in all."""
+"""The number of lists of each format: 2,000 in all."""
 MOST: Final = 10
-"""How many groups of a list are tried at most: 1,024 sets."""
+"""The most groups of a list that are tried: 1,024 sets."""
 
 each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
 
 class Lists:
-    """Judges a list without some of its groups. Holds state: what was judged already."""
+    """Judges a list without some of its groups. Holds state: the judgements so far."""
 
     def __init__(self, format: MessageFormat, messages: Sequence[Any], index: MessageIndex) -> None:
         self._format = format
@@ -32,7 +33,7 @@ class Lists:
         self._known: dict[frozenset[int], bool] = {}
 
     def valid_without(self, gone: frozenset[int]) -> bool:
-        """Whether the provider takes what is left; it may wait for results as before."""
+        """Whether the list without these groups is valid, except for calls that wait for results."""
         if gone not in self._known:
             out = {ordinal for id in gone for ordinal in self._ordinals[id]}
             left = [raw for place, raw in enumerate(self._messages) if place not in out]
@@ -41,14 +42,14 @@ class Lists:
 
 
 def subsets(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every set of these ids, in their order, the empty one left out."""
+    """Every set of these ids except the empty one, in their order."""
     for size in range(1, len(ids) + 1):
         yield from combinations(ids, size)
 
 
 @st.composite
 def short_lists(draw: st.DrawFn, format: MessageFormat) -> list[Any]:
-    """The beginning of a valid conversation of which some groups may leave, and at most ten."""
+    """The beginning of a valid conversation with one to about ten removable groups."""
     messages = draw(valid_conversation(format))
     wanted = draw(st.sampled_from((2, 3, 3, 4, 4, 5, 5, 6, 7, 8, MOST)))
     ids = MessageIndex(messages, counter="chars/4", format=format).included_ids

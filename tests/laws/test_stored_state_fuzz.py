@@ -1,4 +1,4 @@
-"""Stored states that somebody damaged: a `StateError` says so, or the session works; no other error, whatever was changed."""
+"""A damaged stored state raises a `StateError` or gives a working session; no damage causes another error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 
 
 def nested(levels: int) -> Any:
-    """An empty list inside that many lists."""
+    """An empty list inside this many lists."""
     value: Any = []
     for _ in range(levels):
         value = [value]
@@ -34,7 +34,7 @@ def nested(levels: int) -> Any:
 
 
 def together(levels: int) -> Any:
-    """An edit inside that many others."""
+    """An edit inside this many other edits."""
     edit: Any = {"type": "drop", "reason": "", "groups": [1]}
     for _ in range(levels):
         edit = {"type": "together", "reason": "", "edits": [edit]}
@@ -51,7 +51,7 @@ ODD: Final[list[Any]] = [
 
 
 def paths(data: Any, at: Path = ()) -> Iterator[Path]:
-    """Every place in JSON data."""
+    """Every path in JSON data."""
     yield at
     keys: Any = range(len(data)) if data.__class__ is list else data if data.__class__ is dict else ()
     for key in keys:
@@ -59,7 +59,7 @@ def paths(data: Any, at: Path = ()) -> Iterator[Path]:
 
 
 def damaged(data: Any, path: Path, value: Any) -> Any:
-    """A copy with one place changed, or left out."""
+    """A copy in which the value at one path is changed or removed."""
     if not path:
         return {} if value is GONE else value
     made = copy.deepcopy(data)
@@ -74,13 +74,13 @@ def damaged(data: Any, path: Path, value: Any) -> Any:
 
 
 def strategy() -> Summarization:
-    """A digest that has to be made again after a few turns."""
+    """A digest strategy that must make its summary again after a few turns."""
     budget = SummaryBudget(floor=50, ceiling=60)
     return Summarization(DigestSummarizer(), trigger=tokens_exceed(700), target=tokens_below(400), budget=budget)
 
 
 def session_state(source: Chat) -> dict[str, Any]:
-    """A session with summaries, an anchor and a failure."""
+    """The state of a session with summaries, an anchor and a failure."""
     session = CompactionSession(strategy(), counter="chars/4", clock=lambda: 1.0)
     for end in range(2, len(source), 2):
         session.view_sync(source[:end])
@@ -90,7 +90,7 @@ def session_state(source: Chat) -> dict[str, Any]:
 
 
 def index_state(source: Chat) -> dict[str, Any]:
-    """An index with an edit of every kind, and its messages."""
+    """The state of an index with edits of several kinds, and its messages."""
     index = MessageIndex(source, counter="chars/4")
     chat, first = resolve("openai-chat"), index.included_ids
     asked = index.group(first[1]).messages
@@ -106,14 +106,14 @@ def index_state(source: Chat) -> dict[str, Any]:
 
 
 def cases(data: dict[str, Any], count: int) -> list[tuple[Path, Any]]:
-    """So many of all ways to damage a state, the same ones every time."""
+    """A sample of this size of all ways to damage a state, always the same one."""
     places = [path for path in paths(data) if not _is_repeated(path)]
     every = [(path, value) for path in places for value in ODD]
     return random.Random(len(every)).sample(every, min(count, len(every)))
 
 
 def _is_repeated(path: Path) -> bool:
-    """Whether it is one of many places of the same kind, such as a later fingerprint."""
+    """Whether the path is in one of many places of the same kind, such as a later fingerprint."""
     return any(key in ("fingerprints", "messages") and path[at + 1] not in (0, 1) for at, key in enumerate(path[:-1]))
 
 
@@ -121,7 +121,7 @@ SOURCE: Final[Chat] = [message for number in range(4) for message in [*tool_turn
 
 
 def test_a_damaged_session_is_refused_or_works() -> None:
-    """One place of a session's state has an odd value: what loads gives views, takes more messages and is saved again."""
+    """A session state with one odd value raises `StateError`, or loads as a session that gives views and can be saved."""
     source, whole = SOURCE, session_state(SOURCE)
     refused = 0
     for path, value in cases(whole, CASES):
@@ -138,7 +138,7 @@ def test_a_damaged_session_is_refused_or_works() -> None:
 
 
 def test_a_damaged_index_is_refused_or_works() -> None:
-    """The same for an index that holds its messages."""
+    """An index state with one odd value raises `StateError`, or loads as an index that can sync and roll back."""
     whole = index_state(SOURCE)
     refused = 0
     for path, value in cases(whole, CASES):
@@ -157,7 +157,7 @@ def test_a_damaged_index_is_refused_or_works() -> None:
     "text", ["[]", "null", "NaN", '{"a": NaN}', "[" * 100_000, '{"a":' * 100_000, "7", '"x"', "", "{", "1e999"]
 )
 def test_a_state_must_be_a_dictionary(text: str) -> None:
-    """Whatever JSON it is, and whatever is no JSON."""
+    """JSON that is not a dictionary with the keys of a state raises `StateError`."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

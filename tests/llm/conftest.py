@@ -1,4 +1,4 @@
-"""What the tests against a real model share: the server, a recorded conversation, and a report of what went over the wire."""
+"""Fixtures for the tests against a real model: the server, a recorded conversation, and a report of the requests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TRANSCRIPT = ROOT.parent / "shared" / "corpus" / "dev" / "tau_long.jsonl.gz"
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """asyncio, where a test does not ask for both."""
+    """Run async tests on asyncio unless a test requests both backends."""
     return "asyncio"
 
 
 @pytest.fixture(scope="session")
 def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The server's, for all tests of a run."""
+    """Yield the base URL of a server that runs for all tests of the session."""
     try:
         program, weights = os.environ["LLAMA_SERVER"], os.environ["LLAMA_MODEL"]
     except KeyError as missing:
@@ -36,7 +36,7 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def transcript() -> list[dict[str, Any]]:
-    """A recorded conversation of a customer service that works with tools: 436 messages."""
+    """Return a recorded customer-service conversation with tool calls: 436 messages."""
     if not TRANSCRIPT.is_file():
         pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
     with gzip.open(TRANSCRIPT, "rt", encoding="utf-8") as lines:
@@ -45,7 +45,7 @@ def transcript() -> list[dict[str, Any]]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what each test sent and got back, as it recorded it."""
+    """Print the requests and responses that each test recorded."""
     terminalreporter.section("on the wire")
     for outcome in ("passed", "failed"):
         for report in terminalreporter.getreports(outcome):

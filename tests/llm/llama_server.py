@@ -1,4 +1,4 @@
-"""A llama.cpp server on loopback for the time of the tests: a free port, a small window, an end in any case."""
+"""A llama.cpp server on loopback for the tests: on a free port, with a small window, and always stopped."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CONTEXT_TOKENS = 4_096
 _START_SECONDS = 60
 _LIFE_SECONDS = 1_800
 _STOP_SECONDS = 10
-# An alarm outlives exec: the server ends by itself even if these tests are killed and cannot stop it.
+# An alarm persists across exec, so the server exits by itself even if these tests are killed and cannot stop it.
 _BOUNDED = "import os, signal, sys; signal.alarm(int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])"
 
 
 @contextlib.contextmanager
 def serving(program: str, weights: str, log: Path) -> Iterator[str]:
-    """The base URL of a server that has loaded the weights; stopped on the way out.
+    """Yield the base URL of a server that has loaded the weights, and stop the server afterwards.
 
     Args:
         program: The path of a ``llama-server``.
         weights: The path of a GGUF file.
-        log: Where the server's output goes.
+        log: The file for the server's output.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -57,7 +57,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], health: str, log: Path) -
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
-    """End it, politely first."""
+    """Terminate the server, and kill it if it does not exit in time."""
     server.terminate()
     try:
         server.wait(_STOP_SECONDS)

@@ -1,7 +1,7 @@
-"""Summaries from a real server and a small model: the wire and the outcomes, never how well a text reads.
+"""Summaries from a real server and a small model: requests and outcomes, but not the quality of the texts.
 
-The model is far too small to summarize. Where a test needs an answer that can be accepted, a grammar gives it the shape and
-the model only fills in words; where it needs one that cannot, a grammar or an option forces that.
+The model is far too small to summarize. For an answer that can be accepted, a grammar enforces the required form and the
+model only fills in words; for an answer that cannot, a grammar or an option forces that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(900)
 
 Chat = list[dict[str, Any]]
 
-WINDOW = CONTEXT_TOKENS * 3 // 4  # by our count; the model's own tokens are smaller
+WINDOW = CONTEXT_TOKENS * 3 // 4  # counted by this package; the model's own tokenizer gives more tokens
 BUDGET = SummaryBudget(ratio=1.0, floor=1, ceiling=320)
 POINT = '"- " [A-Za-z] [A-Za-z ,.\'-]{20,60} "\\n"'
 HEADINGS = [line for line in default_template().sections.splitlines() if line.startswith("#")]
@@ -41,7 +41,7 @@ ENDLESS = {"ignore_eos": True}
 
 @attrs.define
 class Wire:
-    """Everything a test sent and got back. Holds state: it grows with each request."""
+    """Counts of a test's requests and responses. Holds state: they grow with each request."""
 
     base_url: str
     record: Callable[[str, object], None]
@@ -51,7 +51,7 @@ class Wire:
     started: float = attrs.field(factory=time.monotonic)
 
     def summarizer(self, client: openai.AsyncOpenAI | openai.OpenAI, body: dict[str, Any], **options: Any) -> OpenAISummarizer:
-        """A summarizer on this wire; ``body`` goes into each request as it is."""
+        """Return a summarizer whose requests are counted; ``body`` is added to each request unchanged."""
         steady: dict[str, Any] = {"temperature": 0, "extra_body": body}
         return OpenAISummarizer("small", client=client, options=steady, on_usage=self.usages.append, **options)
 
@@ -77,7 +77,7 @@ class Wire:
         return openai.OpenAI(base_url=self.base_url, api_key="none", http_client=http)
 
     def note(self, name: str, *results: CompactionResult) -> None:
-        """Keep for the report at the end what was sent, what came back, and what came of it."""
+        """Record the requests, responses and outcomes for the report at the end."""
         prompts = [usage.prompt_tokens for usage in self.usages]
         replies = [usage.completion_tokens for usage in self.usages]
         told = [f"{len(each.failures)} failures" for each in results if each.failures]
@@ -90,12 +90,12 @@ class Wire:
 
 @pytest.fixture
 def wire(base_url: str, record_property: Callable[[str, object], None]) -> Wire:
-    """Nothing sent so far."""
+    """Return counts without any request."""
     return Wire(base_url, record_property)
 
 
 def beginning(messages: Chat, tokens: int) -> Chat:
-    """The shortest part from the start that ends where a user speaks next and has so many tokens."""
+    """Return the shortest beginning with at least so many tokens that is followed by a user message."""
     index = MessageIndex()
     for message, after in pairwise(messages):
         index.append([message])
@@ -105,7 +105,7 @@ def beginning(messages: Chat, tokens: int) -> Chat:
 
 
 def check_nothing_lost(index: MessageIndex, source: Sequence[Any]) -> None:
-    """The view is valid, and each message of the source, the same object, is either in it or behind its summary."""
+    """Check that the view is valid, and that each message of the source is in it or behind its summary."""
     assert validate(index.messages()) == []
     held: list[Any] = []
     for group in index.included_groups:
@@ -114,25 +114,25 @@ def check_nothing_lost(index: MessageIndex, source: Sequence[Any]) -> None:
 
 
 def check_usage(wire: Wire) -> None:
-    """Each answer reported what it took, and none took more than the server's window."""
+    """Check that each answer reported its usage, and none exceeded the server's window."""
     assert len(wire.usages) == wire.statuses.count(200) > 0
     assert [usage for usage in wire.usages if usage.prompt_tokens == 0] == []
     assert [usage for usage in wire.usages if usage.prompt_tokens + usage.completion_tokens > CONTEXT_TOKENS] == []
 
 
 def summarizing(summarizer: OpenAISummarizer | CachedSummarizer, on_failure: OnFailure = "keep") -> Summarization:
-    """All but the two newest groups and what the laws protect become a summary of at most 320 tokens."""
+    """Return a strategy that summarizes all but the two newest groups and protected groups, in at most 320 tokens."""
     return Summarization(summarizer, trigger=always, keep=last(groups=2), budget=BUDGET, on_failure=on_failure)
 
 
 def rounds(view: Sequence[Any]) -> list[int]:
-    """The round of each summary in a view."""
+    """Return the round of each summary in a view."""
     groups = MessageIndex(view).included_groups
     return [mark.round for group in groups if (mark := read_mark(group.messages[0])) is not None]
 
 
 async def test_a_session_of_first_and_later_rounds(wire: Wire, transcript: Chat) -> None:
-    """An agent with a window of 8,000 tokens: each view fits and is valid, and each round updates the one summary."""
+    """In a session with a window of 8,000 tokens each view fits and is valid, and each round updates the only summary."""
     conversation = beginning(transcript, 7_000)
     async with wire.awaiting() as client:
         summarizer = wire.summarizer(client, SHAPED, window=WINDOW)
@@ -151,7 +151,7 @@ async def test_a_session_of_first_and_later_rounds(wire: Wire, transcript: Chat)
 
 
 async def test_longer_than_the_window(wire: Wire, transcript: Chat) -> None:
-    """With ``window=`` given, what does not fit is read in parts, and the server never sees a request that is too long."""
+    """With ``window=`` given, a long conversation is summarized in parts, and the server refuses no request as too long."""
     source = beginning(transcript, 4_600)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -165,7 +165,7 @@ async def test_longer_than_the_window(wire: Wire, transcript: Chat) -> None:
 
 
 async def test_the_server_says_it_is_too_long(wire: Wire, transcript: Chat) -> None:
-    """With no window given the server answers 400; what is left is read in parts of half the size."""
+    """Without a window, the server refuses a long request with 400, and the conversation is summarized in smaller parts."""
     source = beginning(transcript, 5_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -188,7 +188,7 @@ async def test_the_server_says_it_is_too_long(wire: Wire, transcript: Chat) -> N
 async def test_an_answer_that_cannot_be_used(
     wire: Wire, transcript: Chat, body: dict[str, Any], says: str, on_failure: Literal["keep", "digest"]
 ) -> None:
-    """It is asked for once more; then the run is degraded, says so, and the policy takes over."""
+    """An unusable answer is requested once more; then the run is degraded, reports it, and follows ``on_failure``."""
     source = beginning(transcript, 2_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -203,7 +203,7 @@ async def test_an_answer_that_cannot_be_used(
 
 
 async def test_the_answer_of_a_model_left_to_itself(wire: Wire, transcript: Chat) -> None:
-    """Whatever the default prompts get from so small a model: accepted, or told and nothing summarized."""
+    """With the default prompts the model's answer is either accepted, or reported as a failure and not used."""
     source = beginning(transcript, 2_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -216,7 +216,7 @@ async def test_the_answer_of_a_model_left_to_itself(wire: Wire, transcript: Chat
 
 @pytest.mark.parametrize("on_failure", ["keep", "digest"])
 async def test_a_server_that_is_too_slow(wire: Wire, transcript: Chat, on_failure: Literal["keep", "digest"]) -> None:
-    """The request ends after ``timeout``, is not sent again, and the failure names the seconds."""
+    """A request ends after ``timeout`` and is not repeated, and the failure names the seconds."""
     source = beginning(transcript, 2_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -231,7 +231,7 @@ async def test_a_server_that_is_too_slow(wire: Wire, transcript: Chat, on_failur
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_cancelled_while_the_model_writes(wire: Wire, transcript: Chat) -> None:
-    """The conversation is as it was, and the server answers the next request, on either backend."""
+    """Cancelling a run leaves the conversation unchanged, and the next run succeeds, on asyncio and trio."""
     source = beginning(transcript, 2_000)
     index = MessageIndex(source)
     async with wire.awaiting() as client:
@@ -246,7 +246,7 @@ async def test_cancelled_while_the_model_writes(wire: Wire, transcript: Chat) ->
 
 
 def test_without_a_loop_and_paid_once(wire: Wire, transcript: Chat, tmp_path: Path) -> None:
-    """An ``openai.OpenAI`` client serves the sync driver; a summary that was remembered costs no request."""
+    """A sync ``openai.OpenAI`` client works with `run_sync`, and a cached summary needs no further request."""
     source = beginning(transcript, 2_000)
     with wire.blocking() as client:
         strategy = summarizing(CachedSummarizer(wire.summarizer(client, SHAPED, window=WINDOW), tmp_path / "summaries.sqlite"))

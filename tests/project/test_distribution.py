@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compaction"
 LINKS = ("strategies", "triggers")
 
-# Libraries that take long to load, or that only some users have: imported where they are used.
+# Libraries that are slow to load or optional: they are imported only where they are used.
 HEAVY = {
     "agent_framework",
     "agents",
@@ -51,10 +51,10 @@ HEAVY = {
 }
 
 
-# Parts of the standard library that no conversation in memory needs.
+# Modules of the standard library that compacting a conversation in memory does not need.
 RARE = {"csv", "difflib", "email", "importlib.metadata", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "tomllib"}
 
-# Parts of the package that a pipeline without a summary, a store or a session does not need.
+# Modules of the package that a pipeline without a summary, a store or a session does not need.
 UNUSED = {
     *(f"compaction.{name}" for name in ("batch", "cli", "config", "files", "integrations", "models", "replay", "testing")),
     "compaction.formats.conversion",
@@ -69,12 +69,12 @@ UNUSED = {
 
 
 def modules_after(program: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded after a program."""
+    """Return the modules that a fresh interpreter has loaded after running a program."""
     return set(json.loads(run_python("-c", f"{program}; import json, sys; print(json.dumps(list(sys.modules)))")))
 
 
 def test_import_loads_no_part_of_the_package() -> None:
-    """Importing the package defines nothing but its exports: not even attrs is loaded before one of them is used."""
+    """Importing the package loads only its ``__init__`` modules and ``lazy``, not even attrs."""
     packages = {"compaction", "compaction.strategies", "compaction.triggers", "compaction.session", "compaction.stores"}
     loaded = modules_after(f"import {', '.join(sorted(packages))}")
     assert {name for name in loaded if name.startswith("compaction")} == packages | {"compaction.lazy"}
@@ -82,7 +82,7 @@ def test_import_loads_no_part_of_the_package() -> None:
 
 
 def test_a_pipeline_loads_nothing_heavy() -> None:
-    """Compacting a conversation loads no library that takes long or may be missing, and nothing it does not use."""
+    """Compacting a conversation loads no slow or optional library and no part of the package that it does not use."""
     program = (
         "from compaction import Pipeline, compact_sync, presets; "
         "compact_sync([{'role': 'user', 'content': 'Hello'}], Pipeline(presets.context_window(32_000)), counter='chars/4')"
@@ -91,7 +91,7 @@ def test_a_pipeline_loads_nothing_heavy() -> None:
 
 
 def test_a_session_loads_no_database() -> None:
-    """A session that is not saved loads neither SQLite nor a summarizer."""
+    """A session that is not saved loads neither SQLite nor the extractive summarizer."""
     program = (
         "from compaction import CompactionSession, presets; CompactionSession(presets.token_budget(8_000), counter='chars/4')"
     )
@@ -101,12 +101,12 @@ def test_a_session_loads_no_database() -> None:
 
 
 def test_every_export_loads_nothing_heavy() -> None:
-    """Importing every public name and preset loads no library that takes long or may be missing."""
+    """Importing every public name and strategy loads no slow or optional library."""
     assert modules_after("from compaction import *; from compaction.strategies import *") & HEAVY == set()
 
 
 def test_the_version_loads_neither_typer_nor_the_package() -> None:
-    """``compaction --version`` is answered before the command line is loaded."""
+    """``compaction --version`` prints the version before the command line is loaded."""
     program = (
         "import atexit, json, sys; sys.argv = ['compaction', '--version']; "
         "atexit.register(lambda: print(json.dumps(list(sys.modules)))); from compaction.cli import main; main()"
@@ -120,27 +120,27 @@ def test_the_version_loads_neither_typer_nor_the_package() -> None:
 
 
 def run_python(*arguments: str) -> str:
-    """What a fresh interpreter at the repository's root prints; its complaints are the test's."""
+    """Return what a fresh interpreter at the repository's root prints; the test fails if it exits with an error."""
     done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def version() -> str:
-    """The version that would be released."""
+    """Return the version in ``pyproject.toml``, which would be released."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the wheel and the source distribution, built from this tree."""
+    """Build the wheel and the source distribution from this tree, and return their folder."""
     folder = tmp_path_factory.mktemp("dist")
     run_python("-m", "hatchling", "build", "-d", str(folder))
     return folder
 
 
 def test_wheel_holds_the_package_alone(shipped: Path) -> None:
-    """The wheel holds every file of ``compaction``, its typing marker, its metadata, and nothing else."""
+    """The wheel contains every file of ``compaction``, including ``py.typed``, its metadata, and nothing else."""
     [wheel] = shipped.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     package = {name for name in names if name.startswith("compaction/")}
@@ -151,7 +151,7 @@ def test_wheel_holds_the_package_alone(shipped: Path) -> None:
 
 
 def test_source_distribution_holds_no_link(shipped: Path) -> None:
-    """Unpacked and installed, a link named ``triggers`` would overwrite another distribution's package."""
+    """The source distribution has no links: a link named ``triggers`` could overwrite another distribution's package."""
     [archive] = shipped.glob("*.tar.gz")
     with tarfile.open(archive) as source:
         members = source.getmembers()
@@ -163,7 +163,7 @@ def test_source_distribution_holds_no_link(shipped: Path) -> None:
 
 @pytest.mark.parametrize("name", LINKS)
 def test_links_show_the_real_folders(name: str) -> None:
-    """The links at the front door are relative, so they hold in every checkout."""
+    """The links in the repository's root are relative, so they work in every checkout."""
     assert (ROOT / name).readlink() == Path("compaction") / name
     assert (ROOT / name).resolve() == PACKAGE / name
 
@@ -175,7 +175,7 @@ def test_changelog_starts_with_this_version() -> None:
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:
-    """No text of the repository holds the path of this checkout, of what stands beside it, or of a home directory."""
+    """No text file of the repository contains the path of this checkout, of the shared folder or of the home directory."""
     places = [ROOT, ROOT.parent / "shared", Path.home()]
     found = [
         f"{path.relative_to(ROOT)}: {place}"
@@ -187,7 +187,7 @@ def test_no_file_names_the_machine_it_was_written_on() -> None:
 
 
 def texts() -> Iterator[Path]:
-    """Every text file that belongs to the repository, found without following the links."""
+    """Yield every text file that belongs to the repository, without following links."""
     folders = {".ci", "benchmarks", "compaction", "docs", "examples", "tests"}
     for entry in sorted(ROOT.iterdir()):
         if entry.is_file() and (entry.name == ".gitignore" or not entry.name.startswith(".")):
@@ -197,7 +197,7 @@ def texts() -> Iterator[Path]:
 
 
 def test_all_tests_are_in_one_tree() -> None:
-    """No folder or file of tests is outside ``tests``."""
+    """No test file or ``conftest.py`` is outside ``tests``."""
     outside = [
         path.relative_to(ROOT).as_posix()
         for path in texts()

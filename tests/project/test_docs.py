@@ -1,4 +1,4 @@
-"""The pages of documentation: their Python runs, their commands run, their links lead somewhere."""
+"""The pages of documentation: their Python runs, their commands run, their links lead to existing files."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ COMMAND = "import sys; from compaction.cli import main; sys.argv[0] = 'compactio
 
 
 def tokens(page: Path) -> list[Token]:
-    """The page's parts; what stands inside a line comes as children."""
+    """Return the page's Markdown tokens; inline elements are their children."""
     return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
 
 
 def fences(page: Path) -> Iterator[tuple[str, int, str]]:
-    """What follows the opening backticks, the line they stand on, and the text of each fenced block."""
+    """Yield the language, the line and the text of each fenced block."""
     for token in tokens(page):
         if token.type == "fence" and token.map:
             yield token.info.strip(), token.map[0] + 1, token.content
 
 
 def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line and arguments of each ``$ compaction ...`` in a console block; a backslash at its end continues a line."""
+    """Yield the line and the arguments of each ``$ compaction ...`` in a console block, with continued lines joined."""
     for info, line, content in fences(page):
         if info == "console":
             for match in re.finditer(r"^\$ compaction\b((?:\\\n|.)*)", content, re.MULTILINE):
@@ -45,7 +45,7 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def targets(page: Path) -> Iterator[str]:
-    """Every link and picture that names no other site and no place on the same page."""
+    """Yield the target of every link and picture that is neither external nor on the same page."""
     for token in tokens(page):
         for child in token.children or []:
             target = str(child.attrGet("href") or child.attrGet("src") or "")
@@ -54,7 +54,7 @@ def targets(page: Path) -> Iterator[str]:
 
 
 def run_block(code: str, page: Path, line: int, names: dict[str, Any]) -> None:
-    """Run one block as if it stood in the page's file, so that a failure names the page's line; it may await."""
+    """Run one block at its line of the page, so that a failure names the page's line; the block may await."""
     program = compile("\n" * line + code, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     if not program.co_flags & inspect.CO_COROUTINE:
         exec(program, names)
@@ -67,7 +67,7 @@ def run_block(code: str, page: Path, line: int, names: dict[str, Any]) -> None:
 
 
 def pages_with(kind: str) -> pytest.MarkDecorator:
-    """One test for each page that has blocks of this kind."""
+    """Parametrize a test with each page that has blocks of this kind."""
     found = [page for page in PAGES if any(info == kind for info, _, _ in fences(page))]
     return pytest.mark.parametrize("page", found, ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -77,7 +77,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relati
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh working directory that holds a copy of the examples, where a page may write what it likes."""
+    """Change to a fresh working directory with a copy of the examples, where a page may write files."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -85,16 +85,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pages_with("python")
 def test_python_blocks_run(page: Path) -> None:
-    """The Python blocks of a page run in their order as one program; a block may use names from those above it."""
+    """The Python blocks of a page run in order as one program; each block of the README runs as a separate program."""
     names: dict[str, Any] = {"__name__": page.stem}
     for info, line, content in fences(page):
         if info == "python":
-            run_block(content, page, line, names)
+            run_block(content, page, line, {"__name__": page.stem} if page.name == "README.md" else names)
 
 
 @every_page
 def test_no_python_escapes(page: Path) -> None:
-    """Every block of Python is marked ``python`` and nothing else, so that none is shown without being run."""
+    """Every block of Python is marked ``python`` exactly, so that no block is shown without being run."""
     assert [
         f"line {line}: {info}" for info, line, _ in fences(page) if info.lower().startswith("py") and info != "python"
     ] == []
@@ -102,7 +102,7 @@ def test_no_python_escapes(page: Path) -> None:
 
 @pages_with("console")
 def test_commands_run(page: Path, folder: Path) -> None:
-    """The ``$ compaction`` commands of a page succeed in their order, in a folder that holds the examples."""
+    """The ``$ compaction`` commands of a page succeed, in their order, in a folder with the examples."""
     for line, arguments in commands(page):
         done = subprocess.run(
             [sys.executable, "-c", COMMAND, *arguments],
@@ -118,5 +118,5 @@ def test_commands_run(page: Path, folder: Path) -> None:
 
 @every_page
 def test_links_lead_somewhere(page: Path) -> None:
-    """A link to a file of the repository names one that is there."""
+    """Every link to a file of the repository leads to an existing file."""
     assert [target for target in targets(page) if not (page.parent / target).exists()] == []

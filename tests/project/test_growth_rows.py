@@ -1,4 +1,4 @@
-"""The growth table of docs/performance.md: no strategy and no preset is missing."""
+"""The growth table of docs/performance.md contains every strategy and every preset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABSTRACT = (Strategy, CompactionStrategy, FunctionStrategy)
 
 
 def test_each_has_a_row() -> None:
-    """Beside those that are compared with another framework's."""
+    """Every strategy and preset has a row, or is in the table that compares with another framework."""
     source = "\n".join((BENCHMARKS / name).read_text("utf-8") for name in ("growth_rows.py", "peer.py"))
     configured = set(re.findall(r"(\w+)\(", source))
     things = {name: getattr(strategies, name) for name in strategies.__all__}
@@ -27,5 +27,5 @@ def test_each_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_each_row_is_a_strategy(name: str) -> None:
-    """For any size."""
+    """Each row builds a strategy for a given size."""
     assert isinstance(ROWS[name](1_000, 60_000), Strategy)

@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compaction"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# The floors, lowest first. A module imports from lower floors, from the units before it on its own floor, and from its own
-# folder. A new module or folder gets its place here. Five units serve the others: `lazy` imports a package's exports at their
-# first use; `checks` holds the validators of options, which every floor from `tokens` up uses; `json_data` writes and reads
-# stored JSON; `files` reads recorded conversations and needs nothing above `formats`; `result` is the part of `run` that
-# reports import without it.
+# The floors (layers) of the package, lowest first. A module imports from lower floors, from earlier units of its own floor,
+# and from its own folder. A new module or folder must be added here. Five units serve the others: `lazy` imports a package's
+# exports at their first use; `checks` contains the validators of options, which every floor from `tokens` up uses; `json_data`
+# writes and reads stored JSON; `files` reads recorded conversations and imports nothing above `formats`; `result` is the part
+# of `run` that reports import without it.
 FLOORS = (
     ("lazy", "errors", "messages", "algebra", "checks", "json_data", "models"),
     ("tokens", "formats", "files"),
@@ -33,7 +33,7 @@ FLOORS = (
     ("cli",),
 )
 PLACES = {unit: place for place, unit in enumerate(unit for floor in FLOORS for unit in floor)}
-FRONT_DOOR = {"__init__", "__main__"}  # import whatever they show
+FRONT_DOOR = {"__init__", "__main__"}  # may import every module that they export
 
 # The modules whose ``__all__`` is public; each framework's folder of `compaction.integrations` is public too.
 PUBLIC_MODULES = (
@@ -51,10 +51,10 @@ PUBLIC_MODULES = (
     "replay",
     "integrations",
 )
-PUBLIC_NAMES = 236
-"""How many names are public. Changing this number is a decision: each of these names must be kept from then on."""
+PUBLIC_NAMES = 233
+"""The number of public names. Changing it is a decision: each public name must be kept from then on."""
 
-# Names that the folder of every format defines, for the method of the same name; `formats` shows the first two for all formats.
+# Names that each format's folder defines for the method of the same name; `formats` defines the first two for all formats.
 OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
 
 LAZY = [path for path in MODULES if path.name == "__init__.py" and "export_lazily(" in path.read_text(encoding="utf-8")]
@@ -66,20 +66,20 @@ exporting_module = pytest.mark.parametrize("path", EXPORTING, ids=lambda path: p
 
 
 def dotted(path: Path) -> list[str]:
-    """``compaction/tokens/cache.py`` as ``["tokens", "cache"]``; a package by its folder's name."""
+    """Return ``["tokens", "cache"]`` for ``compaction/tokens/cache.py``; a package has its folder's name."""
     parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
     return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """A module's syntax tree."""
+    """Return a module's syntax tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
 def imports(path: Path) -> tuple[tuple[int, Path], ...]:
-    """The line of each relative import, and the file it reads, wherever in the text it is; a folder is its ``__init__``."""
+    """Return the line and the imported file of each relative import, also in functions; for a folder, its ``__init__``."""
     found: list[tuple[int, Path]] = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -93,7 +93,7 @@ def imports(path: Path) -> tuple[tuple[int, Path], ...]:
 
 @cache
 def names_shown(folder: Path) -> frozenset[str]:
-    """The names that a folder's ``__init__`` takes from its modules: they hide a module of the same name."""
+    """Return the names that a folder's ``__init__`` imports from its modules, which hide modules of the same name."""
     path = folder / "__init__.py"
     nodes = ast.walk(parsed(path)) if path.is_file() else ()
     return frozenset(
@@ -102,18 +102,18 @@ def names_shown(folder: Path) -> frozenset[str]:
 
 
 def file_of(place: Path) -> Path | None:
-    """The file of a module or package; ``None`` if there is none at that place."""
+    """Return the file of a module or package, or ``None`` if there is none."""
     candidates = (place.with_name(f"{place.name}.py"), place / "__init__.py")
     return next((path for path in candidates if path.is_file()), None)
 
 
 def named(path: Path) -> str:
-    """A file by its path in the package."""
+    """Return a file's path within the package."""
     return path.relative_to(PACKAGE).as_posix()
 
 
 def absolute_imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the top-level name of each absolute import."""
+    """Yield the line and the top-level name of each absolute import."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
@@ -122,7 +122,7 @@ def absolute_imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def defined(tree: ast.Module) -> set[str]:
-    """The public names a module defines itself; what it imports is not among them."""
+    """Return the public names that a module defines itself, without imported names."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -135,26 +135,26 @@ def defined(tree: ast.Module) -> set[str]:
 
 
 def load(path: Path) -> ModuleType:
-    """The module of the package that stands in this file."""
+    """Import the module of the package that is in this file."""
     return importlib.import_module(".".join(["compaction", *(part for part in dotted(path) if part != "__init__")]))
 
 
 def methods(kind: type) -> list[str]:
-    """The public methods and properties a class defines itself."""
+    """Return the public methods and properties that a class defines itself."""
     described = (FunctionType, property, cached_property, classmethod, staticmethod)
     return [name for name, value in vars(kind).items() if name[0] != "_" and isinstance(value, described)]
 
 
 @module
 def test_every_module_stands_on_a_floor(path: Path) -> None:
-    """A module or folder of the package that the floors do not name has no place yet."""
+    """Every module or folder of the package has a place in ``FLOORS``."""
     unit = dotted(path)[0]
     assert unit in PLACES or unit in FRONT_DOOR, f"{unit} has no floor: give it a place in FLOORS in this file"
 
 
 @module
 def test_imports_go_down_the_floors(path: Path) -> None:
-    """A module imports only from what stands below it and from its own folder, wherever in its text the import stands."""
+    """A module imports only from lower floors and from its own folder, including imports inside functions."""
     unit = dotted(path)[0]
     if unit not in PLACES:
         return
@@ -164,14 +164,14 @@ def test_imports_go_down_the_floors(path: Path) -> None:
 
 
 def test_no_files_form_a_circle() -> None:
-    """No file imports itself by way of others, imports inside functions and for type checkers included."""
+    """No file imports itself through others, including imports inside functions and for type checkers."""
     graph = {path: {target for _, target in imports(path) if target != path} for path in MODULES}
     circles = [sorted(map(named, circle)) for circle in circles_of(graph)]
     assert circles == [], "these files import each other: move what both need into one of them, or into a file below both"
 
 
 def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
-    """The sets of files that all reach one another; a file that reaches only itself is not one."""
+    """Return the sets of files that import one another; a file that imports only itself is not a circle."""
 
     def reached(start: Path) -> set[Path]:
         found: set[Path] = set()
@@ -189,7 +189,7 @@ def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 
 @module
 def test_folders_are_imported_through_their_init(path: Path) -> None:
-    """Nobody imports another folder's private files; those of its own folder and of the folders around it are its own."""
+    """No file imports a private file of another folder, except of the folders that contain it."""
     private = [
         f"line {line}: {named(target)}"
         for line, target in imports(path)
@@ -200,7 +200,7 @@ def test_folders_are_imported_through_their_init(path: Path) -> None:
 
 @lazy_package
 def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
-    """A package that imports its exports at their first use shows type checkers the same names, of the same modules."""
+    """A package with lazy exports shows type checkers the same names from the same modules."""
     [checked] = [node for node in parsed(path).body if isinstance(node, ast.If)]
     [call] = [node.value for node in parsed(path).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     seen: dict[str, set[str]] = {}
@@ -213,14 +213,26 @@ def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
     assert {module: set(names.split()) for module, names in lazy.items()} == seen
 
 
+def test_every_format_is_exported() -> None:
+    """`compaction.formats` exports the shared instance of every registered format under its name.
+
+    Without the export, the name is the format's folder, a module.
+    """
+    front = importlib.import_module("compaction.formats")
+    names = {format.name.replace("-", "_"): format for format in front.FORMATS}
+    assert [
+        name for name, format in names.items() if getattr(front, name, None) is not format or name not in front.__all__
+    ] == []
+
+
 def test_the_front_stays_small() -> None:
-    """At most 16 modules stand directly in the package: each is one that programs import, the rest is in folders."""
+    """At most 16 modules are directly in the package; the others are in folders."""
     front = sorted(path.name for path in PACKAGE.glob("*.py"))
     assert len(front) <= 16, f"{len(front)} modules at the package's front: move one into the folder it serves: {front}"
 
 
 def public_names() -> dict[str, list[tuple[str, object]]]:
-    """Each public name, with the modules that export it and what it is there."""
+    """Return each public name with the modules that export it and the exported objects."""
     frameworks = [f"integrations.{path.parent.name}" for path in sorted(PACKAGE.glob("integrations/*/__init__.py"))]
     found: dict[str, list[tuple[str, object]]] = {}
     for name in (*PUBLIC_MODULES, *frameworks):
@@ -231,7 +243,7 @@ def public_names() -> dict[str, list[tuple[str, object]]]:
 
 
 def test_public_names_are_counted() -> None:
-    """What is public is a decision, so its number is written down; a name that two modules export counts once."""
+    """The number of public names equals ``PUBLIC_NAMES``; a name that two modules export counts once."""
     count = len(public_names())
     assert count == PUBLIC_NAMES, f"{count} public names, not {PUBLIC_NAMES}: if that is meant, change PUBLIC_NAMES"
 
@@ -265,7 +277,7 @@ def test_a_name_is_defined_once() -> None:
 
 
 def is_of_every_format(name: str, paths: list[Path]) -> bool:
-    """Whether each definition is the one of a format's folder, or of `formats` for all of them."""
+    """Return whether the definitions are in formats' folders, one each, or in `formats` itself."""
     folders = [path.parent for path in paths]
     formats = PACKAGE / "formats"
     once_each = len(set(folders)) == len(folders) and all(formats in (folder, folder.parent) for folder in folders)
@@ -273,7 +285,7 @@ def is_of_every_format(name: str, paths: list[Path]) -> bool:
 
 
 def is_private_constant(name: str, paths: list[Path]) -> bool:
-    """Whether it is a constant that no module outside the folder of a definition imports."""
+    """Return whether the name is a constant that only modules in the folders of its definitions import."""
     folders = {path.parent for path in paths}
     outside = [
         path
@@ -286,19 +298,19 @@ def is_private_constant(name: str, paths: list[Path]) -> bool:
 
 @module
 def test_imports_within_the_package_are_relative(path: Path) -> None:
-    """Inside the package an import of the package starts with a dot, so that a copy or a link cannot mix two packages."""
+    """The package's modules import one another relatively, so that a copy or a link cannot mix two packages."""
     assert [line for line, name in absolute_imports(path) if name == "compaction"] == []
 
 
 @module
 def test_awaiting_is_anyios_alone(path: Path) -> None:
-    """No module imports asyncio or trio: whatever awaits must run on both."""
+    """No module imports asyncio or trio: async code must run on both, through anyio."""
     assert [f"line {line}: {name}" for line, name in absolute_imports(path) if name in {"asyncio", "trio"}] == []
 
 
 @exporting_module
 def test_all_names_what_a_module_exports(path: Path) -> None:
-    """``__all__`` of a folder or a module at the front holds each public name it defines; the others it holds must exist."""
+    """``__all__`` contains each public name that a folder or front module defines, and every name in it exists."""
     loaded = load(path)
     exported: list[str] = loaded.__all__
     assert defined(parsed(path)) - set(exported) == set()
@@ -307,14 +319,14 @@ def test_all_names_what_a_module_exports(path: Path) -> None:
 
 
 def test_only_folders_and_the_front_have_all() -> None:
-    """A module inside a folder does not need ``__all__``: what others may use is in its folder's."""
+    """Only folders and front modules have ``__all__``; a module inside a folder does not need it."""
     exporting = [path for path in MODULES if hasattr(load(path), "__all__")]
     assert exporting == EXPORTING
 
 
 @module
 def test_what_is_public_is_documented(path: Path) -> None:
-    """Every public class and function has a docstring, and every public method or property has one or inherits it."""
+    """Every public class and function has a docstring, and every public method or property has or inherits one."""
     loaded = load(path)
     public = {name: getattr(loaded, name) for name in getattr(loaded, "__all__", defined(parsed(path)))}
     bare = [name for name, thing in public.items() if (isclass(thing) or isfunction(thing)) and not thing.__doc__]
@@ -326,5 +338,5 @@ def test_what_is_public_is_documented(path: Path) -> None:
 
 @module
 def test_files_stay_short(path: Path) -> None:
-    """No file of the package is longer than 400 lines: past that it holds more than one concept."""
+    """No file of the package is longer than 400 lines."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400

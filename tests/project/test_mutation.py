@@ -1,4 +1,4 @@
-"""The mutation run: what it breaks, that it tells what the tests notice from what they do not, and what it writes."""
+"""The mutation run: the mutants it makes, how it decides whether tests notice them, and the page it writes."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def changes(source: str) -> list[str]:
     ],
 )
 def test_what_is_changed(source: str, change: str) -> None:
-    """Each slip has its own change, and a line that allows one slip has one mutant."""
+    """Each kind of code has its mutant, and a line with one possible change has exactly one mutant."""
     assert changes(source) == [change]
 
 
 def test_conditions_are_decided_both_ways() -> None:
-    """A condition is taken to hold always, and never, wherever it stands; what is under it is changed as well."""
+    """A condition is replaced by ``True`` and by ``False``, in ``if``, ``while`` and conditional expressions."""
     assert changes("if a: break") == ["if a -> if True", "if a -> if False", "break -> continue"]
     assert changes("while a: continue") == ["while a -> while True", "while a -> while False", "continue -> break"]
     assert changes("b if a else c") == ["b if a else c -> b if True else c", "b if a else c -> b if False else c"]
 
 
 def test_changes_that_look_alike_are_numbered() -> None:
-    """Lines of one text and one change are told apart by their order, so that an explanation is of one of them."""
+    """Equal changes on equal lines are numbered, so that an explanation refers to exactly one of them."""
     assert changes("a = 1\nb = (1, 1)\na = 1") == ["1 -> 2", "1 -> 2", "1 -> 2 #2", "1 -> 2 #2"]
 
 
 def test_what_never_runs_is_left_alone() -> None:
-    """Texts, types, decorators and imports for type checkers are no code that a test could notice."""
+    """Docstrings, annotations, decorators and imports for type checkers have no mutants."""
     source = '''
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def f(a: Literal[2]) -> Literal[3]: ...
 
 
 def test_a_mutant_differs_in_one_place() -> None:
-    """The changed module is the module but for the change, and keeps its lines."""
+    """A mutated module differs from the original in one line, and keeps its line numbers."""
     source = "def f(a):\n    if a > 1:\n        return 2\n    return 3\n"
     for mutant in mutants(source):
         tree = mutated(source, mutant)
@@ -88,7 +88,7 @@ def test_a_mutant_differs_in_one_place() -> None:
 
 
 def test_a_condition_knows_the_lines_of_its_statement() -> None:
-    """A part of a statement over several lines names all of them; of an ``if`` the body does not count."""
+    """A mutant in a statement over several lines covers all its lines, but not the body of an ``if``."""
     source = "def f(a):\n    if (\n        a > 1\n        and a < 4\n    ):\n        return 2\n"
     assert {mutant.lines for mutant in mutants(source) if mutant.line < 6} == {(2, 5)}
 
@@ -101,7 +101,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A tree with a module and tests that notice some of what can go wrong with it."""
+    """Return a project with a module and tests that notice some of its possible mutants."""
     (tmp_path / "compaction").mkdir()
     (tmp_path / "compaction" / "__init__.py").touch()
     (tmp_path / "compaction" / "counting.py").write_text(COUNTING)
@@ -138,7 +138,7 @@ After.
 
 
 def test_what_tests_notice_and_what_they_do_not(project: Path) -> None:
-    """Noticed, noticed by a time limit, not noticed, never executed: each is told apart, and the tree stays as it was."""
+    """The run counts noticed and unnoticed mutants, updates only its own lines of the page, and leaves the code unchanged."""
     done = run(project, "--write", "page.md", "--date", "today")
     assert done.returncode == 0, done.stdout + done.stderr
     page = (project / "page.md").read_text().splitlines()
@@ -154,7 +154,7 @@ def test_what_tests_notice_and_what_they_do_not(project: Path) -> None:
 
 
 def test_tests_that_fail_anyway_are_no_judges(project: Path) -> None:
-    """Where a test fails as the code stands, no mutant runs, and the test is named."""
+    """If a test fails without any mutant, the run ends with an error that names the test, and no mutant runs."""
     (project / "tests" / "test_broken.py").write_text("def test_broken(): assert False\n")
     done = run(project)
     assert done.returncode != 0
@@ -162,7 +162,7 @@ def test_tests_that_fail_anyway_are_no_judges(project: Path) -> None:
 
 
 def test_an_explanation_goes_by_the_text_of_the_line() -> None:
-    """A survivor has its sentence wherever its line moved to; one that differs in anything has none."""
+    """An explanation applies to the mutant with the same module, line text and change, and to no other mutant."""
     known, other = mutants("a = 1\nb = 1")
     verdicts = [Verdict(mutant, "survived", "", 3) for mutant in (known, other)]
     figures = figures_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."})
@@ -171,7 +171,7 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
 
 
 def test_explanations_are_of_what_can_be_changed() -> None:
-    """Each entry of ``survivors.toml`` names a mutant that exists, and says why in a sentence."""
+    """Each entry of ``survivors.toml`` refers to an existing mutant, and explains it in a sentence."""
     for (module, text, change), why in read_explained(EXPLAINED).items():
         source = (ROOT / "compaction" / module).read_text(encoding="utf-8")
         assert (text, change) in {(mutant.text, mutant.change) for mutant in mutants(source)}, module

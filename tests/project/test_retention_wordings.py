@@ -1,4 +1,4 @@
-"""The wordings of the retention benchmark: complete, apart from each other, and frozen where they judge."""
+"""The wordings of the retention benchmark: complete, different in both sets, and frozen where they are used to judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ language = pytest.mark.parametrize("language", LANGUAGES)
 
 @pytest.fixture
 def judging(language: str) -> str:
-    """The file of wordings that judge, where it has been written."""
+    """Return the language if its judging wordings exist, else skip the test."""
     path = JUDGING / f"{language}.toml"
     if not path.is_file():
         pytest.skip(f"wordings/judging/{language}.toml has not been written yet")
@@ -27,19 +27,19 @@ def judging(language: str) -> str:
 
 @language
 def test_wordings_for_development_are_complete(language: str) -> None:
-    """Each kind has its minimum, and each text has the marks and slots that its kind needs."""
+    """The development wordings have the minimum of each kind, and each text has the marks and slots that its kind needs."""
     assert problems(load("dev", language)) == []
 
 
 @language
 def test_wordings_for_judging_are_complete(judging: str) -> None:
-    """The same rules hold for both sets."""
+    """The judging wordings satisfy the same rules as the development wordings."""
     assert problems(load("judging", judging)) == []
 
 
 @language
 def test_no_wording_is_in_both_sets(judging: str) -> None:
-    """Nor is one nearly the same as one of the other set: what was seen while tuning must not judge."""
+    """No judging wording is equal or nearly equal to a development wording, which was seen while tuning."""
     seen = [skeleton(texts) for each in load("dev", judging).kinds.values() for texts in each]
     alike = [
         texts
@@ -52,12 +52,12 @@ def test_no_wording_is_in_both_sets(judging: str) -> None:
 
 @language
 def test_wordings_for_judging_are_frozen(judging: str) -> None:
-    """A file that changed after the figures were taken is another benchmark."""
+    """The judging wordings have the hashes in ``frozen.toml``: they did not change since the figures were measured."""
     frozen = tomllib.loads(FROZEN.read_text("utf-8"))["judging"]
     assert hashlib.sha256((JUDGING / f"{judging}.toml").read_bytes()).hexdigest() == frozen.get(judging)
 
 
 def test_all_frozen_wordings_exist() -> None:
-    """None of them was removed."""
+    """All wordings that ``frozen.toml`` lists exist."""
     frozen = tomllib.loads(FROZEN.read_text("utf-8"))["judging"]
     assert [name for name in frozen if not (JUDGING / f"{name}.toml").is_file()] == []

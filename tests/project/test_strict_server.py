@@ -1,4 +1,4 @@
-"""The strict server of the benchmarks: it answers, streams, refuses and counts in every wire format."""
+"""The strict server of the benchmarks answers, streams, refuses and counts in every wire format."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def server() -> Iterator[StrictServer]:
 
 
 def post(server: StrictServer, path: str, body: dict[str, Any]) -> tuple[int, str]:
-    """The status and the body of the response."""
+    """Return the status and the body of the response."""
     request = Request(server.address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
         with urlopen(request) as response:
@@ -67,7 +67,7 @@ def post(server: StrictServer, path: str, body: dict[str, Any]) -> tuple[int, st
 
 @every_wire
 def test_it_asks_for_three_tools_at_once(wire: Ask, server: StrictServer) -> None:
-    """A user's message is answered with three calls, and counted under the conversation of its marker."""
+    """The server answers a user message with three calls, and counts the request for the conversation in its marker."""
     status, answer = post(server, *wire(user_text("c0", 0)))
     assert status == 200
     assert [f"c0/0/0/{number}" in answer for number in range(4)] == [True, True, True, False]
@@ -76,7 +76,7 @@ def test_it_asks_for_three_tools_at_once(wire: Ask, server: StrictServer) -> Non
 
 @every_wire
 def test_it_refuses_what_is_too_long(wire: Ask, server: StrictServer) -> None:
-    """With the provider's own words and its own count, which a session can read."""
+    """A request over the window is refused with the provider's error text, which ``LengthError`` can read."""
     status, answer = post(server, *wire(user_text("c0", 0) + "x" * 1_000))
     found = LengthError.read(RuntimeError(answer))
     page = server.ledger.pages["c0"]
@@ -88,7 +88,7 @@ def test_it_refuses_what_is_too_long(wire: Ask, server: StrictServer) -> None:
 
 @every_wire
 def test_it_refuses_a_result_without_a_call(wire: Ask, server: StrictServer) -> None:
-    """By the rules of the format."""
+    """A request that breaks the format's rules, here with a result without a call, is refused and counted as invalid."""
     path, body = wire(user_text("c0", 0))
     stray = {
         chat: {"messages": [*body.get("messages", ()), {"role": "tool", "tool_call_id": "c", "content": "5"}]},
@@ -103,7 +103,7 @@ def test_it_refuses_a_result_without_a_call(wire: Ask, server: StrictServer) -> 
 
 @pytest.mark.parametrize("wire", [chat, responses, anthropic], ids=lambda wire: wire.__name__)
 def test_a_stream_reports_usage(wire: Ask, server: StrictServer) -> None:
-    """At its end, as the format does."""
+    """A stream reports its usage once."""
     path, body = wire(user_text("c0", 0))
     status, answer = post(server, path, {**body, "stream": True, "stream_options": {"include_usage": True}})
     events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
@@ -112,7 +112,7 @@ def test_a_stream_reports_usage(wire: Ask, server: StrictServer) -> None:
 
 
 def test_a_changed_beginning_is_a_prefix_break(server: StrictServer) -> None:
-    """What is only added at the end is not; system messages do not count."""
+    """A request that changes the beginning of the conversation is a prefix break; appending to it is not."""
     said = [{"role": "user", "content": user_text("c0", turn)} for turn in range(3)]
     for messages in (said[:1], [{"role": "system", "content": "Be brief."}, *said[:2]], said[1:]):
         assert post(server, "/v1/chat/completions", {"model": "m", "messages": messages})[0] == 200
@@ -121,7 +121,7 @@ def test_a_changed_beginning_is_a_prefix_break(server: StrictServer) -> None:
 
 
 def test_a_summarizers_model_is_counted_apart(server: StrictServer) -> None:
-    """At an address of its own."""
+    """Requests to the address for summaries are answered with a summary, and are counted separately."""
     path, body = chat("Please summarize this.")
     status, answer = post(server, f"/summaries{path}", body)
     assert (status, server.summaries, server.ledger.pages) == (200, 1, {})

@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine, of four processors by its own count, for all tests."""
+"""A local Ray cluster with four CPUs for all tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT)]
 
 @pytest.fixture(scope="session", autouse=True)
 def cluster() -> Iterator[None]:
-    """Started once; actors find the package and the tests' own modules."""
+    """Start Ray once; its actors can import the package and the tests' modules."""
     places = str(ROOT)
     ray.init(
         num_cpus=4,

@@ -19,11 +19,11 @@ from tests.support.corpora import STRATEGY
 
 @attrs.frozen
 class Deadly(Strategy):
-    """Does what the tests' strategy does, but kills its process so many times first.
+    """The tests' strategy, but it first kills its process a number of times.
 
     Args:
-        folder: Where it notes each death.
-        deaths: How many.
+        folder: The folder with one file for each kill.
+        deaths: The number of kills.
     """
 
     folder: str
@@ -39,7 +39,7 @@ class Deadly(Strategy):
 
 @attrs.frozen
 class Asked:
-    """A summarizer that notes each request in a file of its own."""
+    """A summarizer that writes each request to a new file."""
 
     folder: str
 

@@ -1,4 +1,4 @@
-"""Batches on a Ray cluster: the same as on one machine, row for row, also when a worker dies."""
+"""Batches on a Ray cluster give the same rows as on one machine, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
 def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
-    """Actors write the same bytes as one process."""
+    """Ray actors write the same bytes as a single process."""
     source = store(tmp_path / f"in.{kind}", kind, CHATS * 3)
     here = run(source, tmp_path / f"here.{kind}")
     there = run(source, tmp_path / f"there.{kind}", workers=ray_workers(2))
@@ -39,7 +39,7 @@ def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
-    """Processes that are killed in the middle of a slice are started again, and no conversation is lost or doubled."""
+    """Workers killed during a slice are restarted, and no conversation is lost or doubled."""
     (tmp_path / "deaths").mkdir()
     source = store(tmp_path / "in.jsonl", "jsonl", CHATS * 3)
     report = run(source, tmp_path / "out.jsonl", strategy=Deadly(str(tmp_path / "deaths"), 3), workers=ray_workers(2))
@@ -49,7 +49,7 @@ def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_every_time_ends_it(tmp_path: Path) -> None:
-    """A slice that kills whoever does it ends the batch and says so."""
+    """A slice that kills its worker each time ends the batch with a ``ConfigurationError``."""
     (tmp_path / "deaths").mkdir()
     source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
     with pytest.raises(ConfigurationError, match="an actor was lost 6 times"):
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_every_time_ends_it(tmp_path: Path) -> None:
 
 
 def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
-    """Stopped and run again on Ray, each conversation was asked about once."""
+    """A batch that is stopped and resumed on Ray requests each conversation's summary once."""
     (tmp_path / "asked").mkdir()
     chats = [{"messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(24)]
     source = store(tmp_path / "in.jsonl", "jsonl", chats)
@@ -74,7 +74,7 @@ def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nested", [False, True], ids=["text", "nested"])
 def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None:
-    """A compacted dataset has the same rows as the table that `compact_table` returns, other columns included."""
+    """A compacted dataset has the same rows as the table that `compact_table` returns, including other columns."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 3, nested=nested))
     here = compact_table(table, STRATEGY, **OPTIONS)
     made = compact_dataset(ray.data.from_arrow(table).repartition(5), STRATEGY, actors=2, batch_rows=16, **OPTIONS)
@@ -84,7 +84,7 @@ def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None
 
 
 def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
-    """An actor of Ray Data that is killed is started again, and every row is there once."""
+    """An actor of Ray Data that is killed is restarted, and every row is in the output once."""
     (tmp_path / "deaths").mkdir()
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet"))
     made = compact_dataset(ray.data.from_arrow(table), Deadly(str(tmp_path / "deaths"), 1), actors=2, batch_rows=8, **OPTIONS)
@@ -94,7 +94,7 @@ def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
 
 
 def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:
-    """``--engine ray`` writes what the local engine writes."""
+    """``--engine ray`` writes the same file as the local engine."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shared = ["--budget", str(BUDGET), "--counter", "chars/4"]
     for name, more in (("a.jsonl", ["--workers", "1"]), ("b.jsonl", ["--engine", "ray", "--workers", "2"])):
@@ -105,7 +105,7 @@ def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recipe", ["batch_datasets", "batch_daft"])
 def test_the_recipes_run(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples for other engines make of a file what the function makes of its table."""
+    """The example programs for other engines give the same rows as `compact_table`."""
     pytest.importorskip(recipe.partition("_")[2])
     source, target = ROOT / "examples" / "service_chats.jsonl", tmp_path / "out.parquet"
     monkeypatch.setattr(sys, "argv", [recipe, str(source), str(target)])

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the report: a headless browser, and a page that must not log errors."""
+"""Fixtures for the browser tests: a headless Chromium, and a page that must not log errors or request anything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLAGS = [
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Run without async tests."""
+    """Set the backend that the async plugin requires, although no test here is async."""
     return "asyncio"
 
 

@@ -1,4 +1,4 @@
-"""The report in Chromium: it opens, switches strategies, shows originals and missing facts, and treats transcripts as text."""
+"""The replay report in Chromium: charts, strategies, originals, missing facts, and transcripts shown as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = "</script><script>window.broken = 1</script><img src=x onerror='window
 
 
 def chat(orders: int) -> list[dict[str, Any]]:
-    """Return a conversation about orders in which every answer names a much older one."""
+    """Return a conversation about orders in which each answer names a much older order."""
     messages = [{"role": "system", "content": "You keep the orders."}]
     for number in range(orders):
         messages += [
@@ -34,7 +34,7 @@ def small() -> str:
 
 
 def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
-    """All charts and tables are shown, and the transcript is treated as text."""
+    """All charts and tables are shown, and markup in the transcript is not executed."""
     show(small)
     assert page.locator("#figures tbody tr").count() == 5
     assert page.locator("svg").count() == 4
@@ -45,7 +45,7 @@ def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
 
 
 def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show) -> None:
-    """The fates and figures are those of the selected strategy."""
+    """Selecting a strategy shows its figures and which messages it keeps."""
     show(small)
     before = page.locator("#status").inner_text()
     page.select_option("#strategy", "none")
@@ -55,7 +55,7 @@ def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show
 
 
 def test_an_original_is_one_click_away(page: Page, small: str, show: Show) -> None:
-    """A removed message shows its whole original, its fate and the reason."""
+    """Clicking a removed message shows its whole original, what happened to it, and the reason."""
     show(small)
     page.select_option("#strategy", "adaptive")
     page.locator("#message-5").click()
@@ -65,7 +65,7 @@ def test_an_original_is_one_click_away(page: Page, small: str, show: Show) -> No
 
 
 def test_missing_facts_are_marked_at_their_call(page: Page, small: str, show: Show) -> None:
-    """The keyboard alone leads to the next call with a missing fact, to the fact, to its message, and back."""
+    """With the keyboard alone a user reaches the next call with a missing fact, the fact, its message, and returns."""
     show(small)
     page.select_option("#strategy", "hysteresis")
     page.locator("#list").focus()
@@ -80,7 +80,7 @@ def test_missing_facts_are_marked_at_their_call(page: Page, small: str, show: Sh
 
 
 def test_an_earlier_request_can_be_opened(page: Page, small: str, show: Show) -> None:
-    """At the first call everything before it is kept, and everything after it comes later."""
+    """At the first call, earlier messages are shown as kept and all others as later."""
     show(small)
     page.locator("#call").fill("0")
     page.wait_for_selector(".row.later")
@@ -89,7 +89,7 @@ def test_an_earlier_request_can_be_opened(page: Page, small: str, show: Show) ->
 
 @pytest.mark.parametrize("width", [360, 760])
 def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, small: str, show: Show, width: int) -> None:
-    """The page is as wide as the screen; wider parts scroll on their own."""
+    """On a narrow screen the page is not wider than the screen."""
     page.set_viewport_size({"width": width, "height": 700})
     show(small)
     page.locator(".row").nth(3).click()
@@ -97,14 +97,14 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, small: str, sho
 
 
 def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
-    """With nothing to average there are no charts, but the transcript is shown."""
+    """If no conversation exceeds the window there are no charts, but the transcript is shown."""
     show(report_html(replay([chat(3)], window=8_000, counter="chars/4")))
     assert page.locator("#figures tr").count() == 0
     assert page.locator(".row").count() == 7
 
 
 def test_twenty_thousand_messages(page: Page, show: Show) -> None:
-    """For any length of conversation the page has at most 3,000 nodes, and switching takes under half a second."""
+    """With 20,000 messages the page has at most 3,000 nodes, and switching strategies takes under half a second."""
     result = replay([chat(10_000)], ["truncate"], window=6_000, counter="chars/4", baselines=False)
     show(report_html(result))
     for place in (0, 280_000, 559_000):

@@ -1,1 +1,1 @@
-"""What tests share: conversations, servers, strategies with any options."""
+"""Shared test code: conversations, servers, strategies with random options."""

@@ -1,4 +1,4 @@
-"""Short ways to write a chat conversation down, and to index it with a counter that needs nothing."""
+"""Short functions that build chat conversations, and index them with the counter ``chars/4``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Chat: TypeAlias = list[dict[str, Any]]
 
 
 def said(role: str, text: str) -> dict[str, Any]:
-    """A message of that role."""
+    """Return a message of this role."""
     return {"role": role, "content": text}
 
 
@@ -37,7 +37,7 @@ def assistant(text: str = "an answer") -> dict[str, Any]:
 
 
 def thought(text: str = "let me think") -> dict[str, Any]:
-    """An assistant message that holds nothing but reasoning."""
+    """An assistant message that has only reasoning."""
     return {"role": "assistant", "content": None, "reasoning": text}
 
 
@@ -48,12 +48,12 @@ def call(*ids: str, name: str = "look", arguments: str = "{}", text: str | None 
 
 
 def result(id: str, text: str = "found") -> dict[str, Any]:
-    """What a tool answered."""
+    """The result of a tool."""
     return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 def turns(count: int, words: int = 0) -> Chat:
-    """So many questions and answers, numbered from 1, each with so many words more."""
+    """Return questions and answers, numbered from 1, each padded with words."""
     chat: Chat = []
     for turn in range(1, count + 1):
         chat += [user(f"q{turn}" + " word" * words), assistant(f"a{turn}" + " word" * words)]
@@ -61,7 +61,7 @@ def turns(count: int, words: int = 0) -> Chat:
 
 
 def tool_turns(count: int, words: int = 100) -> Chat:
-    """So many turns of a question, a call, a result of so many words and an answer."""
+    """Return turns of a question, a call, a result of this many words and an answer."""
     chat: Chat = []
     for turn in range(1, count + 1):
         chat += [user(f"q{turn}"), call(f"c{turn}"), result(f"c{turn}", f"r{turn}" + " word" * words), assistant(f"a{turn}")]
@@ -69,19 +69,19 @@ def tool_turns(count: int, words: int = 100) -> Chat:
 
 
 def indexed(messages: Chat, **options: Any) -> MessageIndex:
-    """The conversation as an index that counts a token for every four characters."""
+    """Return the conversation as an index that counts one token for every four characters."""
     return MessageIndex(messages, counter="chars/4", **options)
 
 
 def shown(messages: list[Any]) -> list[str]:
-    """What is left of each message to tell it by: its text, or the ids of its calls."""
+    """Return a short description of each message: its text, or the ids of its calls."""
     said = [message.get("content") or message.get("reasoning") for message in messages]
     called = ["+".join(call["id"] for call in message.get("tool_calls") or ()) for message in messages]
     return [ids or str(words) for ids, words in zip(called, said, strict=True)]
 
 
 def edits_of(strategy: Strategy, index: MessageIndex) -> Iterator[Edit]:
-    """The edits a strategy asks for, each applied before the next is asked for; what it reports is passed over."""
+    """Yield the edits of a strategy, each applied before the next; skip its reports."""
     steps = strategy(index)
     answer: Any = None
     while True:

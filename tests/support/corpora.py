@@ -1,4 +1,4 @@
-"""Files of conversations for tests of batches: made here, and read whatever they are stored as."""
+"""Files of conversations for the tests of batches: writes and reads them in each file format."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ CHATS: list[dict[str, Any]] = [
     {"id": f"chat-{number}", "messages": tool_turns(number % 7) + turns(2 + number % 3), "score": number / 4, "note": None}
     for number in range(40)
 ]
-"""Some fit the budget, some do not."""
+"""Return conversations, some within the budget and some larger."""
 
 
 def expected(chats: Iterable[dict[str, Any]] = CHATS) -> list[list[Any]]:
-    """What the strategy makes of each conversation, one by one."""
+    """Return each conversation as the strategy compacts it."""
     return [compact_sync(chat["messages"], STRATEGY, counter="chars/4", budget=BUDGET).messages for chat in chats]
 
 
 def lines(chats: Iterable[dict[str, Any]] = CHATS) -> bytes:
-    """The conversations, one a line."""
+    """Return the conversations as JSON lines."""
     return b"".join(json.dumps(chat).encode() + b"\n" for chat in chats)
 
 
 def store(path: Path, kind: str, chats: list[dict[str, Any]] = CHATS, *, nested: bool = False) -> Path:
-    """Write the conversations down as a file of that kind."""
+    """Write the conversations to a file of that kind."""
     if kind == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -56,7 +56,7 @@ def store(path: Path, kind: str, chats: list[dict[str, Any]] = CHATS, *, nested:
 
 
 def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
-    """The conversations of a file of that kind, their messages as JSON values."""
+    """Return the conversations in a file of that kind, with their messages as JSON values."""
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -73,12 +73,12 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def run(inputs: Any, output: Path, **options: Any) -> BatchReport:
-    """A batch in this process, in small slices."""
+    """Run a batch in this process, in small slices."""
     settings = {"strategy": STRATEGY, "counter": "chars/4", "budget": BUDGET, "workers": 1, "slice_bytes": SMALL, **options}
     return compact_files(inputs, output, **settings)
 
 
 def errors_of(report: BatchReport) -> list[dict[str, Any]]:
-    """The entries of a batch's file of bad conversations."""
+    """Return the entries of a batch's file of bad conversations."""
     assert report.errors is not None
     return [json.loads(line) for line in Path(report.errors).read_text("utf-8").splitlines()]

@@ -1,11 +1,11 @@
-"""A server on loopback that speaks OpenAI's chat completions as badly as it is told to.
+"""A server on loopback for OpenAI's chat completions that fails as its script says.
 
 ::
 
     with FaultServer(status(503), reply("## Goal ...")) as server:
         client = OpenAI(base_url=server.url, api_key="none")
 
-Each request gets the next answer of the script; the last answer is given for ever. What was asked is in ``server.requests``.
+Each request gets the next answer of the script; the last answer is repeated. ``server.requests`` contains the requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Answer: TypeAlias = "Callable[[_Handler, dict[str, Any]], None]"
 
 
 class FaultServer:
-    """Holds state: a running server, its script, the bodies of the requests so far, and whether there was one."""
+    """A running server. Holds state: its script, the bodies of the requests so far, and an event set by the first request."""
 
     def __init__(self, *script: Answer) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -35,7 +35,7 @@ class FaultServer:
 
     @property
     def url(self) -> str:
-        """What a client takes as its base URL."""
+        """The base URL for a client."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     @property
@@ -44,7 +44,7 @@ class FaultServer:
         return [str(request["messages"][-1]["content"]) for request in self.requests]
 
     def next(self, request: dict[str, Any]) -> Answer:
-        """Note a request; the answer it gets."""
+        """Record a request and return its answer."""
         with self._lock:
             self.requests.append(request)
             self.asked.set()
@@ -66,7 +66,7 @@ class _Server(ThreadingHTTPServer):
     faults: FaultServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is what half of the tests are about."""
+        """Print nothing: half of the tests use clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def faults(self) -> FaultServer:
-        """The server it belongs to."""
+        """The fault server of this handler."""
         assert isinstance(self.server, _Server)
         return self.server.faults
 
@@ -84,15 +84,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.faults.next(request)(self, request)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def send(self, code: int, content: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """A whole answer."""
+        """Send a whole answer."""
         self.begin(code, len(content), headers)
         self.wfile.write(content)
 
     def begin(self, code: int, length: int, headers: Mapping[str, str] | None = None) -> None:
-        """An answer as far as its headers."""
+        """Send the status and headers of an answer."""
         self.send_response(code)
         for name, value in {"content-type": "application/json", "content-length": str(length), **(headers or {})}.items():
             self.send_header(name, value)
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def reply(text: str | None, *, finish: str | None = "stop", refusal: str | None = None, usage: Any = ...) -> Answer:
-    """A completion; by default it reports a token for every four characters as its usage."""
+    """A completion; by default its usage is one token for every four characters."""
 
     def answer(handler: _Handler, request: dict[str, Any]) -> None:
         completion = _completion(request, {"role": "assistant", "content": text, "refusal": refusal}, finish)
@@ -112,7 +112,7 @@ def reply(text: str | None, *, finish: str | None = "stop", refusal: str | None 
 
 
 def echo() -> Answer:
-    """A completion that repeats the last message of the request."""
+    """A completion that repeats the last message of its request."""
 
     def answer(handler: _Handler, request: dict[str, Any]) -> None:
         reply(text_of(request))(handler, request)
@@ -131,7 +131,7 @@ def raw(content: bytes, *, content_type: str = "application/json") -> Answer:
 
 
 def status(http: int, message: str = "scripted", *, headers: Mapping[str, str] | None = None, **error: Any) -> Answer:
-    """An error as OpenAI sends it; a client that sends again waits a millisecond, unless the headers say otherwise."""
+    """An error as OpenAI sends it; by default its headers let a client retry after a millisecond."""
     content = json.dumps({"error": {"message": message, "type": "scripted", **error}}).encode()
     return lambda handler, request: handler.send(http, content, headers or {"retry-after-ms": "1"})
 
@@ -142,7 +142,7 @@ def error_body(message: str = "scripted", *, code: Any = None) -> Answer:
 
 
 def slow(seconds: float, then: Answer | None = None) -> Answer:
-    """Nothing for a while."""
+    """Send nothing for a while."""
 
     def answer(handler: _Handler, request: dict[str, Any]) -> None:
         if not handler.faults.closing.wait(seconds) and then is not None:
@@ -153,7 +153,7 @@ def slow(seconds: float, then: Answer | None = None) -> Answer:
 
 
 def closes_early() -> Answer:
-    """Headers that promise more than comes."""
+    """Announce more bytes in the headers than are sent."""
 
     def answer(handler: _Handler, request: dict[str, Any]) -> None:
         handler.begin(200, 10_000)
@@ -164,7 +164,7 @@ def closes_early() -> Answer:
 
 
 def takes_at_most(chars: int, then: Answer, *, http: int = 400) -> Answer:
-    """Refuses requests with longer texts, in the words of a context window."""
+    """Refuse requests with longer texts, with the error of an exceeded context window."""
 
     def answer(handler: _Handler, request: dict[str, Any]) -> None:
         if _chars(request) <= chars:

@@ -1,4 +1,4 @@
-"""Fuzzed inputs: conversations in which anything may stand anywhere, and all that is tried with each of them."""
+"""Fuzzed conversations with any value in any place, and the checks that run on each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex, compact_sync, presets, repair, run_sync
 from compaction.errors import InputError
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat
 from compaction.index import Marks, RunContext
 from compaction.json_data import data_of, json_of
 from compaction.session import CompactionSession
@@ -20,6 +20,7 @@ from compaction.testing import conversations
 from tests.support.conversion import convert
 from tests.support.validators import VIOLATIONS, is_valid
 from tests.support.wires import (
+    FORMATS,
     STRATEGIES,
     anthropic_conversations,
     bedrock_conversations,
@@ -29,7 +30,6 @@ from tests.support.wires import (
     responses_conversations,
 )
 
-FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
 SOURCES: Final[dict[str, st.SearchStrategy[list[Any]]]] = {
     "openai-chat": conversations(valid=False),
@@ -55,7 +55,7 @@ _NAMES: Final = (
 
 @st.composite
 def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
-    """A conversation in which messages or their fields are something else altogether."""
+    """A conversation in which some messages or fields have random values."""
     messages = draw(whole)
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, 63)) % len(messages)
@@ -70,7 +70,7 @@ def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
 
 
 def altered(messages: list[Any], random: Random) -> list[Any]:
-    """The list as a host may pass it next: messages removed, moved, repeated or changed, as the same objects or not."""
+    """A list that a host may pass next: messages removed, moved, repeated or changed, as the same objects or copies."""
     messages = copy.deepcopy(messages) if random.random() < 0.5 else list(messages)
     for _ in range(random.randint(0, 3)):
         place, other = random.randrange(len(messages)), random.randrange(len(messages))
@@ -89,7 +89,7 @@ def altered(messages: list[Any], random: Random) -> list[Any]:
 
 
 def check_compacting(format: MessageFormat, messages: list[Any], strategy: Strategy) -> list[Any] | None:
-    """Compact the messages, and check that the result is no larger, and valid if they are; ``None`` if they cannot be read."""
+    """Compact and check the size and validity of the result; return ``None`` if the format cannot read the messages."""
     try:
         done = compact_sync(messages, strategy, counter="chars/4", format=format)
     except InputError:
@@ -102,7 +102,7 @@ def check_compacting(format: MessageFormat, messages: list[Any], strategy: Strat
 
 
 def check_session(format: MessageFormat, messages: list[Any], strategy: Strategy, random: Random) -> None:
-    """A session that is asked twice, the second time with another list, and stored; an index that follows and is stored."""
+    """Run a session and an index with two lists in turn, store both and load them again; only an `InputError` may be raised."""
     later = altered(messages, random)
     for named in (format, None):
         session = CompactionSession(strategy, counter="chars/4", format=named, clock=None)
@@ -127,7 +127,7 @@ def _followed(index: MessageIndex, strategy: Strategy, messages: list[Any]) -> N
 
 
 def _stored(index: MessageIndex, strategy: Strategy, whole: bool) -> None:
-    """Store an index, read it again and let it follow the same messages."""
+    """Store an index, load it and sync it with the same messages."""
     stored = data_of(json_of(index.to_dict(messages=whole), "an index"), "an index", dict)
     marks = Marks.of(strategy.mark_ceilings, RunContext())
     again = MessageIndex.from_dict(stored, counter="chars/4", format=index.format, marks=marks)
@@ -136,7 +136,7 @@ def _stored(index: MessageIndex, strategy: Strategy, whole: bool) -> None:
 
 
 def check_whole(format: MessageFormat, messages: list[Any]) -> None:
-    """A repair that leaves nothing wrong leaves a valid list; conversions to each format end, and repairs of them."""
+    """Check that a repair without remaining problems gives a valid list, and that conversions and their repairs end."""
     done = format.repair(messages)
     if not {problem.rule for problem in done.remaining} - {"pending-call"}:
         assert is_valid(format.name, done.messages), f"repaired, but {VIOLATIONS[format.name](done.messages)}"
@@ -151,7 +151,7 @@ def _converted(messages: list[Any], to: MessageFormat, format: MessageFormat | N
 
 
 def _tried(take: Callable[..., object], *arguments: object) -> None:
-    """Do it; what cannot be read may be refused with an error that says so."""
+    """Make the call, and ignore an `InputError`."""
     try:
         take(*arguments)
     except InputError:
@@ -159,7 +159,7 @@ def _tried(take: Callable[..., object], *arguments: object) -> None:
 
 
 def check_input(format: MessageFormat, messages: list[Any], random: Random, strategies: Iterable[Strategy]) -> int:
-    """All of it with one input; returns how many compactions gave a result."""
+    """Run all checks with one input, and return the number of compactions that gave a result."""
     done = 0
     for strategy in strategies:
         done += check_compacting(format, messages, strategy) is not None

@@ -1,4 +1,4 @@
-"""Gateways under test: a scripted upstream on loopback that keeps what it was sent, and the gateway in front of it."""
+"""Gateways under test: a scripted upstream on loopback that keeps its requests, and the gateway in front of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
 
 @attrs.frozen
 class Got:
-    """A request as the upstream got it."""
+    """A request that the upstream received."""
 
     method: str
     path: str
@@ -31,15 +31,16 @@ class Got:
 
     @property
     def json(self) -> Any:
-        """Its body."""
+        """The body of the request, parsed."""
         return json.loads(self.body)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request by the script."""
+    """Answers one request as the script says."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = 0
+    disable_nagle_algorithm = True
     server: _Server
 
     def do_POST(self) -> None:
@@ -71,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 Answer: TypeAlias = Callable[[Handler, Got], None]
@@ -83,11 +84,11 @@ class _Server(ThreadingHTTPServer):
     upstream: ScriptedUpstream
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are what half of the tests are about."""
+        """Print nothing: half of the tests use clients that disconnect."""
 
 
 class ScriptedUpstream:
-    """A server on loopback. Holds state: what it got. Each request gets the next answer; the last is given for ever."""
+    """A server on loopback. Holds state: its requests. Each request gets the next answer; the last one is repeated."""
 
     def __init__(self, *script: Answer) -> None:
         self.got: list[Got] = []
@@ -100,11 +101,11 @@ class ScriptedUpstream:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The server's address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def next(self, got: Got) -> Answer:
-        """Note a request; the answer it gets."""
+        """Record a request and return its answer."""
         with self._lock:
             self.got.append(got)
             return self.script[min(len(self.got), len(self.script)) - 1]
@@ -134,7 +135,7 @@ def answer(status: int, body: Any, **headers: str) -> Answer:
 
 
 def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
-    """A stream of events, one chunk a piece; ``ends=False``: the connection breaks after the last."""
+    """A stream of events, one chunk each; with ``ends=False`` the connection breaks after the last."""
 
     def give(handler: Handler, got: Got) -> None:
         handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
@@ -150,7 +151,7 @@ def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
 
 
 def chat_reply(text: str = "done", tokens: int | None = None) -> Answer:
-    """A completion; by default it counts a token for every four bytes of the request."""
+    """A completion; by default it reports one token for every four bytes of the request."""
 
     def give(handler: Handler, got: Got) -> None:
         prompt = len(got.body) // 4 if tokens is None else tokens
@@ -223,7 +224,7 @@ def serving(upstream: ScriptedUpstream, **options: Any) -> contextlib.AbstractCo
 
 @contextlib.contextmanager
 def serving_url(url: str, **options: Any) -> Generator[str]:
-    """The address of a gateway that runs in a thread of its own, as ``compaction serve`` runs it."""
+    """The address of a gateway that runs in a separate thread, as ``compaction serve`` runs it."""
     app: Any = create_app(settings_of(url, **options))
     config = uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False, date_header=False, ws="none")
     server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""Hermes Agent's side of a context engine: it asks before each request, up to three times, and reports its usage."""
+"""Hermes Agent as the host of a context engine; it calls the engine up to three times before each request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def tokens_of(messages: Chat) -> int:
 
 
 def requests(engine: Any, conversation: Chat, tokens: Callable[[Chat], int] = tokens_of) -> Iterator[Chat]:
-    """Yield each request of a conversation: what Hermes holds when the assistant is to answer.
+    """Yield each request of a conversation: the messages that Hermes has when the assistant is to answer.
 
     Args:
         engine: A context engine.
-        conversation: All that was said; the engine's list gains what came between two answers.
+        conversation: All messages; before each answer, the new ones are added to the engine's list.
         tokens: The provider's count of a request.
     """
     view: Chat = []

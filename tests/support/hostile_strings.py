@@ -1,6 +1,7 @@
-"""The regular expressions of the package, how it uses them, and texts that make a careless one slow.
+"""The regular expressions of the package, and texts on which a careless expression would be slow.
 
-Such a text repeats what a part of the expression matches, so that many places begin a match and none, or the last, ends it.
+Such a text repeats what a part of the expression matches, so that a match can begin at many places but ends at the last place
+or at none.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class UsedPattern:
     """A compiled expression and the methods it is called by.
 
     Args:
-        name: The module and the name it has there.
+        name: The module and the name of the expression in it.
         pattern: The expression.
-        methods: The methods that the package calls on that name; all that search, if it calls none.
+        methods: The methods that the package calls on that name; all methods that search, if it calls none.
     """
 
     name: str
@@ -43,7 +44,7 @@ class UsedPattern:
     methods: frozenset[str]
 
     def run(self, text: str) -> None:
-        """Do with the text what the package does: search it all, or try it at its start."""
+        """Apply the expression as the package does: search the whole text, or match at its start."""
         given: Any = text.encode("latin-1", "replace") if isinstance(self.pattern.pattern, bytes) else text
         if self.methods <= {"match", "fullmatch"}:
             self.pattern.match(given)
@@ -54,7 +55,7 @@ class UsedPattern:
 
 @cache
 def used_patterns() -> tuple[UsedPattern, ...]:
-    """Return every compiled expression that a module of the package holds, also within its dictionaries and tuples."""
+    """Return every compiled expression in a module of the package, also within its dictionaries and tuples."""
     calls = {str(path): _CALL.findall(path.read_text("utf-8")) for path in Path(compaction.__path__[0]).rglob("*.py")}
     found: dict[tuple[object, int], UsedPattern] = {}
     for module in pkgutil.walk_packages(compaction.__path__, "compaction."):
@@ -83,7 +84,7 @@ def _patterns_in(place: str, value: object) -> Iterator[tuple[str, re.Pattern[An
 
 
 def hostile_units(pattern: re.Pattern[Any]) -> list[str]:
-    """Return short texts to repeat: what each part and each beginning of the expression matches, and near misses."""
+    """Return short texts to repeat: one for each part and each beginning of the expression, and near misses."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     units = {"a", " ", "\n", *(unit for part in _parts(parser.parse(text, pattern.flags)) for unit in part)}
     return sorted({unit[:_UNIT_CHARS] for unit in units if unit})
@@ -113,7 +114,7 @@ def _inner(code: object, value: Any) -> list[Any]:
 
 
 def _example(items: Any) -> str:
-    """Return a text that a parsed sequence matches, without regard to what it looks ahead or behind for."""
+    """Return a text that a parsed sequence matches; lookahead and lookbehind are ignored."""
     return "".join(_example_of(code, value) for code, value in items)
 
 

@@ -1,4 +1,4 @@
-"""A model of an index that works everything out from scratch: slow, and independent of how the index does it."""
+"""A slow model of a `MessageIndex` that computes everything from scratch, independently of the index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
 
 
 def thoughts_alone(message: Message) -> bool:
-    """Whether an assistant message has reasoning, and besides it at most empty texts."""
+    """Whether an assistant message contains only reasoning, apart from empty texts."""
     rest = [
         part
         for part in message.parts
@@ -30,26 +30,26 @@ def thoughts_alone(message: Message) -> bool:
 
 
 def links(message: Message) -> list[tuple[str, ...]]:
-    """The calls a message makes and the results it carries."""
+    """The calls and results in a message."""
     calls = [("call", part.id, part.name) for part in message.parts if isinstance(part, ToolCallPart)]
     return calls + [("result", part.call_id) for part in message.parts if isinstance(part, ToolResultPart)]
 
 
 def breaks_more(old: Message, new: Message) -> bool:
-    """Whether a changed message breaks a rule of its format more often than the message it was."""
+    """Whether a changed message breaks a rule of its format more often than the original message."""
     before, after = ([problem.rule for problem in openai_chat.validate([each.raw])] for each in (old, new))
     alone = {rule for rule, known in RULES.items() if known.kind == "message"}
     return any(after.count(rule) > before.count(rule) for rule in alone & set(after))
 
 
 def call_ids(message: Message) -> list[str]:
-    """The ids of the calls a message makes."""
+    """The ids of the calls in a message."""
     return [part.id for part in message.parts if isinstance(part, ToolCallPart)]
 
 
 @attrs.define
 class Group:
-    """A group as the model knows it; ``inserted`` holds the messages of one that an edit made."""
+    """A group of the model; ``inserted`` holds the messages of a group that an edit made."""
 
     id: int
     kind: GroupKind
@@ -69,7 +69,7 @@ RESULT = ("tool", "function")
 
 
 def grouped(messages: Sequence[Message]) -> list[Group]:
-    """The groups of a conversation by the rules as the design states them, each message looking back over all before it."""
+    """The groups of a conversation by the rules of the design; each message searches all messages before it."""
     groups: list[Group] = []
     owners: list[Group] = []
     for ordinal, message in enumerate(messages):
@@ -89,7 +89,7 @@ def grouped(messages: Sequence[Message]) -> list[Group]:
 
 
 def kind_of(message: Message) -> GroupKind:
-    """The kind of the group a message would begin."""
+    """The kind of a group that starts with the message."""
     if message.role in RESULT:
         return GroupKind.TOOL_CALL
     if message.role in ("user", "assistant") and read_mark(message) is not None and not call_ids(message):
@@ -100,7 +100,7 @@ def kind_of(message: Message) -> GroupKind:
 
 
 def joined(before: Sequence[Message], owners: Sequence[Group], message: Message, kind: GroupKind) -> Group | None:
-    """The earlier group a message belongs to; a result closes the call it answers."""
+    """The earlier group that a message belongs to; a result closes the call it answers."""
     previous = owners[-1] if owners else None
     if message.role in RESULT:
         answered = links(message)[0][1]
@@ -118,7 +118,7 @@ def joined(before: Sequence[Message], owners: Sequence[Group], message: Message,
 
 
 class Model:
-    """A conversation with its journal done over from scratch."""
+    """A conversation whose journal is replayed from scratch."""
 
     def __init__(self, source: Sequence[Any], journal: Sequence[tuple[Edit, str]], pins: set[int]) -> None:
         self.read = [openai_chat.read(raw, place) for place, raw in enumerate(source)]
@@ -139,7 +139,7 @@ class Model:
     # ---------------------------------------------------------------- edits
 
     def do(self, edit: Edit, by: str = "") -> None:
-        """Change the view as the edit says."""
+        """Apply an edit to the view."""
         if isinstance(edit, Together):
             for part in edit.edits:
                 self.do(part, by)
@@ -162,13 +162,13 @@ class Model:
             )
 
     def may(self, edit: Edit, by: str = "") -> bool:
-        """Whether no law forbids the edit, and it does not make the view larger."""
+        """Return whether the laws allow the edit and it does not make the view larger."""
         after = copy.copy(self)
         after.shown, after.groups = self.shown.copy(), {id: attrs.evolve(group) for id, group in self.groups.items()}
         return after.attempt(edit, by) and after.included.tokens <= self.included.tokens
 
     def attempt(self, edit: Edit, by: str = "") -> bool:
-        """Do the edit unless a law forbids it; says whether it did, wholly."""
+        """Apply the edit unless a law forbids it; return whether it was applied completely."""
         if isinstance(edit, Together):
             return bool(edit.edits) and all(self.attempt(part, by) for part in edit.edits)
         if isinstance(edit, Restore):
@@ -215,7 +215,7 @@ class Model:
             and not any(new is not None and new is not old and breaks_more(old, new) for old, new in pairs)
         )
 
-    # ---------------------------------------------------------------- answers
+    # ---------------------------------------------------------------- results
 
     def visible(self, group: Group) -> list[int]:
         return [ordinal for ordinal in group.ordinals if self.shown[ordinal] is not None]
@@ -224,7 +224,7 @@ class Model:
         return list(group.inserted) or [message for at in group.ordinals if (message := self.shown[at]) is not None]
 
     def in_order(self) -> Iterator[Group]:
-        """The groups of the view; what was inserted stands before the group that begins where it hangs."""
+        """The groups of the view, in order; an inserted group comes before the group at its anchor."""
         for place in range(len(self.read)):
             yield from (
                 group for id in sorted(self.groups, reverse=True) if (group := self.groups[id]).anchor == place and id < 0
@@ -262,7 +262,7 @@ class Model:
         )
 
     def portrait(self) -> list[dict[str, Any]]:
-        """The groups of the view, as the index should show them."""
+        """The groups of the view, as the index should report them."""
         return [
             {
                 "id": group.id,

@@ -1,7 +1,7 @@
-"""A small wire format with any join rules, random conversations in it, and what a view is, worked out from scratch.
+"""A small wire format with arbitrary join rules, random conversations in it, and a model of the view.
 
-A message is a role and a text; the first letter of the text is what the rules look at. Each instance of the format forbids
-other neighbours, so that seeds reach what no provider's rules do. The model of a view keeps no links and no sums.
+A message is a role and a text; the rules read only the first letter of the text. Each instance of the format forbids other
+neighbours, so that seeds reach cases that no provider's rules reach. The model of a view keeps no links and no sums.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, Too
 
 Raw: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[int, Message]
-"""A message with the place it stands at: its ordinal, or the id of the inserted group."""
+"""A message with its place: its ordinal, or the id of the inserted group."""
 
 _ROLES: Final = {"s": "system", "u": "user", "v": "user", "w": "user", "r": "tool"}
 LETTERS: Final = "suvwabctr"
@@ -28,12 +28,14 @@ LETTERS: Final = "suvwabctr"
 
 
 class Letters(MessageFormat):
-    """A format that forbids some neighbours and does not prefer others, each a pair of letters; an empty one is an end.
+    """A format that forbids some pairs of neighbours and prefers to avoid others.
+
+    A pair consists of two letters; an empty letter means the start or end of the list.
 
     Args:
-        forbidden: The rule and the side of each pair that is not taken.
-        disliked: Pairs that are not preferred.
-        instructs: Whether instructions stand within its conversations.
+        forbidden: The rule that a pair breaks, and which side of the pair is refused.
+        disliked: Pairs that the format avoids but allows.
+        instructs: Whether instructions may be anywhere in a conversation.
     """
 
     name = "letters"
@@ -51,9 +53,9 @@ class Letters(MessageFormat):
 
     @classmethod
     def chosen(cls, random: Random, share: float) -> Letters:
-        """A format that forbids, and does not prefer, this share of all pairs.
+        """Return a format that forbids this share of all pairs, and avoids the same share of pairs.
 
-        Either instructions stand within a conversation and any message may come first, or neither.
+        Either instructions may be anywhere in a conversation and any message may come first, or neither.
         """
         instructs = random.random() < 0.5
         sides: Sequence[Side] = ("before", "after", "both")
@@ -108,7 +110,7 @@ class Letters(MessageFormat):
     # ---------------------------------------------------------------- conversations
 
     def conversation(self, random: Random, length: int, *, valid: bool = True, known: Sequence[Raw] = ()) -> list[Raw]:
-        """A random conversation that goes on with ``known``; of a valid one each message may follow the one before it."""
+        """Return a random conversation that continues ``known``; in a valid one each message may follow the one before it."""
         raws = list(known)
         waiting = [call for raw in raws for call in raw.get("calls", ())]
         waiting = [call for call in waiting if not any(raw.get("answers") == call for raw in raws)]
@@ -137,7 +139,7 @@ class Letters(MessageFormat):
         return raw
 
     def shorter(self, random: Random, message: Message) -> Message:
-        """The message with one word and, of the user or in an answer, maybe another letter."""
+        """The message with its text cut to the first letter; the letter of a user message or an answer may change too."""
         letter = _letter(message)
         other = {"u": "v", "v": "u", "a": "b", "b": "a"}.get(letter, letter) if random.random() < 0.5 else letter
         return self.read({**message.raw, "text": other})
@@ -149,7 +151,7 @@ def _letter(message: Message | None) -> str:
 
 @attrs.frozen
 class Fault:
-    """Two neighbours that the format forbids: its rule, the places that are blamed, and both; ``None`` for an end."""
+    """Two neighbours that the format forbids: its rule, the blamed places, and both places; ``None`` for an end."""
 
     rule: str
     blamed: frozenset[int]
@@ -158,7 +160,7 @@ class Fault:
 
 
 def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = False) -> list[Fault]:
-    """Every pair of neighbours in a view that the format does not take, in order; ``open_end`` leaves out its end."""
+    """Return every pair of neighbours in a view that the format refuses, in order; ``open_end`` ignores the end of the list."""
     found: list[Fault] = []
     leading = next((at for at, (_, message) in enumerate(view) if not message.is_system), len(view))
     for at in range(len(view) + (not open_end)):
@@ -173,7 +175,7 @@ def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = Fal
 
 
 def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[Place]) -> list[Fault]:
-    """The faults of a view whose messages were not all blamed by the same rule in the view before."""
+    """Return the faults of a view that the earlier view did not have."""
     known = {(fault.rule, place) for fault in faults(format, before) for place in fault.blamed}
     return [
         fault
@@ -184,12 +186,12 @@ def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[P
 
 @attrs.define
 class View:
-    """What an index shows once a journal was applied to its source, worked out from scratch.
+    """The view of an index after its journal, computed from scratch.
 
     Attributes:
-        gone: Groups that are out.
-        shown: What stands at each ordinal, rewritten or not.
-        inserted: Of each inserted group, its anchor and its messages.
+        gone: Groups that were removed.
+        shown: The message at each ordinal, rewritten or not.
+        inserted: The anchor and the messages of each inserted group.
     """
 
     members: dict[int, list[int]]
@@ -199,7 +201,7 @@ class View:
 
     @classmethod
     def of(cls, index: MessageIndex, journal: Collection[Applied] | None = None) -> View:
-        """The view after the edits of the index, or after others."""
+        """The view after the edits of the index, or after the edits of another journal."""
         members: dict[int, list[int]] = {}
         for ordinal, id in enumerate(index.columns.grouping.group_of):
             members.setdefault(id, []).append(ordinal)
@@ -209,7 +211,7 @@ class View:
         return view
 
     def do(self, edit: Edit) -> None:
-        """Change the view as the edit says."""
+        """Apply an edit to the view."""
         if isinstance(edit, Together):
             for part in edit.edits:
                 self.do(part)
@@ -226,7 +228,7 @@ class View:
                 self.inserted[-len(self.inserted) - 1] = (anchor, edit.messages)
 
     def span(self, edit: Edit) -> set[int]:
-        """The ordinals at which an edit that was done changed something; of an inserted group, that it stands before."""
+        """The ordinals that an applied edit changed; for an inserted group, its anchor."""
         if isinstance(edit, Together):
             return {ordinal for part in edit.edits for ordinal in self.span(part)}
         named = [edit.group] if isinstance(edit, Rewrite) else edit.groups

@@ -1,4 +1,4 @@
-"""Strategies with any options, sensible or not, and compositions of them: the laws depend on neither."""
+"""Strategies with random options, sensible or not, and compositions of them; all must keep the laws."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from compaction.triggers import (
 )
 
 SETTLES_IN: Final = 4
-"""Runs a composition is granted in which its parts may give each other more to do."""
+"""The runs after which a composition must have settled; its parts may give each other more to do."""
 
 
 def settling(strategy: Strategy) -> int:
-    """Runs a strategy may take to settle: several if what it keeps depends on what fits, as a summary changes that."""
+    """Return the number of runs after which a strategy must have settled: several if ``keep`` depends on sizes."""
     return SETTLES_IN if "fitting(" in repr(strategy) else 1
 
 
 CALLS: Final = kinds(GroupKind.TOOL_CALL)
 USERS: Final = kinds(GroupKind.USER)
 
-# Only choices that a cut does not turn around: with keep=~last(groups=2) each run makes other groups the last two.
+# Without selectors whose choice changes with each cut: after a run with keep=~last(groups=2), the last two groups are others.
 KEEPS = st.recursive(
     st.sampled_from(
         [
@@ -106,7 +106,7 @@ def single_strategies(draw: st.DrawFn) -> Strategy:
 
 @st.composite
 def compositions(draw: st.DrawFn) -> Strategy:
-    """A pipeline of up to three, or a budget over them."""
+    """A pipeline of up to three strategies, or a budget over them."""
     parts = draw(st.lists(single_strategies(), min_size=1, max_size=3))
     if draw(st.booleans()):
         return Pipeline(*parts)

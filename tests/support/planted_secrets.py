@@ -1,7 +1,7 @@
-"""Secrets in the shapes in which people write them, made up here so that no scanner takes this file for a leak.
+"""Made-up secrets in the shapes in which people write them, built at run time so that no scanner reports this file.
 
-A shape is a text with ``§`` where the secret stands. `PLANTED` pairs every shape with a secret; `HARMLESS` are texts that hold
-none. The tests of redaction and its benchmark read both.
+A shape is a text with ``§`` in the place of the secret. `PLANTED` pairs every shape with a secret; `HARMLESS` contains texts
+without a secret. The tests of redaction and its benchmark read both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Planted:
 
     @property
     def text(self) -> str:
-        """The shape with the secret in its place."""
+        """The shape with the secret in place of ``§``."""
         return self.shape.replace("§", self.secret)
 
     def kept_in(self, redacted: str) -> bool:
@@ -44,7 +44,7 @@ _LETTERS: Final = string.ascii_letters + string.digits
 
 
 def _some(alphabet: str, length: int) -> str:
-    """Return random characters; the first three are a small letter, a capital or digit, and a digit where there are such."""
+    """Return random characters of an alphabet."""
     return "".join(_dice.choices(alphabet, k=length))
 
 
@@ -315,4 +315,4 @@ HARMLESS: Final = (
     "cookie policy", "sk-learn-is-a-nice-library-for-everybody", "author=dan2024x", f"authored-by: {_HASH[:10]}",
     "x-request-id: " + _UUID,
 )  # fmt: skip
-"""Texts that hold no secret."""
+"""Texts without a secret."""

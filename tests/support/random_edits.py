@@ -1,4 +1,4 @@
-"""Random edits: a strategy that asks for anything at all, and the check that nothing breaks whatever it was granted."""
+"""Random edits: a strategy that yields arbitrary edits, and the checks after them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from compaction.testing import conversations
 from compaction.testing.laws import CheckedRun, broken_law
 from tests.support.validators import gained
 from tests.support.wires import (
+    FORMATS,
     anthropic_conversations,
     bedrock_conversations,
     damaged,
@@ -28,9 +29,8 @@ from tests.support.wires import (
     responses_conversations,
 )
 
-FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 RUNS_PER_CONVERSATION: Final = 10
-"""How many runs each generated conversation is used for: making it costs more than a run."""
+"""The runs for each generated conversation; generating one costs more than a run."""
 
 _MAX_EDITS: Final = 12
 _TEXTS: Final = ("", " ", "\n", "short", "ends with a blank ", "words " * 40, marked("so far", by="Tests"))
@@ -45,28 +45,28 @@ _Part: TypeAlias = Drop | Replace | Rewrite
 
 
 def valid_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
-    """Valid conversations of a format; the calls at the end of some wait for results."""
+    """Valid conversations of a format; in some, the last calls wait for results."""
     return conversations(pending=True) if format is openai_chat else _WIRES[format]
 
 
 def any_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
-    """Valid and damaged conversations of a format, half of each."""
+    """Conversations of a format, half of them valid and half damaged."""
     whole = valid_conversation(format)
     return whole | (conversations(valid=False, pending=True) if format is openai_chat else damaged(whole))
 
 
 @attrs.frozen(eq=False)
 class RandomEdits:
-    """A plain function that asks for random edits of any groups with any content.
+    """A strategy that yields random edits of any groups with any content.
 
-    It is told whether each was granted, and pays no attention to it; what it asks for in vain a second time, it asks for
-    beside the driver, so that the run goes on.
+    It ignores whether an edit was applied. A quarter of the edits are applied to the index directly, and once more if they are
+    refused. A refused edit is not yielded again, because the driver would stop the run.
 
     Args:
         random: Makes the choices.
 
     Attributes:
-        asked: The edits that the last run asked for.
+        asked: The edits of the last run.
     """
 
     random: Random
@@ -89,7 +89,7 @@ class RandomEdits:
                 yield edit
 
     def edit(self, index: MessageIndex) -> Edit:
-        """A random edit of the index as it is now."""
+        """A random edit of the index in its current state."""
         if self.random.random() < 0.1:
             return Together(*[self._part(index) for _ in range(self.random.randint(0, 3))])
         return self._part(index)
@@ -109,7 +109,7 @@ class RandomEdits:
         return Replace(chosen, self._brought_in(index), "random")
 
     def _ids(self, index: MessageIndex) -> Sequence[int]:
-        """Mostly groups that may leave; now and then any, in the view or not, and one that does not exist."""
+        """Return mostly groups that may be removed, sometimes any group or one that does not exist."""
         ids = index.removable_ids() if self.random.random() < 0.8 else index.included_ids
         if self.random.random() < 0.05:
             ids = [*range(-2, len(index.source) + 1)]
@@ -145,7 +145,7 @@ class RandomEdits:
         return rewritten[: random.randint(1, len(messages) + 1)]
 
     def _changed(self, message: Message) -> Message:
-        """The message with another content; as it is, if its format cannot write that."""
+        """The message with other content, or unchanged if its format cannot write that content."""
         random, parts = self.random, message.parts
         choices: list[dict[str, Any]] = [
             {"text": random.choice(_TEXTS)},
@@ -171,17 +171,17 @@ def _exists(index: MessageIndex, id: int) -> bool:
 
 
 def random_edits() -> st.SearchStrategy[RandomEdits]:
-    """Functions that ask for random edits, each run for others."""
+    """Return strategies that yield random edits, different ones in each run."""
     return st.builds(RandomEdits, st.randoms(use_true_random=True))
 
 
 def check_run(format: MessageFormat, messages: list[Any], edits: Callable[[MessageIndex], Iterator[Edit]]) -> int:
-    """Run the edits and check that the result has no new problem; returns how many edits were granted.
+    """Run the edits, check that the result has no new problem, and return the number of applied edits.
 
-    Law 1 rule by rule and group by group, and laws 2 to 4; `validators` that share nothing with the package find nothing new
-    either; the metrics are those of a fresh count; undoing it all gives the conversation back.
+    The checks are law 1 for each rule and group, laws 2 to 4, and the independent `validators`; the metrics must equal a fresh
+    count, and a rollback must restore the conversation.
     """
-    messages = [copy.copy(raw) for raw in messages]  # law 1 tells them apart by identity, and some may be one object
+    messages = [copy.copy(raw) for raw in messages]  # law 1 identifies messages by identity, and the list may repeat one object
     read = lambda raws: MessageIndex(raws, counter="chars/4", format=format, marks=Marks(ceilings={}))  # noqa: E731
     index = read(messages)
     before, total = index.included_groups, index.included

@@ -1,4 +1,4 @@
-"""The examples of a format's rules, and what every format owes, whatever it is given."""
+"""The examples of a format's rules, and the checks that every format passes on any input."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Example: TypeAlias = tuple[str, list[Any], list[Any]]
 
 
 def repairs(name: str) -> dict[str, str]:
-    """What the page of a format says that a repair does, by rule."""
+    """Return the repair of each rule, as documented on the page of a format."""
     return {rule: entry["repair"] for rule, entry in examples_of(name)["rules"].items()}
 
 
 def examples(name: str) -> list[Example]:
-    """Every rule of a format with the list the page says is refused and the one it says is accepted."""
+    """Return every rule of a format with its lists, refused and accepted."""
     return [(rule, entry["refused"], entry["accepted"]) for rule, entry in examples_of(name)["rules"].items()]
 
 
 def rules(format: MessageFormat, messages: list[Any]) -> list[str]:
-    """The names of the rules the list breaks."""
+    """Return the names of the rules that the list breaks."""
     return [problem.rule for problem in format.validate(messages)]
 
 
 def places(format: MessageFormat, messages: list[Any]) -> list[tuple[str, str]]:
-    """Where the list breaks which rule."""
+    """Return the place and the name of each broken rule."""
     return [(problem.where, problem.rule) for problem in format.validate(messages)]
 
 
 def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: Collection[str]) -> None:
-    """Validating gives problems with a known rule, places in order, and no exception."""
+    """Check that validating raises nothing and gives problems with known rules, ordered by place."""
     problems = format.validate(messages)
     indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
     assert [problem.rule for problem in problems if problem.rule not in known] == []
@@ -42,7 +42,7 @@ def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: 
 
 
 def expect_repaired_once(format: MessageFormat, messages: list[Any], always_repaired: Collection[str]) -> None:
-    """``remaining`` is all that is wrong with the new list, and none of these rules; the input stays; once is enough."""
+    """Check that a repair reports all remaining problems, repairs these rules, keeps its input, and is done in one run."""
     before = copy.deepcopy(messages)
     result = format.repair(messages)
     assert repr(messages) == repr(before)
@@ -52,6 +52,6 @@ def expect_repaired_once(format: MessageFormat, messages: list[Any], always_repa
 
 
 def expect_unrepaired(format: MessageFormat, messages: list[Any]) -> None:
-    """A repair finds nothing to do: the same objects, no changes."""
+    """Check that a repair does nothing: it returns the same objects and no changes."""
     result = format.repair(messages)
     assert ([id(each) for each in result.messages], result.changes) == ([id(each) for each in messages], ())

@@ -1,4 +1,4 @@
-"""Summarizers that answer what a test tells them to, and say what they were asked."""
+"""Summarizers with scripted answers, which record their requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Answer = str | Exception | Callable[[SummaryRequest], str]
 
 
 class Scripted:
-    """A summarizer whose answers are given in advance; the last one repeats. Holds state: the requests it got."""
+    """A summarizer with scripted answers, the last of which repeats. Holds state: its requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[SummaryRequest] = []
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Give the next answer, or raise it."""
+        """Return the next answer, or raise it."""
         self.requests.append(request)
         answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
         if isinstance(answer, Exception):
@@ -28,7 +28,7 @@ class Scripted:
 
 
 class Awaited(Scripted):
-    """The same, awaited: it sleeps first, so that other tasks run and a cancellation finds it there."""
+    """An awaitable `Scripted`: it sleeps first, so that other tasks run and a cancellation can interrupt it."""
 
     def __init__(self, *answers: Answer, seconds: float = 0.0) -> None:
         super().__init__(*answers)

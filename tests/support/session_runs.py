@@ -1,7 +1,7 @@
-"""Runs of a session from its first turn to its last: undisturbed, with a store that fails, killed, from many threads and loops.
+"""Whole runs of a session: undisturbed, with a failing store, killed and restarted, and from many threads and event loops.
 
-Whatever happens, each view is the one that an undisturbed session gives at that turn. ``python -m tests.support.session_runs
-DATABASE STRATEGY FIRST`` is an agent that takes its turns from a place on and prints a digest of each view, for others to kill.
+Each view must equal the view of an undisturbed session at that turn. ``python -m tests.support.session_runs DATABASE STRATEGY
+FIRST`` runs an agent that takes its turns from a place on and prints a digest of each view, so that a test can kill it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def source(turns: int = 24) -> list[dict[str, Any]]:
 
 
 def turns_of(messages: list[dict[str, Any]]) -> list[int]:
-    """The lengths of the list at which the agent calls its model."""
+    """The lengths of the list at which the agent requests an answer."""
     return [place for place, message in enumerate(messages) if message["role"] == "assistant"]
 
 
@@ -82,19 +82,19 @@ def new_session(name: str, store: SessionStore | None = None) -> CompactionSessi
 
 
 def take_turn(session: CompactionSession, messages: list[dict[str, Any]]) -> str:
-    """A view and a report of its usage; returns the view's digest."""
+    """Take a view, report its usage, and return the digest of the view."""
     view = session.view_sync(messages)
     session.record_usage({"prompt_tokens": session.index.included.tokens + 100, "completion_tokens": 1})
     return digest(view)
 
 
 def digest(view: list[Any]) -> str:
-    """A few signs that two views share if they are equal."""
+    """Return a short digest of a view."""
     return hashlib.blake2b(json.dumps(view, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def undisturbed(name: str, turns: int = 24) -> Views:
-    """The views of a session that nothing happens to; it compacts several times."""
+    """Return the views of an undisturbed session that compacts several times."""
     session, messages = new_session(name), source(turns)
     views = {place: take_turn(session, messages[:place]) for place in turns_of(messages)}
     assert session.status().compactions > 1
@@ -102,7 +102,10 @@ def undisturbed(name: str, turns: int = 24) -> Views:
 
 
 class FailingStore(SessionStore):
-    """A store in memory that fails at the calls with these numbers, from 0. Holds state: what is saved, the number of calls."""
+    """A store in memory that fails at the calls with these numbers, from 0.
+
+    Holds state: the saved states, the number of calls.
+    """
 
     def __init__(self, failing: Collection[int]) -> None:
         self.calls = 0
@@ -129,10 +132,10 @@ class FailingStore(SessionStore):
 
 
 def failing_run(name: str, failing: Collection[int], expected: Views, *, restart: bool) -> int:
-    """A run whose store fails at these calls; with ``restart`` it starts again after each turn that is saved.
+    """Run a session whose store fails at these calls; with ``restart`` the session is loaded again after each saved turn.
 
     Returns:
-        How often the store was asked to save.
+        The number of calls of the store that save.
     """
     store, messages = FailingStore(failing), source()
     session = new_session(name, store)
@@ -147,9 +150,9 @@ _KILLED: Final = 0.4  # of the turns
 
 
 def killed_run(name: str, path: Path, expected: Views, chance: random.Random, seconds: float) -> int:
-    """A process that is killed at random moments and started again until it is done.
+    """Kill a process at random moments, and restart it until all turns are done.
 
-    It takes a turn when it is told to, so it cannot be done before it is killed, however fast it is.
+    The process takes a turn only when it receives a line, so it cannot finish before it is killed, however fast it is.
 
     Returns:
         How often it was killed.
@@ -167,7 +170,7 @@ def killed_run(name: str, path: Path, expected: Views, chance: random.Random, se
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        lines = [process.stdout.readline()]  # it is ready
+        lines = [process.stdout.readline()]  # the process is ready
         for _ in left:
             process.stdin.write("go\n")
             process.stdin.flush()
@@ -186,7 +189,7 @@ def killed_run(name: str, path: Path, expected: Views, chance: random.Random, se
 
 
 def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) -> None:
-    """A session that several threads ask for each view at once.
+    """Call a session from several threads at once for each view.
 
     Args:
         name: The strategy.
@@ -206,7 +209,7 @@ def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) ->
 
 @attrs.define
 class _Shared:
-    """A session for several threads. Holds state: what went wrong."""
+    """A session that several threads call. Holds state: the errors."""
 
     session: CompactionSession
     messages: list[dict[str, Any]]
@@ -231,7 +234,7 @@ class _Shared:
             self._check(place, await self.session.view(self.messages[:place]))
 
     def _check(self, place: int, view: list[Any]) -> None:
-        """Compare a view; when all threads have theirs, one of them reports usage."""
+        """Compare a view; when all threads have their views, one of them reports usage."""
         if digest(view) != self.expected[place]:
             self.wrong.append(place)
         if self.together.wait() == 0:

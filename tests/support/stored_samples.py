@@ -1,6 +1,6 @@
 """The samples of `compaction.testing` in the formats besides chat completions, as the package stores them.
 
-``python -m tests.support.stored_samples`` writes them anew; a test checks that they are up to date.
+``python -m tests.support.stored_samples`` writes them again; a test checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ STORED = (openai_responses, anthropic, gemini, bedrock)
 
 
 def sample_file(format: MessageFormat) -> Path:
-    """Where the package stores the samples of a format."""
+    """The file in which the package stores the samples of a format."""
     return Path(compaction.testing.__path__[0], "stored", f"{format.name}.json")
 
 
 def sample_text(format: MessageFormat) -> str:
-    """What the package stores: a list of conversations, each on a line of its own."""
+    """Return the stored samples: a list of conversations, one a line."""
     samples = [convert(chat, to=format, format=openai_chat).messages for chat in sample_conversations()]
     return "[\n" + ",\n".join(json.dumps(list(map(format.to_wire, sample))) for sample in samples) + "\n]\n"
 

@@ -1,4 +1,4 @@
-"""Conversations in the wire formats besides chat completions, and every built-in strategy, to hold these to the laws."""
+"""Generated conversations in the wire formats besides chat completions, and every built-in strategy, for the laws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, presets
-from compaction.formats import MessageFormat
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index.marks import marked
 from compaction.messages import Message
 from compaction.selectors import first, last
@@ -41,10 +41,16 @@ from compaction.triggers import always, tokens_below, tokens_exceed
 
 Raw: TypeAlias = dict[str, Any]
 
+FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
+"""The formats that the test support covers: it generates, converts and validates their conversations.
+
+A format that is only in the registry is not covered by the tests that use these.
+"""
+
 
 @attrs.frozen
 class Shelf:
-    """A store that takes whatever comes; what is on it is not asked for here."""
+    """A store that accepts everything and cannot be read."""
 
     def put(self, session: str, records: Sequence[StoredRecord]) -> None:
         for record in records:
@@ -65,7 +71,7 @@ class Shelf:
 
 @attrs.frozen
 class Brief:
-    """A summarizer that always answers the same few words."""
+    """A summarizer that always returns the same few words."""
 
     def summarize(self, request: SummaryRequest) -> str:
         return "What was said before."
@@ -99,7 +105,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     presets.hermes(4_000, protect_first_n=0, protect_last_n=1, trigger=always, on_failure="drop"),
     presets.langgraph_summary(Brief(), max_tokens_before_summary=100, max_summary_tokens=50, keep_recent_messages=1),
 )
-"""Every built-in strategy, set so that it finds something to do in a short conversation."""
+"""Every built-in strategy, configured to change a short conversation."""
 
 Pin: TypeAlias = Callable[[Message], bool] | None
 
@@ -119,7 +125,7 @@ def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
 
 
 def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Values of any shape, with fields that formats look for and what they may hold."""
+    """Values of any shape, with the fields that formats read and values that those fields may have."""
     names = ("type", "role", "content", "parts", "text", "id", "call_id", "name", "input", "functionCall", "functionResponse")
     return st.recursive(
         st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", "a", b"a", (1,), float("nan")]) | inner,
@@ -130,7 +136,7 @@ def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
-    """A conversation as logs hold them: messages are missing, come twice, stand elsewhere, or say nothing."""
+    """Return a damaged conversation, as found in logs: messages are missing, repeated, moved or empty."""
     messages = copy.deepcopy(draw(whole))
     for harm in draw(st.lists(st.sampled_from(["leave out", "move", "repeat", "hollow", "swap"]), max_size=4)):
         place, other = draw(st.integers(0, 63)) % len(messages), draw(st.integers(0, 63)) % len(messages)
@@ -150,7 +156,7 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
 
 @st.composite
 def wrecked(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Any]:
-    """A conversation in which anything may stand at the place of a message, besides what `damaged` does to places."""
+    """Return a damaged conversation in which any value may replace a message."""
     messages: list[Any] = copy.deepcopy(draw(whole))
     for _ in range(draw(st.integers(0, 4))):
         place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
@@ -172,7 +178,7 @@ def _marked(draw: st.DrawFn) -> str:
 
 @st.composite
 def anthropic_conversations(draw: st.DrawFn) -> list[Raw]:
-    """Valid Anthropic conversations: parallel calls, thoughts, media, words beside results, summaries, calls that wait."""
+    """Valid Anthropic conversations: parallel calls, thoughts, media, words beside results, summaries, pending calls."""
     numbers = count()
     messages: list[Raw] = [{"role": "system", "content": "be brief"}] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(1, 6))):
@@ -226,7 +232,7 @@ def _anthropic_calls(draw: st.DrawFn, thinks: bool, ids: Ids, words: bool = True
 
 
 def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
-    """An answer that runs code which calls a tool, and the answer that goes on with what the code returned."""
+    """An answer that runs code which calls a tool, and the answer that continues with the code's result."""
     name = ids()
     run = {"type": "server_tool_use", "id": f"srv{name}", "name": "code_execution", "input": {"code": draw(WORDS)}}
     made = {"caller": {"type": "code_execution_20250825", "tool_id": f"srv{name}"}}
@@ -258,7 +264,7 @@ def _anthropic_result(draw: st.DrawFn, name: str) -> Raw:
 
 @st.composite
 def responses_conversations(draw: st.DrawFn) -> list[Raw]:
-    """Valid Responses conversations: reasoning, parallel calls of both kinds, hosted tools, ids or none, calls that wait."""
+    """Valid Responses conversations: reasoning, parallel calls of both kinds, hosted tools, ids or none, pending calls."""
     numbers = count()
     items: list[Raw] = [{"role": "system", "content": "be brief"}] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(1, 6))):
@@ -322,7 +328,7 @@ class _Answer:
         return [*self.reasoning(), *before, *calls, *after, *outputs]
 
     def program(self, calls: list[Raw], outputs: list[Raw]) -> list[Raw]:
-        """A program that makes these calls one after the other; or, for a tool of a server, one that was approved of."""
+        """A program that makes these calls one after the other; or, for a tool of a server, an approved call."""
         number = next(self.numbers)
         asked = {"type": "mcp_approval_request", "id": f"ask_{number}", "name": "look", "arguments": "{}", "server_label": "s"}
         if self.draw(st.booleans()):
@@ -350,7 +356,7 @@ class _Answer:
 
 @st.composite
 def gemini_conversations(draw: st.DrawFn, *, summaries: bool = True) -> list[Raw]:
-    """Valid Gemini conversations: parallel calls of one name, signatures, thoughts, media, summaries, calls that wait."""
+    """Valid Gemini conversations: parallel calls of one name, signatures, thoughts, media, summaries, pending calls."""
     contents: list[Raw] = []
     signs = draw(st.booleans())
     for _ in range(draw(st.integers(1, 6))):
@@ -391,7 +397,7 @@ def _gemini_calls(draw: st.DrawFn, signs: bool, words: bool = True) -> list[Raw]
 
 @st.composite
 def bedrock_conversations(draw: st.DrawFn) -> list[Raw]:
-    """Valid Converse conversations: strict turns, parallel calls, thoughts, media, cache points, summaries, calls that wait."""
+    """Valid Converse conversations: strict turns, parallel calls, thoughts, media, cache points, summaries, pending calls."""
     numbers = count()
     messages: list[Raw] = []
     points = draw(st.integers(0, 4))

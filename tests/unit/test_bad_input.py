@@ -1,4 +1,4 @@
-"""Bad input: a typed error that names place, field and remedy, or the message kept as it is. Nothing is dropped in silence."""
+"""Bad input raises a typed error that names place, field and remedy, or the message is kept unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TestNoConversation:
         ],
     )
     def test_what_is_no_list_of_messages(self, take: Callable[[Any], object], messages: Any) -> None:
-        """Wherever it is passed, with what to do."""
+        """An `InputError` with a remedy is raised if anything but a list of messages is passed as a conversation."""
         with pytest.raises(InputError, match=r"^messages: a conversation is a list of messages; wrap a single message in one$"):
             take(messages)
 
@@ -70,7 +70,7 @@ class TestNoMessage:
         ],
     )
     def test_place_rule_and_remedy(self, bad: Any, where: str, rule: str) -> None:
-        """The error says where, what should hold, and what to do; it can be caught as one of ours."""
+        """A value that is not a message raises an `InvalidMessage`, which names the place, the broken rule and the remedy."""
         with pytest.raises(InvalidMessage) as caught:
             indexed([user(), bad])
         assert (caught.value.where, caught.value.rule) == (where, rule)
@@ -113,7 +113,7 @@ ODD: list[dict[str, Any]] = [
 class TestOddMessages:
     @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
     def test_are_kept_as_they_are(self, odd: dict[str, Any]) -> None:
-        """What nobody understands is read, counted, grouped, and comes out as the same object."""
+        """A message with unknown or malformed fields is counted and grouped, and stays in the view as the same object."""
         index = indexed([system(), user(), odd, assistant()])
         assert index.messages()[2] is odd
         assert index.included.messages == 4
@@ -122,7 +122,7 @@ class TestOddMessages:
 
     @pytest.mark.parametrize("strategy", EVERYTHING, ids=lambda strategy: strategy.name)
     def test_no_strategy_stumbles_over_them(self, strategy: Strategy) -> None:
-        """With all of them at once, old and new: what is left is either the same object or was edited with a reason."""
+        """Every strategy compacts a conversation of malformed messages without refused edits, and gives each edit a reason."""
         messages: Chat = [system(), *ODD, *tool_turns(2), *ODD, user(), *ODD]
         done = compact_sync(messages, strategy, counter="chars/4")
         assert done.refused == ()
@@ -133,7 +133,7 @@ class TestOddMessages:
 
     @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
     def test_are_reported_if_one_asks(self, odd: dict[str, Any]) -> None:
-        """``validate`` says what a provider would not take, and never raises; ``repair`` says what it did."""
+        """`validate` reports malformed messages with place, rule and remedy, and never raises; `repair` lists its changes."""
         messages = [user(), odd, user()]
         for problem in validate(messages):
             assert (bool(problem.where), bool(problem.rule), bool(problem.remedy)) == (True, True, True)
@@ -142,19 +142,19 @@ class TestOddMessages:
             assert done.changes
 
     def test_an_unknown_role_keeps_its_place(self) -> None:
-        """It belongs to the turn it stands in."""
+        """A message with an unknown role becomes an assistant group of the turn in which it is."""
         group = indexed([user(), ODD[0], user()]).included_groups[1]
         assert (group.kind, group.turn, group.messages[0].role) == (GroupKind.ASSISTANT, 1, "critic")
 
     def test_malformed_calls_are_no_calls(self) -> None:
-        """They wait for no result; the message is an ordinary one."""
+        """A message with malformed calls becomes an ordinary assistant group, which has no calls and waits for no result."""
         group = indexed([user(), ODD[3]]).included_groups[1]
         assert (group.kind, group.tool_calls, group.pending) == (GroupKind.ASSISTANT, 0, False)
 
 
 class TestSizes:
     def test_an_empty_conversation(self) -> None:
-        """Comes out empty, whatever runs."""
+        """Strategies and `repair` leave an empty conversation empty, and `validate` reports it."""
         for strategy in EVERYTHING:
             done = compact_sync([], strategy, counter="chars/4")
             assert (done.messages, done.edits, done.refused) == ([], (), ())
@@ -163,13 +163,13 @@ class TestSizes:
         assert indexed([]).included.tokens == 0
 
     def test_a_budget_that_no_message_fits(self) -> None:
-        """The least that can be sent is sent, and the outcome says it is too much."""
+        """If no message fits the budget, the messages that must stay are kept, and the outcome is ``"over_target"``."""
         messages = [system("s " * 50), user("q " * 50), assistant("a " * 50)]
         done = compact_sync(messages, TokenBudgetComposed([], budget=1), counter="chars/4", budget=1)
         assert (done.messages, done.outcome) == (messages, "over_target")
 
     def test_a_message_of_fifty_megabytes(self) -> None:
-        """Is read, measured and cut like any other."""
+        """Every style of `ToolResult` and a sliding window work with 50 MB of arguments and 50 MB of results."""
         huge = "0123456789" * 5_000_000
         messages = [user("q"), call("1", arguments=huge), result("1", huge), assistant("a"), user("r")]
         for style in (Collapse(), Clear(), HeadTail(), Dedupe()):
@@ -179,6 +179,6 @@ class TestSizes:
         assert compact_sync(messages, SlidingWindow(), counter="chars/4").messages == messages[-1:]
 
     def test_many_small_messages(self) -> None:
-        """Ten thousand turns are nothing special."""
+        """Ten thousand turns are truncated to the last one."""
         done = compact_sync(turns(10_000), Truncation(keep=nothing), counter="chars/4")
         assert (len(done.messages), len(done.edits)) == (2, 9_999)

@@ -1,7 +1,7 @@
-"""Law 6: whatever goes wrong, wherever, the index is as it was, and whoever called is told.
+"""Law 6: a failure anywhere leaves the index unchanged, and the caller gets the exception.
 
-Failures are thrown in at every place a run passes through: each ``yield`` of each built-in strategy, each step's observer, each
-text that is counted, each message that is read, each await, on both event loops.
+Failures are raised at every place of a run: each ``yield`` of each built-in strategy, each step's observer, each text that is
+counted, each message that is read, each await, on both event loops.
 """
 
 from __future__ import annotations
@@ -75,25 +75,25 @@ each_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STR
 
 
 class Wrong(Exception):
-    """What is thrown in."""
+    """The exception that the tests raise."""
 
 
 def indexed(messages: Iterable[Any] = MIXED, **options: Any) -> MessageIndex:
-    """An index with a counter that needs nothing, after an edit of its own."""
+    """An index that counts one token for every four characters, after one edit."""
     index = MessageIndex(messages, **{"counter": "chars/4", **options})
     assert index.apply(Drop(next(group for group in index.included_groups if index.is_removable(group)), "before the run"))
     return index
 
 
 def state(index: MessageIndex) -> Any:
-    """All that a failure must leave as it was, objects by identity."""
+    """All values that a failure must leave unchanged; messages are compared by identity."""
     groups = [(group.id, group.tokens, [id(message.raw) for message in group.messages]) for group in index.included_groups]
     return [id(raw) for raw in index.messages()], groups, index.included, index.total, index.edits, len(index.source)
 
 
 @attrs.frozen
 class Interrupted(Strategy):
-    """A strategy into which ``error`` is thrown where it yields for the ``at``-th time."""
+    """A strategy that throws ``error`` into another one at its ``at``-th yield."""
 
     inner: Strategy
     at: int
@@ -118,7 +118,7 @@ class Interrupted(Strategy):
 @each_strategy
 @pytest.mark.parametrize("error", [Wrong("no"), KeyboardInterrupt()], ids=["exception", "interrupt"])
 def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseException) -> None:
-    """Whatever is raised at a yield comes out of the run, and the run left no trace."""
+    """An exception thrown in at any yield is raised by the run, and the index is unchanged."""
     index = indexed()
     before = state(index)
     places = len(walked(strategy))
@@ -130,7 +130,7 @@ def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseE
 
 
 def walked(strategy: Strategy) -> list[int]:
-    """Every place at which the strategy can be stopped, the end among them."""
+    """The number of every yield of the strategy, and of its end."""
     whole = Interrupted(strategy, -1, Wrong())
     run_sync(indexed(), whole)
     return whole.reached
@@ -138,7 +138,7 @@ def walked(strategy: Strategy) -> list[int]:
 
 @each_strategy
 def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
-    """An observer that raises at its first, second, ... step stops the run, which leaves no trace."""
+    """An exception of the observer at any step is raised by the run, and the index is unchanged."""
     steps: list[object] = []
     run_sync(indexed(), strategy, on_step=steps.append)
     index = indexed()
@@ -151,7 +151,7 @@ def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
 
 
 def raising_after(calls: int, error: type[BaseException] = Wrong) -> Callable[[object], None]:
-    """A callable that works so many times, then raises."""
+    """A callable that works for a number of calls, then raises."""
     left = iter(range(calls))
 
     def observe(_: object) -> None:
@@ -162,7 +162,7 @@ def raising_after(calls: int, error: type[BaseException] = Wrong) -> Callable[[o
 
 
 def test_an_observers_stop_iteration_is_an_error_too() -> None:
-    """It must not pass for the end of the strategy."""
+    """A ``StopIteration`` of an observer becomes a `RuntimeError`, so that it is not taken for the end of the strategy."""
     index = indexed()
     before = state(index)
     with pytest.raises(RuntimeError):
@@ -171,7 +171,7 @@ def test_an_observers_stop_iteration_is_an_error_too() -> None:
 
 
 class Failing:
-    """A counter of words that fails once it has counted so many texts. Holds state: how many are left."""
+    """A counter of words that fails after a number of texts. Holds state: how many are left."""
 
     name, exact = "failing", False
 
@@ -180,7 +180,7 @@ class Failing:
         self.counted = 0
 
     def count_text(self, text: str) -> int:
-        """Words of the text, in threes, so that nothing here is what another counter remembers."""
+        """A third of the number of words, so that no count equals one that another counter has cached."""
         self.counted += 1
         if self.left is not None:
             self.left -= 1
@@ -191,7 +191,7 @@ class Failing:
 
 @each_strategy
 def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
-    """A counter may fail at any text of any edit, also in the middle of one; nothing of the edit stays."""
+    """If the counter fails at any text during a run, the index is unchanged, also in the middle of an edit."""
     for place in itertools.count():
         counter = Failing()
         index = indexed(counter=counter)
@@ -207,25 +207,25 @@ def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
 
 
 def rewritten(group: Any) -> Rewrite:
-    """Every message of the group in three words, no two alike, so that each has to be counted."""
+    """Rewrite every message of the group to three unique words, so that each must be counted."""
     return Rewrite(
         group, [message.evolve(text=f"{group.id} {place} short") for place, message in enumerate(group.messages)], "test"
     )
 
 
 def replaced(group: Any) -> Replace:
-    """The group in a text of its own."""
+    """Replace the group with a unique text."""
     return Replace(group, [openai_chat.new("user", f"instead of {group.id}")], "test")
 
 
 def dropped_too(group: Any) -> Together:
-    """The group before it dropped, then this one rewritten."""
+    """Drop the group before this one, then rewrite this one."""
     return Together(Drop(group.id - 1), rewritten(group))
 
 
 @pytest.mark.parametrize("make", [rewritten, replaced, dropped_too])
 def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any], Any]) -> None:
-    """``apply`` does an edit wholly or not at all."""
+    """If the counter fails within ``apply``, no part of the edit is applied."""
     for place in itertools.count():
         counter = Failing()
         index = MessageIndex(agent_session(20), counter=counter)
@@ -242,7 +242,7 @@ def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any
 
 @pytest.mark.parametrize("bad", range(5))
 def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
-    """None of an append is added if one of its messages cannot be read."""
+    """If one message of an append cannot be read, `InvalidMessage` names its place and no message is added."""
     index = indexed()
     before = state(index)
     messages: list[Any] = agent_session(4)
@@ -253,7 +253,7 @@ def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
 
 
 class Picky(OpenAIChat):
-    """A format whose reading fails in a way of its own."""
+    """A format that raises its own exception for some messages."""
 
     def read(self, raw: Any, position: int = 0) -> Message:
         if raw.get("poison"):
@@ -263,7 +263,7 @@ class Picky(OpenAIChat):
 
 @pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
 def test_a_format_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """Nor if the format raises something nobody expects."""
+    """If the format raises an unknown exception while it reads a message, ``append`` and ``sync`` add nothing."""
     index = indexed(format=Picky())
     before = state(index)
     with pytest.raises(Wrong):
@@ -273,7 +273,7 @@ def test_a_format_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], No
 
 @pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
 def test_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """Nor if the predicate that pins messages raises."""
+    """If the predicate that pins messages raises, ``append`` and ``sync`` add nothing."""
 
     def pin(message: Message) -> bool:
         if message.text == "poison":
@@ -288,7 +288,7 @@ def test_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]
 
 
 def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
-    """Also when it is asked a last time, to say how the run ended."""
+    """If the target raises at any call, also at the last one, which determines the outcome, the index is unchanged."""
     for place in itertools.count():
         fail = raising_after(place)
         target = as_trigger(lambda index, fail=fail: bool(fail(index)))
@@ -309,7 +309,7 @@ def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
 
 @attrs.frozen
 class Ask(Request):
-    """A question that has to be awaited."""
+    """A request that must be awaited."""
 
     answer: Callable[[], Awaitable[Any]]
 
@@ -319,7 +319,7 @@ class Ask(Request):
 
 @attrs.frozen
 class Asking(Strategy):
-    """Drops groups one by one, and asks a question before each; ``fates`` says what comes of each question."""
+    """Drops groups one by one, with a request before each; ``fates`` lists the outcome of each request."""
 
     fates: tuple[str, ...]
     handles: bool = False
@@ -345,7 +345,7 @@ class Asking(Strategy):
 
 
 async def answered(fate: str) -> str:
-    """An answer, an error or nothing for ever, after the event loop had its turn."""
+    """Return an answer, raise an error or wait forever, after one checkpoint of the event loop."""
     await checkpoint()
     if fate == "fails":
         raise Wrong(fate)
@@ -355,12 +355,12 @@ async def answered(fate: str) -> str:
 
 
 def fates(last: str) -> list[tuple[str, ...]]:
-    """The same fate at the first, second and third question, after good answers."""
+    """Lists of fates in which the first, second or third request has this fate and those before it are answered."""
     return [("ok",) * good + (last,) for good in range(3)]
 
 
 async def test_answers_reach_the_strategy(anyio_backend: str) -> None:
-    """The case in which nothing goes wrong: each question is answered, each edit stays."""
+    """The answers of awaited requests reach the strategy, and all its edits are applied."""
     index, strategy = indexed(), Asking(("one", "two"))
     result = await run(index, strategy)
     assert strategy.seen == ["one", "two"]
@@ -369,7 +369,7 @@ async def test_answers_reach_the_strategy(anyio_backend: str) -> None:
 
 @pytest.mark.parametrize("course", fates("fails"))
 async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...]) -> None:
-    """What is awaited fails, the strategy does not handle it: it comes out, and the run left no trace."""
+    """If an awaited request fails and the strategy does not handle it, the run raises the exception; the index is unchanged."""
     index = indexed()
     before = state(index)
     with pytest.raises(Wrong, match="fails"):
@@ -379,7 +379,7 @@ async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course
 
 @pytest.mark.parametrize("course", fates("fails"))
 async def test_a_handled_failure_is_the_strategys_business(anyio_backend: str, course: tuple[str, ...]) -> None:
-    """A strategy that handles it goes on, and keeps what it did."""
+    """If the strategy handles the exception of a request, the run continues and keeps all edits."""
     index, strategy = indexed(), Asking((*course, "ok"), handles=True)
     result = await run(index, strategy)
     assert strategy.seen == [*course[:-1], "handled fails", "ok"]
@@ -389,7 +389,7 @@ async def test_a_handled_failure_is_the_strategys_business(anyio_backend: str, c
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
 @pytest.mark.parametrize("course", fates("hangs"))
 async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
-    """The run is over when its time is, whatever the strategy says to being closed."""
+    """A timeout during any await leaves the index unchanged, even if the strategy yields or raises on closing."""
     index = indexed()
     before = state(index)
     with pytest.raises(TimeoutError), anyio.fail_after(0.01):
@@ -400,7 +400,7 @@ async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
 @pytest.mark.parametrize("course", fates("hangs"))
 async def test_a_cancellation_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
-    """A cancelled run is cancelled: the strategy can neither hide that nor handle it."""
+    """A cancelled run ends without a result and leaves the index unchanged; the strategy cannot handle the cancellation."""
     index = indexed()
     before = state(index)
     strategy = Asking(course, handles=True, at_close=at_close)
@@ -422,7 +422,7 @@ async def test_a_cancellation_at_any_await_changes_nothing(anyio_backend: str, c
 @pytest.mark.parametrize("at_close", ["yields", "raises"])
 @pytest.mark.parametrize("error", [Wrong, KeyboardInterrupt])
 def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, error: type[BaseException]) -> None:
-    """Nor one that arises between its yields, in an observer or a counter."""
+    """If an observer raises and the strategy yields or raises on closing, the caller still gets the observer's exception."""
 
     @attrs.frozen
     class Outer(Strategy):
@@ -443,7 +443,7 @@ def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, err
 
 
 async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    """A strategy holds no state of its own: one that fails does not touch the other's conversation."""
+    """If one of two runs of a strategy is cancelled, the other run completes, and only its conversation is changed."""
     good, bad = indexed(), indexed()
     before = state(bad)
     strategy = Asking(("ok", "hangs"))
@@ -457,7 +457,10 @@ async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
 
 
 def test_the_sync_driver_refuses_what_has_to_be_awaited() -> None:
-    """It says so, whatever the strategy would do about errors, and changes nothing."""
+    """The synchronous driver raises a `SyncDriverError` at an awaitable.
+
+    No strategy can handle it, and the index is unchanged.
+    """
     index = indexed()
     before = state(index)
     with pytest.raises(SyncDriverError, match="compact"):
@@ -469,28 +472,28 @@ def test_the_sync_driver_refuses_what_has_to_be_awaited() -> None:
 
 
 def dropping(index: MessageIndex) -> Steps:
-    """Drops all it may."""
+    """Drop every removable group, as a generator function."""
     for group in index.included_groups:
         if index.is_removable(group):
             yield Drop(group, "may go")
 
 
 def listing(index: MessageIndex) -> list[Drop]:
-    """The same, as a list."""
+    """Drop every removable group, as a function that returns a list."""
     return [Drop(group, "may go") for group in index.included_groups if index.is_removable(group)]
 
 
 class Dropping:
-    """The same, as an object."""
+    """Drop every removable group, as a callable object."""
 
     def __call__(self, index: MessageIndex) -> Steps:
-        """What the function does."""
+        """Return the edits of the generator function."""
         return dropping(index)
 
 
 @pytest.mark.parametrize("strategy", [dropping, listing, Dropping()])
 async def test_plain_callables_are_strategies(anyio_backend: str, strategy: Any) -> None:
-    """A generator function, a function that returns a list and an object do the same, under both drivers."""
+    """A generator function, a function that returns a list and a callable object work as strategies, with both drivers."""
     messages = agent_session(20)
     expected = compact_sync(messages, dropping, counter="chars/4")
     assert 0 < len(expected.messages) < 20
@@ -500,7 +503,7 @@ async def test_plain_callables_are_strategies(anyio_backend: str, strategy: Any)
 
 @pytest.mark.parametrize("item", [None, "drop it", 3, {"drop": 1}, Drop])
 async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> None:
-    """A strategy that yields something else is stopped, and told what it should yield."""
+    """A strategy that yields anything but an edit or a request gets a `StrategyError`, and the index is unchanged."""
 
     def strategy(index: MessageIndex) -> Steps:
         yield from dropping(index)
@@ -508,7 +511,7 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
 
     index = indexed()
     before = state(index)
-    with pytest.raises(StrategyError, match="a strategy yields edits and requests"):
+    with pytest.raises(StrategyError, match="a strategy must yield edits, requests or reports"):
         run_sync(index, strategy)
     with pytest.raises(StrategyError, match="strategy yielded"):
         await run(index, strategy)
@@ -516,7 +519,7 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
 
 
 async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
-    """A strategy that repeats a refused edit would never end; it is stopped at the second time."""
+    """A strategy that repeats a refused edit without a change in between gets a `NoProgress` error; the index is unchanged."""
 
     def stubborn(index: MessageIndex) -> Steps:
         yield from dropping(index)
@@ -526,7 +529,7 @@ async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> No
     index = indexed()
     before = state(index)
     for _ in range(2):
-        with pytest.raises(NoProgress, match="the newest group stays"):
+        with pytest.raises(NoProgress, match="the newest group must be kept"):
             run_sync(index, stubborn)
         with pytest.raises(NoProgress, match="stubborn"):
             await run(index, stubborn)
@@ -534,7 +537,7 @@ async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> No
 
 
 def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
-    """It may be allowed then."""
+    """A strategy may repeat a refused edit after another edit was applied; both refusals are in the result."""
 
     def patient(index: MessageIndex) -> Steps:
         newest = index.included_groups[-1]
@@ -544,12 +547,12 @@ def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
         assert not (yield Drop(newest, "too soon"))
 
     result = compact_sync(agent_session(11), patient, counter="chars/4")
-    assert [refusal.rule for refusal in result.refused] == ["the newest group stays"] * 2
+    assert [refusal.rule for refusal in result.refused] == ["the newest group must be kept"] * 2
     assert result.outcome == "compacted"
 
 
 async def test_a_strategy_that_swallows_a_failure_keeps_what_it_did(anyio_backend: str) -> None:
-    """What is raised at a request is the strategy's to handle; the run is then no failure."""
+    """If a strategy catches the exception of a request and edits instead, the run counts as compacted, not as failed."""
 
     def careless(index: MessageIndex) -> Steps:
         try:
@@ -563,7 +566,7 @@ async def test_a_strategy_that_swallows_a_failure_keeps_what_it_did(anyio_backen
 
 
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
-    """A callable that raises when it is called, before it yields anything."""
+    """If calling the strategy raises before it yields anything, the run raises that exception, and the index is unchanged."""
 
     def broken(index: MessageIndex) -> list[Drop]:
         raise Wrong("at once")

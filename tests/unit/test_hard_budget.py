@@ -1,4 +1,4 @@
-"""``hard=True``: a budget is met, or an error says what holds the space; never anything in between."""
+"""``hard=True``: the result fits the budget, or an error lists which groups hold the tokens."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), 
 
 class TestWhatHoldsTheSpace:
     def test_is_said_largest_first(self) -> None:
-        """Group, kind, size, the law that keeps it, and what would help."""
+        """`BudgetUnsatisfiable` lists the groups by size, each with its kind, tokens, the law that keeps it, and a remedy."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(HUGE, Truncation(trigger=tokens_exceed(500)), counter="chars/4", hard=True)
         error = caught.value
         assert error.tokens > 9_000
         assert error.wanted == ("~tokens_exceed(500)",)
         first, *others = error.space_report
-        assert (first.group, first.kind, first.why) == (6, "tool_call", "the newest group stays")
+        assert (first.group, first.kind, first.why) == (6, "tool_call", "the newest group must be kept")
         assert "HeadTail" in first.remedy
         assert [held.tokens for held in error.space_report] == sorted(
             (held.tokens for held in error.space_report), reverse=True
@@ -47,35 +47,39 @@ class TestWhatHoldsTheSpace:
     @pytest.mark.parametrize(
         ("messages", "why", "remedy"),
         [
-            ([user("x " * 900)], "the newest group stays", "shorten or split"),
-            ([system("x " * 900), user("q")], "system messages stay", "drop_system=True"),
-            ([user("x " * 900), call("1"), result("1"), call("2")], "the last user message stays", "shorten or split"),
-            ([user("q"), call("1", arguments="x " * 900)], "a call whose result may still come stays", "before it is added"),
+            ([user("x " * 900)], "the newest group must be kept", "shorten or split"),
+            ([system("x " * 900), user("q")], "system messages must be kept", "drop_system=True"),
+            ([user("x " * 900), call("1"), result("1"), call("2")], "the last user message must be kept", "shorten or split"),
+            (
+                [user("q"), call("1", arguments="x " * 900)],
+                "a tool call must be kept until its result arrives",
+                "before you add them",
+            ),
         ],
     )
     def test_each_law_has_its_remedy(self, messages: Chat, why: str, remedy: str) -> None:
-        """What helps depends on why it stays."""
+        """The remedy in `BudgetUnsatisfiable` depends on the law that keeps the largest group."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(messages, TokenBudgetComposed([], budget=50), counter="chars/4", hard=True)
         held = caught.value.space_report[0]
         assert (held.why, remedy in held.remedy) == (why, True)
 
     def test_what_is_kept_or_pinned_is_named_too(self) -> None:
-        """A strategy's own ``keep`` is no law: no strategy took the group."""
+        """`BudgetUnsatisfiable` also names groups that stay because of ``keep`` or a pin, and says to keep or pin less."""
         chat = [user("x " * 900), assistant("a"), user("q")]
         strategy = Truncation(trigger=tokens_exceed(50), keep=last(groups=3))
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(chat, strategy, counter="chars/4", hard=True)
         assert (caught.value.space_report[0].why, caught.value.space_report[0].remedy) == (
-            "no strategy took it",
-            "let its strategies keep less",
+            "no strategy removed it",
+            "let the strategies keep less",
         )
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(chat, strategy, counter="chars/4", hard=True, pin=lambda message: "x " in message.text)
         assert caught.value.space_report[0].remedy == "pin less"
 
     def test_what_is_sent_beside_the_messages(self) -> None:
-        """Tool schemas hold space as well."""
+        """`BudgetUnsatisfiable` lists the overhead, such as tool schemas, as a separate entry without a group."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(
                 [user("q")], Pipeline(), counter="chars/4", budget=100, hard=True, context=RunContext(overhead_tokens=5_000)
@@ -86,14 +90,14 @@ class TestWhatHoldsTheSpace:
 
 class TestOutcome:
     def test_the_conversation_is_as_it_was(self) -> None:
-        """What was done before the budget turned out to be out of reach is undone."""
+        """If the budget cannot be met, the edits of the run are undone."""
         index = indexed(HUGE)
         with pytest.raises(BudgetUnsatisfiable):
             run_sync(index, Truncation(trigger=tokens_exceed(500), keep=nothing), hard=True)
         assert (index.messages(), index.edit_count) == (HUGE, 0)
 
     def test_a_budget_that_is_met_changes_nothing_else(self) -> None:
-        """The result is the one without ``hard``."""
+        """If the budget can be met, the result equals the result without ``hard``."""
         chat = turns(40)
         strategy = Truncation(trigger=tokens_exceed(100), target=tokens_below(80), keep=last(groups=2))
         assert compact_sync(chat, strategy, counter="chars/4", hard=True) == compact_sync(chat, strategy, counter="chars/4")
@@ -103,7 +107,7 @@ class TestOutcome:
         )
 
     async def test_a_session_is_as_it_was(self) -> None:
-        """It raises, and goes on with the next list it is given."""
+        """A session raises `BudgetUnsatisfiable` without keeping edits, and returns a view for the next list that fits."""
         session = CompactionSession(Truncation(trigger=tokens_exceed(500)), counter="chars/4", hard=True)
         with pytest.raises(BudgetUnsatisfiable):
             await session.view(HUGE)
@@ -112,7 +116,7 @@ class TestOutcome:
 
 
 def emergency(budget: int) -> Pipeline:
-    """The composition that ``docs/hard-budgets.md`` shows."""
+    """The composition in ``docs/hard-budgets.md``."""
     return Pipeline(
         TokenBudgetComposed([ToolResult(keep=last(groups=2))], budget=budget),
         ToolResult(HeadTail(chars=4 * budget // 3), trigger=tokens_exceed(budget), keep=nothing),
@@ -123,7 +127,7 @@ def emergency(budget: int) -> Pipeline:
 
 class TestEmergency:
     def test_shortening_single_results_reaches_what_dropping_cannot(self) -> None:
-        """The newest result stays, but not whole; the call keeps its answer."""
+        """Where dropping is not enough, the newest result is shortened; its call stays, and the budget is met."""
         done = compact_sync(HUGE, emergency(600), counter="chars/4", budget=600, hard=True)
         assert done.after.tokens <= 600
         assert done.messages[-2] is HUGE[-2]
@@ -151,7 +155,7 @@ class TestEmergency:
 
 
 def outcome(messages: list[Any], format: MessageFormat, budget: int) -> tuple[int, bool]:
-    """The tokens that are left or, by the error, would have been, and whether there is a result; which is valid."""
+    """Return the tokens of the result, or of the error, and whether there is a result; check that a result is valid."""
     try:
         done = compact_sync(messages, emergency(budget), counter="chars/4", format=format, budget=budget, hard=True)
     except BudgetUnsatisfiable as error:

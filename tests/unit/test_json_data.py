@@ -1,4 +1,4 @@
-"""Stored JSON: what is written is read back, and nothing else is read."""
+"""Stored JSON: what was written can be read again, and bad data raises an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY = st.recursive(
 
 
 def nested(levels: int) -> Any:
-    """A text inside that many dictionaries."""
+    """A text inside this many dictionaries."""
     value: Any = "x"
     for _ in range(levels):
         value = {"a": value}
@@ -42,7 +42,7 @@ def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
 
 
 def test_the_deepest_that_is_written_is_read_back() -> None:
-    """One level more is neither written nor read."""
+    """Data nested 200 levels deep is written and read again; one level more is refused by both."""
     deepest, deeper = nested(MAX_DEPTH), nested(MAX_DEPTH + 1)
     assert data_of(json_of(deepest, "it"), "it", dict) == deepest
     with pytest.raises(StateError, match="nested deeper than 200"):
@@ -52,7 +52,7 @@ def test_the_deepest_that_is_written_is_read_back() -> None:
 
 
 def test_what_holds_itself_is_refused() -> None:
-    """A circle is too deep, and is found so soon."""
+    """Data that contains itself raises a `StateError`, and a message that contains itself an `InputError`."""
     circle: list[Any] = []
     circle += [circle, circle]
     with pytest.raises(StateError):
@@ -63,7 +63,7 @@ def test_what_holds_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [True, -1, 1.0, "1", None, [], float("nan")])
 def test_natural_numbers(value: object) -> None:
-    """Only whole numbers from 0, and no booleans."""
+    """`natural_number` accepts whole numbers from 0, and refuses booleans, floats and texts."""
     with pytest.raises(ValueError, match="not a whole number >= 0"):
         natural_number(value)
     assert natural_number(0) == 0
@@ -71,14 +71,14 @@ def test_natural_numbers(value: object) -> None:
 
 @pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("-inf"), 10**400])
 def test_finite_numbers(value: object) -> None:
-    """Only numbers that a float holds, and no booleans."""
+    """`finite_number` accepts numbers that fit a float, and refuses booleans, texts, NaN and infinity."""
     with pytest.raises(ValueError, match="not a finite number"):
         finite_number(value)
     assert finite_number(2) == 2.0
 
 
 def test_values_in_errors_are_short() -> None:
-    """However large or deep the value is."""
+    """A value in an error message is cut to 50 characters or replaced by its type, however large or deep it is."""
     assert [shown(value) for value in (None, "x" * 99, 10**5_000, nested(5_000))] == [
         "None",
         "'" + "x" * 49,
@@ -99,14 +99,14 @@ DEEP_CONTENT: Chat = [user("hi"), {"role": "user", "content": nested(10_000)}]
 @pytest.mark.parametrize("messages", [True, False])
 @pytest.mark.parametrize("chat", [CALL, DEEP_PART], ids=["call", "part"])
 def test_a_deep_message_is_not_saved(chat: Chat, messages: bool) -> None:
-    """Stored or fingerprinted, the error names its place."""
+    """Storing an index with a deeply nested message, or only its fingerprint, raises an `InvalidMessage` with the place."""
     index = MessageIndex(chat, counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
         index.to_dict(messages=messages)
 
 
 def test_a_deep_message_cannot_be_read() -> None:
-    """Content that is nothing but depth; the session is as it was."""
+    """Reading a message with deeply nested content raises an `InvalidMessage`, and the session still accepts other lists."""
     session = CompactionSession(Truncation(trigger=tokens_exceed(10)), counter="chars/4")
     for _ in range(2):
         with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
@@ -117,7 +117,7 @@ def test_a_deep_message_cannot_be_read() -> None:
 
 
 def test_deep_messages_cannot_be_compared() -> None:
-    """The same objects are known again; equal ones are too deep to be compared."""
+    """A deeply nested message is recognized as the same object; an equal copy raises an `InvalidMessage`."""
     session = CompactionSession(Truncation(trigger=tokens_exceed(10**6)), counter="chars/4")
     assert session.view_sync(DEEP_PART) == DEEP_PART
     assert session.view_sync([*DEEP_PART, user("more")])[2:] == [user("more")]
@@ -127,7 +127,7 @@ def test_deep_messages_cannot_be_compared() -> None:
 
 
 def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:
-    """It cannot be saved, says so, and sends what it would have sent."""
+    """A session with a deeply nested message returns the same views as without a store, and reports that it cannot be saved."""
     strategy = Truncation(trigger=tokens_exceed(10), keep=last(groups=1))
     chat = [user("word " * 50), *CALL, user("word " * 50), user("now")]
     watched = CompactionSession(strategy, counter="chars/4", store=SessionStore(tmp_path / "sessions.db"))
@@ -136,13 +136,13 @@ def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:
 
 
 def test_a_message_with_odd_keys_is_not_saved() -> None:
-    """Keys that cannot be sorted; the error names the place."""
+    """Storing an index raises an `InvalidMessage` with the place of a message whose dictionary keys cannot be sorted."""
     index = MessageIndex([user("hi"), {"role": "user", "content": "hi", "x": {1: 2, "a": 3}}], counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: the message is not JSON data"):
         index.to_dict(messages=False)
 
 
 def test_a_deep_message_is_not_stored() -> None:
-    """A record of a store is JSON too."""
+    """A deeply nested message raises a `StateError` when it is turned into a record of a store."""
     with pytest.raises(StateError, match="a message cannot be stored as JSON"):
         StoredRecord.of_message(nested(5_000), role="user", text="x", salt="s")

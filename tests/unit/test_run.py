@@ -1,4 +1,4 @@
-"""The drivers: edits applied as they come, requests called or awaited, and a result that says what happened."""
+"""The drivers: they apply edits one by one, call or await requests, and return a complete result."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.support.chats import Chat, assistant, call, indexed, result, shown, s
 
 @attrs.frozen
 class Asks(Request):
-    """A request whose answer a test gives."""
+    """A request with an answer that the test sets."""
 
     answer: Callable[[], Any]
 
@@ -61,7 +61,7 @@ class Asks(Request):
 
 
 def asking(answer: Callable[[], Any], got: list[object] | None = None) -> Callable[[MessageIndex], Steps]:
-    """A strategy that drops the first group, asks, and drops the second."""
+    """A strategy that drops the first group, yields a request, and drops the second group."""
 
     def strategy(index: MessageIndex) -> Steps:
         yield Drop(0)
@@ -74,19 +74,19 @@ def asking(answer: Callable[[], Any], got: list[object] | None = None) -> Callab
 
 
 async def soon(value: object = "later") -> object:
-    """An answer that has to be awaited."""
+    """An answer that must be awaited."""
     await anyio.lowlevel.checkpoint()
     return value
 
 
 def fails() -> object:
-    """No answer."""
+    """Raise an error instead of an answer."""
     raise OSError("no answer")
 
 
 @attrs.frozen
 class Reporting(Strategy):
-    """A strategy that only reports what a test tells it to."""
+    """A strategy that only yields the given reports."""
 
     reports: tuple[Any, ...]
 
@@ -98,7 +98,7 @@ class Reporting(Strategy):
 
 class TestResult:
     def test_all_that_happened(self) -> None:
-        """The view, sizes before and after, edits with their reasons, what was refused."""
+        """The result has the view, the sizes before and after, the edits with their reasons, refused edits and notes."""
         messages = [system("s"), *turns(3)]
 
         def strategy(index: MessageIndex) -> Iterator[Edit]:
@@ -114,20 +114,20 @@ class TestResult:
             before=before,
             after=index.included,
             edits=(Drop([1, 2], "old"), Drop(3, "older than the rest")),
-            refused=(Refusal(Drop(0, "not allowed"), "system messages stay", "strategy"),),
+            refused=(Refusal(Drop(0, "not allowed"), "system messages must be kept", "strategy"),),
             failures=(),
             outcome="compacted",
-            notes=("no user message opens the view, and strict chat templates refuse such a list",),
+            notes=("the shortened list does not begin with a user message; strict chat templates refuse such a list",),
         )
 
     def test_a_view_that_opened_with_an_answer_before_is_not_noted(self) -> None:
-        """It is no worse than it was; nor is one that a user message still opens."""
+        """There is no note if the view begins with a user message, or if it already began with an answer before the run."""
         greeted = indexed([system("s"), assistant("hello"), *turns(3)])
         assert run_sync(greeted, lambda index: [Drop([2])]).notes == ()
         assert run_sync(indexed(turns(3)), lambda index: [Drop([0, 1])]).notes == ()
 
     def test_only_of_this_run(self) -> None:
-        """What an earlier run did, or was refused, is not told again."""
+        """The result lists only the edits and refusals of its own run; the index lists those of all runs."""
         index = indexed([system("s"), *turns(3)])
         run_sync(index, lambda index: [Drop(1), Drop(0)])
         done = run_sync(index, lambda index: [Drop(2)])
@@ -135,7 +135,7 @@ class TestResult:
         assert index.edits == (Drop(1), Drop(2))
 
     def test_whether_an_edit_was_applied_is_the_answer_to_it(self) -> None:
-        """And the index has changed before the next line runs."""
+        """``yield`` returns whether the edit was applied, and the index has changed by then."""
         got: list[object] = []
 
         def strategy(index: MessageIndex) -> Steps:
@@ -148,7 +148,7 @@ class TestResult:
         assert got == [True, 5, False, 5]
 
     def test_what_runs_is_named_in_the_journal(self) -> None:
-        """The strategy that asked, not the pipeline around it."""
+        """The journal names the strategy that yielded the edit, not the pipeline around it."""
         index = indexed(tool_turns(4))
         run_sync(index, ToolResult(Clear(), keep=nothing) >> SlidingWindow(trigger=turns_exceed(3)))
         assert [entry.by for entry in index.journal] == ["ToolResult"] * 4 + ["SlidingWindow"]
@@ -173,18 +173,18 @@ class TestOutcome:
         ],
     )
     def test_in_one_word(self, strategy: Any, outcome: str) -> None:
-        """Missing a target weighs most, then a part that failed, then whether anything changed."""
+        """The outcome is the first that applies of ``"over_target"``, ``"degraded"``, ``"compacted"`` and ``"unchanged"``."""
         assert compact_sync(turns(3), strategy, counter="chars/4").outcome == outcome
 
     def test_a_later_step_may_get_there(self) -> None:
-        """A gentle step that falls short is no failure if the next one reaches its own target."""
+        """If one step misses its target but a later step reaches its own, the outcome is ``"compacted"``."""
         gentle = ToolResult(Clear(), trigger=tokens_exceed(100), target=tokens_below(10), keep=nothing)
         rough = Truncation(trigger=tokens_exceed(100), target=tokens_below(60), keep=nothing)
         assert compact_sync(tool_turns(4), gentle, counter="chars/4").outcome == "over_target"
         assert compact_sync(tool_turns(4), gentle >> rough, counter="chars/4").outcome == "compacted"
 
     def test_another_target_does_not_make_up_for_a_step_that_would_run_again(self) -> None:
-        """A later step reached its own target; the first still fires, so the caller is told."""
+        """If a later step reaches its target but an earlier one still triggers, the outcome is ``"over_target"``."""
         stuck = ToolResult(trigger=tokens_exceed(10), keep=kinds(GroupKind.TOOL_CALL))
         later = Truncation(trigger=messages_exceed(6), keep=nothing)
         result = compact_sync(tool_turns(4), stuck >> later, counter="chars/4")
@@ -192,21 +192,21 @@ class TestOutcome:
 
     @pytest.mark.parametrize(("room", "outcome"), [(0, "unchanged"), (-1, "over_target")])
     def test_a_budget_to_be_judged_by(self, room: int, outcome: str) -> None:
-        """It changes nothing; a request that would send more is over target, overhead included."""
+        """``budget=`` changes no message; the outcome is ``"over_target"`` if view and overhead exceed the budget."""
         messages = turns(2)
         context = RunContext(overhead_tokens=10)
         budget = indexed(messages).tokens + 10 + room
         assert compact_sync(messages, Pipeline(), counter="chars/4", budget=budget, context=context).outcome == outcome
 
     def test_failures_are_in_the_result(self) -> None:
-        """With what was raised, and what was done instead."""
+        """The result contains each failure, with its exception and what was done instead."""
         failed = Failed("X", OSError("no"), "kept as it is")
         done = compact_sync(turns(2), Reporting((failed,)), counter="chars/4")
         assert done.failures == (failed,)
 
     @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k"])
     async def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
-        """At least one, however it is passed."""
+        """A budget that is not a whole number of at least 1 raises a `ConfigurationError` in all four entry points."""
         with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
             compact_sync(turns(1), Pipeline(), counter="chars/4", budget=budget)
         with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
@@ -219,7 +219,10 @@ class TestOutcome:
 
 class TestSteps:
     def test_what_an_observer_sees(self) -> None:
-        """Each strategy that fired, as it ends: why, sizes before and after, edits, seconds, whether it got there."""
+        """The observer gets a `Step` for each strategy that ran, and none for one that did not.
+
+        It has the reason, the sizes before and after, the edits, the seconds, and whether the target was reached.
+        """
         ticks = iter(range(100))
         seen: list[Step] = []
         index = indexed(turns(4))
@@ -252,7 +255,7 @@ class TestSteps:
         ]
 
     def test_as_they_end(self) -> None:
-        """Not all at the end of the run."""
+        """The observer is called when a step ends, not at the end of the run."""
         index = indexed(turns(4))
         told: list[int] = []
         strategy = Pipeline(SlidingWindow(trigger=turns_exceed(3)), SlidingWindow(trigger=turns_exceed(2)))
@@ -260,7 +263,7 @@ class TestSteps:
         assert told == [3, 2]
 
     def test_parts_before_the_whole(self) -> None:
-        """The whole has all edits of its parts."""
+        """The observer gets the steps of the parts before the step of the whole, which has all edits of its parts."""
         seen: list[Step] = []
         strategy = TokenBudgetComposed([SlidingWindow(keep=last(turns=3)), Truncation(trigger=never)], budget=20)
         compact_sync(turns(4, words=5), strategy, counter="chars/4", on_step=seen.append)
@@ -269,7 +272,7 @@ class TestSteps:
         assert seen[0].after == seen[1].before
 
     def test_an_observer_that_raises(self) -> None:
-        """Nothing is half done."""
+        """An exception of the observer is raised by the run, and all edits are undone."""
         index = indexed(turns(3))
 
         def observer(step: Step) -> None:
@@ -280,7 +283,7 @@ class TestSteps:
         assert (index.messages(), index.edits) == (turns(3), ())
 
     def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
-        """One line for each step that fired, one for each failure; nothing for what rests."""
+        """The log has one line for each strategy that ran and one for each failure, and no line for other strategies."""
         strategy = Pipeline(
             SlidingWindow(trigger=turns_exceed(2)),
             Truncation(trigger=never),
@@ -295,46 +298,46 @@ class TestSteps:
         ]
 
     def test_no_log_without_steps(self, caplog: pytest.LogCaptureFixture) -> None:
-        """A turn on which nothing fires says nothing."""
+        """A run in which no trigger fires logs nothing."""
         with caplog.at_level(logging.DEBUG):
             compact_sync(turns(3), Truncation(trigger=never), counter="chars/4")
         assert caplog.records == []
 
 
 class Suspended:
-    """Something to wait for, for ever."""
+    """An awaitable that never finishes."""
 
     def __await__(self) -> Iterator[None]:
         yield
 
     async def suspend(self) -> None:
-        """Wait for it."""
+        """Await this object."""
         await self
 
 
 class TestRequests:
     def test_called_by_the_synchronous_driver(self) -> None:
-        """The answer is sent to where it was asked for."""
+        """The synchronous driver calls a request, and ``yield`` returns its answer."""
         got: list[object] = []
         done = compact_sync(turns(3), asking(lambda: "an answer", got), counter="chars/4")
         assert (got, shown(done.messages)) == (["an answer"], ["q2", "a2", "q3", "a3"])
 
     @pytest.mark.parametrize("answer", [lambda: "at once", lambda: soon("at once")])
     async def test_called_or_awaited_by_the_other(self, answer: Callable[[], Any]) -> None:
-        """Whichever it takes."""
+        """The asynchronous driver calls a request and awaits its answer if necessary."""
         got: list[object] = []
         done = await compact(turns(3), asking(answer, got), counter="chars/4")
         assert (got, shown(done.messages)) == (["at once"], ["q2", "a2", "q3", "a3"])
 
     def test_the_synchronous_driver_refuses_to_await(self) -> None:
-        """With what to use instead; nothing is left unawaited, and the index is as it was."""
+        """The synchronous driver refuses an awaitable answer and names the function to use instead; the index is unchanged."""
         index = indexed(turns(3))
-        with pytest.raises(SyncDriverError, match="Asks has to be awaited: use compact or apply_compaction"):
+        with pytest.raises(SyncDriverError, match="Asks has to be awaited: use the form without _sync"):
             run_sync(index, asking(soon))
         assert (index.messages(), index.edits) == (turns(3), ())
 
     def test_any_awaitable_is_refused(self) -> None:
-        """Not coroutines alone."""
+        """The synchronous driver refuses any awaitable object, not only coroutines."""
 
         class Later:
             def __await__(self) -> Iterator[None]:
@@ -344,7 +347,7 @@ class TestRequests:
             compact_sync(turns(3), asking(Later), counter="chars/4")
 
     def test_the_sync_form_of_an_async_function(self) -> None:
-        """It returns what the function returns, raises what it raises, and refuses to wait."""
+        """`unawaited` returns the value of a coroutine that does not wait, and raises a `SyncDriverError` for one that does."""
 
         async def done() -> str:
             return "done"
@@ -354,7 +357,7 @@ class TestRequests:
             unawaited(Suspended().suspend())
 
     def test_no_policy_hides_that(self) -> None:
-        """A strategy that takes its request's failures in its stride does not see this one: it is the caller's mistake."""
+        """A strategy that catches the failures of its requests cannot catch the `SyncDriverError` of the synchronous driver."""
 
         def lenient(index: MessageIndex) -> Steps:
             try:
@@ -366,7 +369,7 @@ class TestRequests:
             compact_sync(turns(3), lenient, counter="chars/4")
 
     async def test_a_failure_is_raised_where_it_was_asked(self) -> None:
-        """A strategy may go on from there, on either driver."""
+        """With both drivers, the exception of a request is raised at its ``yield``, where the strategy may handle it."""
 
         def lenient(index: MessageIndex) -> Steps:
             try:
@@ -380,7 +383,7 @@ class TestRequests:
 
 class TestFailure:
     async def drive(self, index: MessageIndex, strategy: Any, driver: str) -> CompactionResult:
-        """Run on one of the two drivers."""
+        """Run the strategy with one of the two drivers."""
         done: CompactionResult | Awaitable[CompactionResult] = (run if driver == "async" else run_sync)(index, strategy)
         return await done if inspect.isawaitable(done) else done
 
@@ -396,7 +399,7 @@ class TestFailure:
         ],
     )
     async def test_changes_nothing(self, strategy: Any, error: type[Exception], driver: str) -> None:
-        """Edits that were made on the way are taken back; those of earlier runs stay."""
+        """A run that raises undoes its own edits and keeps those of earlier runs."""
         index = indexed([user("earlier"), *turns(3)])
         run_sync(index, lambda index: [Drop(2)])
         before = (index.messages(), index.included, index.edits)
@@ -405,7 +408,7 @@ class TestFailure:
         assert (index.messages(), index.included, index.edits) == before
 
     async def test_cancellation_changes_nothing(self) -> None:
-        """However long a summarizer takes; the strategy is closed, and what closing raises does not matter."""
+        """Cancelling an awaited request undoes the edits and closes the strategy; an exception while closing is ignored."""
         index = indexed(turns(3))
         closed: list[bool] = []
 
@@ -424,7 +427,7 @@ class TestFailure:
         assert (index.messages(), index.edits) == (turns(3), ())
 
     def test_interruption_changes_nothing(self) -> None:
-        """What is no ``Exception`` is never thrown into a strategy, which might catch it."""
+        """A ``KeyboardInterrupt`` is not thrown into the strategy, which is only closed; the index is unchanged."""
 
         def interrupted() -> object:
             raise KeyboardInterrupt
@@ -445,26 +448,28 @@ class TestFailure:
         assert index.messages() == turns(3)
 
     def test_what_is_no_edit_is_named(self) -> None:
-        """By what was yielded, and by whom."""
+        """The error for a yielded value that is not an edit names the value and the strategy."""
 
         def mistaken(index: MessageIndex) -> Iterator[Any]:
             yield "drop it"
 
-        with pytest.raises(StrategyError, match=r"^mistaken yielded 'drop it'; a strategy yields edits and requests"):
+        with pytest.raises(
+            StrategyError, match=r"^mistaken yielded 'drop it'; a strategy must yield edits, requests or reports"
+        ):
             compact_sync(turns(1), mistaken, counter="chars/4")
 
     def test_a_strategy_that_never_ends(self) -> None:
-        """One that asks for the refused again and again is stopped."""
+        """A strategy that repeats a refused edit forever is stopped with a `NoProgress` error that names the strategy."""
 
         def stubborn(index: MessageIndex) -> Iterator[Edit]:
             while True:
                 yield Drop(0)
 
-        with pytest.raises(NoProgress, match=r"^stubborn asked again for Drop of groups 0"):
+        with pytest.raises(NoProgress, match=r"^stubborn repeated the refused Drop of groups 0"):
             compact_sync([system("s"), user("q")], stubborn, counter="chars/4")
 
     def test_two_that_ask_for_the_same(self) -> None:
-        """What one strategy was refused another may ask for: it has not insisted. Both refusals are told."""
+        """Two strategies may yield the same refused edit once each; the result lists both refusals."""
 
         def hopeful(index: MessageIndex) -> Iterator[Edit]:
             yield Drop(0)
@@ -476,7 +481,7 @@ class TestFailure:
 
 class TestEntryPoints:
     async def test_four_ways_one_answer(self) -> None:
-        """With or without awaiting, the list alone or all that happened."""
+        """All four entry points give the same view, awaited or not, as a list or as a result."""
         messages = [system("s"), *turns(3)]
         strategy = SlidingWindow(trigger=turns_exceed(2))
         done = await compact(messages, strategy, counter="chars/4")
@@ -486,7 +491,7 @@ class TestEntryPoints:
         assert shown(done.messages) == ["s", "q2", "a2", "q3", "a3"]
 
     async def test_the_caller_s_list_is_not_touched(self) -> None:
-        """Neither the list nor its messages; any iterable will do."""
+        """Neither the caller's list nor its messages change; a list, a tuple or an iterator may be passed."""
         messages = tool_turns(3)
         copy: Chat = [dict(message) for message in messages]
         for given in (messages, tuple(messages), iter(messages)):
@@ -495,7 +500,7 @@ class TestEntryPoints:
         assert messages == copy
 
     def test_options_reach_the_index(self) -> None:
-        """Counter, format, context and pins."""
+        """``compact_sync`` and ``apply_compaction_sync`` pass counter, format, context and pins on to the index."""
         asked: list[tuple[Any, ...]] = []
 
         def look(index: MessageIndex) -> list[Edit]:
@@ -515,7 +520,7 @@ class TestEntryPoints:
 
     @pytest.mark.parametrize("messages", ["text", user("one"), None, 7])
     async def test_what_is_no_conversation(self, messages: Any) -> None:
-        """Is refused by all four."""
+        """All four entry points raise an `InputError` for a value that is not a list of messages."""
         for start in (compact_sync, apply_compaction_sync):
             with pytest.raises(InputError, match="a conversation is a list of messages"):
                 start(messages, Pipeline(), counter="chars/4")
@@ -524,7 +529,7 @@ class TestEntryPoints:
                 await begin(messages, Pipeline(), counter="chars/4")
 
     def test_stateless_callers_get_what_was_compacted_before(self) -> None:
-        """A list with a collapsed group of ours in it is read as such, by anyone."""
+        """In a view passed back as a new list, collapsed groups are recognized, and a second run changes nothing."""
         messages = [user("q"), call("1"), result("1", "found " * 200), assistant("a"), user("r")]
         strategy = ToolResult(keep=nothing, trigger=always)
         once = compact_sync(messages, strategy, counter="chars/4").messages

@@ -1,4 +1,4 @@
-"""Selectors: which groups are meant, and how they combine."""
+"""Selectors: which groups they choose, and how they combine."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
 
 
 def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
-    """The ids that a selector gives on a conversation."""
+    """The ids that a selector chooses in a conversation."""
     return set(selector(indexed(messages)))
 
 
 def users(index: MessageIndex) -> list[int]:
-    """A plain function that chooses: the user's groups, by id."""
+    """A plain function that chooses the user's groups, by id."""
     return [group.id for group in index.included_groups if group.kind is GroupKind.USER]
 
 
 class TestConstants:
     def test_what_each_is(self) -> None:
-        """All, none, the instructions, those that somebody pinned."""
+        """``everything``, ``nothing``, ``system`` and ``pinned`` choose all, no, the system and the pinned groups."""
         assert chosen(everything) == ALL
         assert chosen(nothing) == set()
         assert chosen(instructions) == {0, 7}
@@ -58,15 +58,15 @@ class TestConstants:
         assert pinned(index) == {2, 9}
 
     def test_kinds(self) -> None:
-        """One or several; none means none."""
+        """``kinds`` chooses the groups of one or more kinds, and nothing without arguments; other values raise an error."""
         assert chosen(kinds(GroupKind.USER)) == {2, 8, 11}
         assert chosen(kinds(GroupKind.TOOL_CALL, GroupKind.ASSISTANT)) == {1, 3, 6, 9, 12}
         assert chosen(kinds()) == set()
-        with pytest.raises(ConfigurationError, match=r"kinds\('user'\): name kinds as GroupKind\.USER"):
+        with pytest.raises(ConfigurationError, match=r"kinds\('user'\): a kind is a member of GroupKind"):
             kinds("user")  # type: ignore[arg-type]
 
     def test_tools_by_name_or_pattern(self) -> None:
-        """A group is chosen for any one of its calls; case matters, and results alone have no name."""
+        """``tools`` chooses a group if the name of any of its calls matches, with case; results without a call have no name."""
         assert chosen(tools("read_file")) == {3}
         assert chosen(tools("browser_*", "nothing")) == {9}
         assert chosen(tools("*")) == {3, 9}
@@ -76,7 +76,7 @@ class TestConstants:
 
 
 class TestFirst:
-    """From the start, system messages counted."""
+    """``first`` counts from the start and includes system messages."""
 
     @pytest.mark.parametrize(
         ("selector", "ids"),
@@ -100,12 +100,12 @@ class TestFirst:
         ],
     )
     def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """Messages grow to whole groups; a turn ends where the next begins."""
+        """``first`` rounds messages up to whole groups, and a turn ends where the next one begins."""
         assert chosen(selector) == ids
 
 
 class TestLast:
-    """From the end, system messages passed over."""
+    """``last`` counts from the end and ignores system messages."""
 
     @pytest.mark.parametrize(
         ("selector", "ids"),
@@ -131,11 +131,11 @@ class TestLast:
         ],
     )
     def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """Messages grow to whole groups; what precedes the first user message is reached only past all turns."""
+        """``last`` rounds messages up to whole groups; groups before the first user message count as one more turn."""
         assert chosen(selector) == ids
 
     def test_tokens_shrink_to_whole_groups(self) -> None:
-        """As many as fit, to the token; the newest in any case, unless nothing was asked for."""
+        """``last(tokens=)`` chooses as many whole groups as fit, and at least the newest one, except for 0 tokens."""
         index = indexed(turns(3, words=20))
         size = index.group(0).tokens
         assert [group.tokens for group in index.included_groups] == [size] * 6
@@ -146,14 +146,14 @@ class TestLast:
         assert last(tokens=10**6)(index) == {0, 1, 2, 3, 4, 5}
 
     def test_tokens_of_some_kind_only(self) -> None:
-        """What is not of that kind neither counts nor is chosen."""
+        """``last(tokens=, of=)`` counts and chooses only groups of the selection ``of``."""
         index = indexed(turns(3, words=20))
         assert last(tokens=2 * index.group(0).tokens, of=kinds(GroupKind.USER))(index) == {2, 4}
 
 
 class TestCollapsedCalls:
     def test_it_counts_as_the_call_it_stands_for(self) -> None:
-        """Else a second run would drop the line that the first one wrote in place of a group it was told to keep."""
+        """``first(messages=)`` counts a collapsed call as the group it replaces, so that a second run changes nothing."""
         index = indexed([result("call_1", "18 degrees\n" * 40), user("Fine.")])
         pipeline = Truncation(keep=first(messages=1)) >> ToolResult(keep=nothing)
         run_sync(index, pipeline)
@@ -167,7 +167,7 @@ class TestSummaries:
         "selector", [first(groups=2), last(groups=2), first(messages=2), last(tokens=10**6), last(turns=1)]
     )
     def test_a_summary_is_passed_over(self, selector: Selector) -> None:
-        """It is neither counted nor chosen at either end, whether it was read or made here."""
+        """``first`` and ``last`` neither count nor choose summaries, whether read from the list or inserted by an edit."""
         read = indexed([user(marked("so far", by="X")), *turns(1), assistant("x"), user(marked("later", by="X"))])
         made = indexed(turns(3, words=40))
         made.apply(Replace([0, 1], [openai_chat.new("user", marked("so far", by="X"))]))
@@ -179,7 +179,7 @@ class TestSummaries:
             assert summaries == kinds(GroupKind.SUMMARY)(index)
 
     def test_only_the_view_counts(self) -> None:
-        """What was dropped is not chosen, by no selector."""
+        """No selector chooses dropped groups."""
         index = indexed(CHAT)
         index.apply(Drop([2, 3]))
         for selector in (
@@ -196,14 +196,17 @@ class TestSummaries:
 
 class TestAlgebra:
     def test_union_intersection_complement(self) -> None:
-        """As with sets; the complement is within the view."""
+        """``|``, ``&`` and ``~`` combine selectors like sets; the complement is taken within the view."""
         assert chosen(first(groups=1) | last(groups=1)) == {0, 12}
         assert chosen(kinds(GroupKind.USER) & last(turns=2)) == {8, 11}
         assert chosen(~kinds(GroupKind.USER)) == ALL - {2, 8, 11}
         assert chosen(~everything) == set()
 
     def test_functions_are_lifted_on_either_side(self) -> None:
-        """They may return groups or ids, and nothing beyond the view."""
+        """Plain functions on either side of an operator become selectors.
+
+        They return groups or ids, and unknown ids are ignored.
+        """
 
         def groups(index: MessageIndex) -> list[Any]:
             return [index.included_groups[0], 12, 99]
@@ -213,7 +216,7 @@ class TestAlgebra:
         assert chosen(as_selector(groups)) == {0, 12}
 
     def test_nested_ones_are_flattened(self) -> None:
-        """``a | (b | c)`` is ``a | b | c``; a double complement is nothing at all."""
+        """``a | (b | c)`` equals ``a | b | c``, and ``~~a`` equals ``a``."""
         a, b, c = first(groups=1), last(groups=1), pinned
         assert a | (b | c) == (a | b) | c == a | b | c
         assert a & (b & c) == (a & b) & c
@@ -238,7 +241,7 @@ class TestAlgebra:
         ],
     )
     def test_repr_builds_it(self, selector: Selector, text: str) -> None:
-        """What is printed, evaluated, is equal; so is what was pickled, and it can be a key."""
+        """The ``repr`` of a selector evaluates to an equal one; a pickled copy is equal and has the same hash."""
         assert repr(selector) == text
         names = {name: value for name, value in globals().items() if not name.startswith("_")}
         assert eval(text, names) == selector
@@ -246,13 +249,13 @@ class TestAlgebra:
         assert len({selector, pickle.loads(pickle.dumps(selector))}) == 1
 
     def test_a_lifted_function_shows_its_name(self) -> None:
-        """So that a printed strategy can be read; a function of a module can be pickled."""
+        """The ``repr`` of a combination shows the name of a plain function, and the combination can be pickled."""
         selector = last(groups=1) | users
         assert repr(selector) == "last(groups=1) | users"
         assert pickle.loads(pickle.dumps(selector)) == selector
 
     def test_a_selector_is_not_true_or_false(self) -> None:
-        """``and`` and ``or`` would take one side in silence."""
+        """``bool()`` of a selector raises a `TypeError`, because ``and`` and ``or`` would silently ignore one side."""
         with pytest.raises(TypeError, match=r"combine selectors with \| & ~"):
             bool(first(groups=1))
 
@@ -264,33 +267,33 @@ class TestBadArguments:
             (first, r"first\(\): give exactly one of messages, groups, turns \(got none\)"),
             (last, r"last\(\): give exactly one of messages, groups, turns, tokens \(got none\)"),
             (lambda: last(groups=1, turns=1), r"last\(\): give exactly one of .* \(got groups, turns\)"),
-            (lambda: last(groups=-1), r"last\(groups=-1\): the amount is a whole number >= 0"),
-            (lambda: last(tokens=1.5), r"last\(tokens=1\.5\): the amount is a whole number >= 0"),  # type: ignore[arg-type]
-            (lambda: first(turns=True), r"first\(turns=True\): the amount is a whole number >= 0"),
-            (lambda: last(groups=1, of=7), r"a selector is a callable of an index \(got 7\)"),  # type: ignore[arg-type]
-            (lambda: fitting(-1, last(groups=1)), r"fitting\(-1, 1 choices\): a whole number >= 0"),
+            (lambda: last(groups=-1), r"last\(groups=-1\): the amount must be a whole number >= 0"),
+            (lambda: last(tokens=1.5), r"last\(tokens=1\.5\): the amount must be a whole number >= 0"),  # type: ignore[arg-type]
+            (lambda: first(turns=True), r"first\(turns=True\): the amount must be a whole number >= 0"),
+            (lambda: last(groups=1, of=7), r"a selector must be a callable that takes an index \(got 7\)"),  # type: ignore[arg-type]
+            (lambda: fitting(-1, last(groups=1)), r"fitting\(-1, 1 choices\): give tokens >= 0"),
             (lambda: fitting(True, last(groups=1)), r"fitting\(True, 1 choices\)"),
             (lambda: fitting(9), r"fitting\(9, 0 choices\).* at least one choice"),
-            (lambda: as_selector(None), r"a selector is a callable of an index \(got None\)"),  # type: ignore[arg-type]
-            (lambda: first(groups=1) | {1, 2}, r"a selector is a callable of an index \(got \{1, 2\}\)"),  # type: ignore[operator]
+            (lambda: as_selector(None), r"a selector must be a callable that takes an index \(got None\)"),  # type: ignore[arg-type]
+            (lambda: first(groups=1) | {1, 2}, r"a selector must be a callable that takes an index \(got \{1, 2\}\)"),  # type: ignore[operator]
         ],
     )
     def test_are_errors_at_once(self, make: Callable[[], object], message: str) -> None:
-        """With the name, the rule and the value."""
+        """Bad arguments raise a `ConfigurationError` that names the function, the rule and the value."""
         with pytest.raises(ConfigurationError, match=message):
             make()
 
 
 class TestFitting:
-    """The first choice with which the request fits."""
+    """``fitting`` chooses the first selector with which the request fits."""
 
     def left(self, index: MessageIndex, kept: set[int]) -> int:
-        """Tokens of the request with these groups and those that cannot leave."""
+        """The tokens of the request if only these groups and those that cannot be removed stay."""
         stay = {group.id for group in index.included_groups if group.id in kept or not index.is_removable(group)}
         return index.context.overhead_tokens + sum(index.group(id).tokens for id in stay)
 
     def test_first_that_fits(self) -> None:
-        """At its size exactly; a token less, and the next is asked; the last is taken whatever its size."""
+        """``fitting`` takes a choice that fits exactly, else tries the next, and takes the last one whatever its size."""
         index = indexed(CHAT)
         many, few, least = everything, last(groups=3), last(groups=1)
         for choice, other in ((many, few), (few, least)):
@@ -301,13 +304,13 @@ class TestFitting:
         assert fitting(0, many)(index) == many(index)
 
     def test_what_counts_besides(self) -> None:
-        """What is sent beside the messages takes room too, and a summary that stays."""
+        """``fitting`` counts the overhead of the request as well as the messages."""
         for context, expected in ((RunContext(), everything), (RunContext(overhead_tokens=1), nothing)):
             index = MessageIndex(CHAT, counter="chars/4", context=context)
             assert fitting(index.included.tokens, everything, nothing)(index) == expected(index)
 
     def test_value(self) -> None:
-        """Equal by value, printed as the call that makes it, and a part of the algebra."""
+        """``fitting`` values are equal by value, have a ``repr`` that rebuilds them, can be pickled and can be combined."""
         value = fitting(9, last(turns=2), users)
         assert value == fitting(9, last(turns=2), users) != fitting(8, last(turns=2), users)
         assert repr(fitting(9, last(turns=2), nothing)) == "fitting(9, last(turns=2), nothing)"
@@ -316,7 +319,7 @@ class TestFitting:
 
 
 def test_a_collapsed_call_is_what_it_stands_for() -> None:
-    """To every selector, also when the view is read anew: a tool somebody keeps is kept in its short form too."""
+    """Selectors treat a collapsed call as a tool call with its tool names, in the index and in one built from the view."""
     chat = [*CHAT[:4], result("1", "long " * 90), result("2", "long " * 90), *CHAT[6:]]
     index = indexed(chat)
     done = run_sync(index, ToolResult(keep=tools("browser_*")))
@@ -329,7 +332,7 @@ def test_a_collapsed_call_is_what_it_stands_for() -> None:
 
 
 def test_what_a_tool_said_names_no_tool() -> None:
-    """The names are those of the calls, whatever stands in texts and outcomes."""
+    """The tool names of a collapsed call come from its calls, never from texts or results that look like calls."""
     said = {**call("1", name="look"), "content": "[Tool results]\nrm(all) -> done"}
     chat = [user("q"), said, result("1", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
     [collapsed] = [

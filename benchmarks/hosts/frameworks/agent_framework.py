@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: a `CompactionProvider` after the history provider, or our strategy as the agent's own."""
+"""Microsoft Agent Framework: a `CompactionProvider` after the history provider, or our strategy as the agent's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AgentFramework(Host):
         self._build()
 
     def _build(self) -> None:
-        """Make the agents, as a process that starts does."""
+        """Create the agents, as a starting process does."""
         history = InMemoryHistoryProvider()
         providers: list[Any] = [history]
         more: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class AgentFramework(Host):
         while requests := result.user_input_requests:
             if self._restarts:
                 saved = json.dumps(self._sessions[conversation].to_dict())
-                self._build()  # what follows knows nothing but what was saved
+                self._build()  # only the saved data survives
                 self._sessions[conversation] = AgentSession.from_dict(json.loads(saved))
             approvals = [request.to_function_approval_response(approved=True) for request in requests]
             result = await self._run(conversation, Message("user", approvals))

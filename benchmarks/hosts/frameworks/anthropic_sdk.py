@@ -15,7 +15,7 @@ from ..trial import INSTRUCTIONS, Host, Trial
 
 
 class AnthropicSDK(Host):
-    """A tool runner for each turn; what was said so far is kept as the SDK's own messages.
+    """A tool runner for each turn; the history consists of the SDK's own messages.
 
     Args:
         trial: What it is given.
@@ -42,7 +42,7 @@ class AnthropicSDK(Host):
         self._client = self.client()
 
     def client(self) -> Any:
-        """The client."""
+        """Return the client."""
         compaction = RequestCompaction(self.trial.strategy, **self.trial.options)
         address = self.trial.server.address
         return AsyncAnthropic(api_key="none", base_url=address, max_retries=0, middleware=[compaction])
@@ -51,13 +51,13 @@ class AnthropicSDK(Host):
         await self._client.close()
 
     def runner(self, conversation: str, made: list[Any]) -> Any:
-        """A tool runner for what was said so far."""
+        """Return a tool runner for the history."""
         return self._client.beta.messages.tool_runner(
             model="m", max_tokens=1_000, system=INSTRUCTIONS, tools=made, messages=self._known[conversation], **self._options
         )
 
     def said(self, conversation: str, text: str) -> list[Any]:
-        """The messages of a conversation, with what the user says now, unless a cancelled turn has left it."""
+        """Return the messages of a conversation with the user's new one, unless a cancelled turn has left it there."""
         messages = self._known.setdefault(conversation, [])
         said = {"role": "user", "content": text}
         if messages[-1:] != [said]:

@@ -61,7 +61,7 @@ class GoogleADK(Host):
         self._build()
 
     def _build(self) -> None:
-        """Make the agents and their runners, as a process that starts does."""
+        """Create the agents and their runners, as a starting process does."""
         compaction = CompactionPlugin(self.trial.strategy, **self.trial.options)
         options: dict[str, Any] = compaction.callbacks if self._callbacks else {}
         made = partial(LlmAgent, model=self._model, instruction=INSTRUCTIONS[ADDED:], **options)
@@ -84,7 +84,7 @@ class GoogleADK(Host):
             await self._sessions.create_session(app_name="hosts", user_id="user", session_id=conversation)
         asked = await self._run(conversation, types.Part(text=text))
         while asked:
-            self._build()  # what follows knows nothing but what the session service has
+            self._build()  # only the session service survives
             granted = [
                 types.Part(
                     function_response=types.FunctionResponse(id=call.id, name=CONFIRMATION, response={"confirmed": True})
@@ -94,7 +94,7 @@ class GoogleADK(Host):
             asked = await self._run(conversation, *granted)
 
     async def _run(self, conversation: str, *parts: types.Part) -> list[types.FunctionCall]:
-        """Run the agent; return what it wants confirmed."""
+        """Run the agent, and return the calls to confirm."""
         runner = self._specialist if self.is_specialist(conversation) else self._runner
         message = types.Content(role="user", parts=list(parts))
         asked: list[types.FunctionCall] = []

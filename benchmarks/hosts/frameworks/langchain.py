@@ -24,7 +24,7 @@ from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
 
 def chat_model(trial: Trial, **options: Any) -> ChatOpenAI:
-    """Return a model of the trial's server, with an HTTP client of its own: by default models of one address share one.
+    """Return a model of the trial's server, with another HTTP client: by default, models of one address share one.
 
     A later server may get the port of an earlier one, whose client is closed by then.
     """
@@ -74,7 +74,7 @@ class LangChain(Host):
         self._build()
 
     def _build(self) -> None:
-        """Make the agents, as a process that starts does."""
+        """Create the agents, as a starting process does."""
         compaction = self._kind(self.trial.strategy, **self.trial.options)
         approval = [HumanInTheLoopMiddleware({"place_order": True})] if "place_order" in self._tools else []
         saver = self._saver if self._state == "checkpointer" else None
@@ -117,7 +117,7 @@ class LangChain(Host):
             state = await self._agent.ainvoke(given, config)
             given = None
             if interrupts := state.get("__interrupt__"):
-                self._build()  # what follows knows nothing but what the checkpointer holds
+                self._build()  # only the checkpoints survive
                 given = Command(resume={"decisions": [{"type": "approve"} for _ in interrupts[0].value["action_requests"]]})
 
 

@@ -1,4 +1,4 @@
-"""A LangGraph graph of one's own with a `SummarizationNode`: a view beside the messages, or messages that are deleted."""
+"""A custom LangGraph graph with a `SummarizationNode`: a view beside the messages, or messages that are deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class State(MessagesState, total=False):
 
 
 class LangGraph(Host):
-    """A graph: summarize, answer, tools, and again; each conversation is a thread.
+    """A graph of summarize, answer and tools, in a loop; each conversation is a thread.
 
     Args:
         trial: What it is given.

@@ -1,4 +1,4 @@
-"""The LiteLLM proxy with a `ProxyCompaction`, in front of the strict server: plain clients that send all they have."""
+"""The LiteLLM proxy with a `ProxyCompaction`, in front of the strict server, with plain clients that send everything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ compaction = Proxy.compaction
 
 
 class Proxy:
-    """The proxy's own application, configured by a file. Holds state: it is one for the whole process."""
+    """The proxy's own application, configured by a file. Holds state: the process has only one."""
 
     compaction: ProxyCompaction | None = None
 
@@ -53,25 +53,25 @@ class Proxy:
 
     @staticmethod
     def stop() -> None:
-        """Take its callback out of the process again."""
+        """Remove its callback from the process."""
         litellm.callbacks = [each for each in litellm.callbacks if not isinstance(each, ProxyCompaction)]
 
 
 class _Everything:
-    """Stands where a plain loop has its session: everything is sent, and nothing is done with what the provider reports."""
+    """Replaces the session of a plain loop: it sends everything, and ignores reported usage."""
 
     async def view(self, messages: list[Any]) -> list[Any]:
         return messages
 
     def record_usage(self, usage: Any, **_: Any) -> None:
-        """Leave it to the proxy."""
+        """Do nothing: the proxy records usage."""
 
     async def overflowed(self, error: BaseException) -> list[Any]:
         raise error
 
 
 class _Client(PlainLoop):
-    """A plain loop that sends all it has."""
+    """A plain loop that sends everything."""
 
     def conversation(self, name: str) -> tuple[Any, list[Any]]:
         return self._known.setdefault(name, (_Everything(), self.start()))  # type: ignore[arg-type]

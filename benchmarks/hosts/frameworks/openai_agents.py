@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: a `CompactingSession` with its filter, or `compaction_filter` alone."""
+"""The OpenAI Agents SDK: a `CompactingSession` with its filter, or `CompactionFilter` alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents import (
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from compaction.integrations.openai_agents import CompactingSession, compacting_model, compaction_filter
+from compaction.integrations.openai_agents import CompactingModel, CompactingSession, CompactionFilter
 from compaction.stores import SessionStore
 
 from ..measure import Case
@@ -35,7 +35,7 @@ class Answer(BaseModel):
 
 
 class OpenAIAgents(Host):
-    """Agents of the SDK, each conversation in a session of its own.
+    """Agents of the SDK, with a session for each conversation.
 
     Args:
         trial: What it is given.
@@ -43,7 +43,7 @@ class OpenAIAgents(Host):
         chat: Whether the model speaks chat completions instead of Responses.
         stream: Whether runs are streamed.
         structured: Whether the answer has a type.
-        filter_only: Whether plain sessions are used, with one `compaction_filter` for all.
+        filter_only: Whether plain sessions are used, with one `CompactionFilter` for all.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OpenAIAgents(Host):
         super().__init__(trial)
         self._client = AsyncOpenAI(api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)
         kind: Any = OpenAIChatCompletionsModel if chat else OpenAIResponsesModel
-        model = compacting_model(kind(model="m", openai_client=self._client))
+        model = CompactingModel(kind(model="m", openai_client=self._client))
         output: Any = AgentOutputSchema(Answer, strict_json_schema=False) if structured else None
         made = {name: function_tool(getattr(self, name), needs_approval=name == "place_order") for name in tools}
         self._agent = Agent(name="Shop", instructions=INSTRUCTIONS, tools=list(made.values()), model=model, output_type=output)
@@ -68,7 +68,7 @@ class OpenAIAgents(Host):
         )
         self._stream = stream
         self._store = SessionStore(trial.folder / "compaction.db")
-        self._filter = compaction_filter(trial.strategy, **trial.options) if filter_only else None
+        self._filter = CompactionFilter(trial.strategy, **trial.options) if filter_only else None
         self._sessions: dict[str, Any] = {}
 
     async def close(self) -> None:
@@ -81,7 +81,7 @@ class OpenAIAgents(Host):
         result = await self._run(agent, conversation, text)
         while result.interruptions:
             saved = json.dumps(result.to_state().to_json())
-            self._sessions.pop(conversation).underlying.close()  # what follows knows nothing but what was saved
+            self._sessions.pop(conversation).underlying.close()  # only the saved data survives
             state = await RunState.from_json(agent, json.loads(saved))
             for interruption in state.get_interruptions():
                 state.approve(interruption)

@@ -56,7 +56,7 @@ class PydanticAI(Host):
         self._build()
 
     def _build(self) -> None:
-        """Make the agents, as a process that starts does."""
+        """Create the agents, as a starting process does."""
         store = SessionStore(self.trial.folder / "compaction.db")
         processor = CompactionProcessor(self.trial.strategy, store=store, **self.trial.options)
         made = partial(Agent, self._model, instructions=INSTRUCTIONS, capabilities=[processor])
@@ -74,7 +74,7 @@ class PydanticAI(Host):
         agent = self._specialist if self.is_specialist(conversation) else self._agent
         result = await self._run(agent, conversation, text)
         while isinstance(result.output, DeferredToolRequests):
-            self._build()  # what follows knows nothing but what was stored
+            self._build()  # only the stored messages survive
             approved = DeferredToolResults(approvals={call.tool_call_id: True for call in result.output.approvals})
             result = await self._run(self._agent, conversation, None, deferred_tool_results=approved)
 

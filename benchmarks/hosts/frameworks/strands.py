@@ -81,7 +81,7 @@ class Strands(Host):
     async def turn(self, conversation: str, text: str) -> None:
         result = await self._run(conversation, text)
         while result.stop_reason == "interrupt":
-            self._agents.clear()  # what follows knows nothing but what was saved
+            self._agents.clear()  # only the saved data survives
             approved = [{"interruptResponse": {"interruptId": each.id, "response": "yes"}} for each in result.interrupts]
             result = await self._run(conversation, approved)
         if self._restarts:

@@ -1,4 +1,4 @@
-"""The wire formats that the server speaks, one a file, and which address belongs to which."""
+"""The wire formats of the server, one a file, and the address of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIRES: Final[dict[str, Wire]] = {wire.name: wire for wire in (Chat(), Responses(
 
 
 def wire_of(path: str) -> Wire | None:
-    """Return the format of an address; ``None`` if there is nothing at it."""
+    """Return the format of an address; ``None`` for an unknown one."""
     ends = {
         "/chat/completions": "openai-chat",
         "/responses": "openai-responses",

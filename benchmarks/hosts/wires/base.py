@@ -12,7 +12,7 @@ Body: TypeAlias = dict[str, Any]
 
 
 class Wire(Protocol):
-    """A format: how a request is read, a reply written, and a refusal worded as the provider words it."""
+    """A format: it reads requests, writes replies, and words refusals like the provider."""
 
     name: str
     """The format's name in `tests.support.validators`."""
@@ -41,7 +41,7 @@ class Wire(Protocol):
 
 
 def characters(value: Any) -> int:
-    """Characters of all texts in a value, names of fields aside."""
+    """Return the number of characters of all texts in a value, without field names."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
@@ -52,7 +52,7 @@ def characters(value: Any) -> int:
 
 
 def item_of(arguments: Any) -> str:
-    """The ``item`` of a call's arguments, as a mapping or as JSON."""
+    """Return the ``item`` of a call's arguments, a mapping or JSON."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -62,11 +62,11 @@ def item_of(arguments: Any) -> str:
 
 
 def pieces(text: str, size: int = 120) -> list[str]:
-    """A text in pieces, as a stream brings it."""
+    """Return a text in the pieces of a stream."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def server_events(events: Iterable[Mapping[str, Any]], *, named: bool) -> bytes:
-    """Events as a text stream; ``named``: each with its type as its name."""
+    """Return events as a text stream; with ``named``, each with its type as its name."""
     lines = ((f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events)
     return "".join(lines).encode()

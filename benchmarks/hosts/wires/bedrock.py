@@ -86,7 +86,7 @@ def _events(reply: Reply) -> Iterator[tuple[str, Body]]:
 
 
 def _frame(name: str, payload: Body) -> bytes:
-    """An event in Amazon's framing: lengths, a checksum, headers, the payload, a checksum."""
+    """Return an event in Amazon's framing: lengths, a checksum, headers, the payload, a checksum."""
     body = json.dumps(payload).encode()
     fields = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(_header(key, value) for key, value in fields.items())

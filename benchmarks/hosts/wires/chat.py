@@ -11,12 +11,12 @@ from .base import Body, characters, item_of, pieces, server_events
 
 
 def openai_error(message: str, *, code: str | None = None, param: str | None = None) -> Body:
-    """An error as OpenAI writes it."""
+    """Return an error in OpenAI's form."""
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
 def openai_too_long(tokens: int, window: int, param: str) -> Body:
-    """OpenAI's length error."""
+    """Return OpenAI's length error."""
     says = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
     return openai_error(f"{says} Please reduce the length of the messages.", code="context_length_exceeded", param=param)
 

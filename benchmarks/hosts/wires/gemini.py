@@ -67,7 +67,10 @@ def _step(content: dict[str, Any]) -> Step:
 def _parts(reply: Reply) -> list[Body]:
     if not reply.calls:
         return [{"text": reply.text}]
-    return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
+    parts: list[Body] = [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
+    if reply.signature:
+        parts[0]["thoughtSignature"] = reply.signature
+    return parts
 
 
 def _response(asked: Asked, reply: Reply, parts: list[Body], *, last: bool) -> Body:

@@ -1,4 +1,4 @@
-"""OpenAI Responses; nothing is kept here, so every request brings all its items."""
+"""OpenAI Responses without stored conversations, so that every request has all its items."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Responses:
 
 
 def _steps(items: list[dict[str, Any]]) -> list[Step]:
-    """The items, read; calls that stand together are one step."""
+    """Return the items as steps; adjacent calls are one step."""
     steps: list[Step] = []
     for item in items:
         step = _step(item)
@@ -80,7 +80,8 @@ def _text(content: Any) -> str:
 
 def _output(reply: Reply) -> list[Body]:
     if reply.calls:
-        return [
+        thought: Body = {"type": "reasoning", "id": f"rs_{reply.id}", "summary": [], "encrypted_content": reply.signature}
+        calls: list[Body] = [
             {
                 "type": "function_call",
                 "id": f"fc_{call.id}",
@@ -91,6 +92,7 @@ def _output(reply: Reply) -> list[Body]:
             }
             for call in reply.calls
         ]
+        return [thought, *calls] if reply.signature else calls
     part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
     return [{"type": "message", "id": f"msg_{reply.id}", "role": "assistant", "status": "completed", "content": [part]}]
 
@@ -135,6 +137,10 @@ def _events(asked: Asked, reply: Reply) -> Iterator[Body]:
 
 def _item_events(item: Body, place: int) -> Iterator[Body]:
     where = {"item_id": item["id"], "output_index": place}
+    if item["type"] == "reasoning":
+        yield {"type": "response.output_item.added", "output_index": place, "item": item}
+        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+        return
     empty = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
     yield {"type": "response.output_item.added", "output_index": place, "item": {**item, **empty, "status": "in_progress"}}
     if item["type"] == "function_call":

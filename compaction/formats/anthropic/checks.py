@@ -1,4 +1,4 @@
-"""What an Anthropic message breaks by itself, and what two neighbours break."""
+"""Checks of an Anthropic message by itself, and of two neighbours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself.
 
-    An answer may be empty where the list ends with it: it is what the model goes on from.
+    The last answer of a list may be empty: the model continues it.
     """
     role, content = string(fields.get("role")), fields.get("content")
     if role not in _ROLES:
@@ -34,7 +34,7 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
         yield ".content", "malformed-content", f"a content is a string or a list (got {type_name(content)})"
     elif not content:
         if role != "assistant" or not last or content is None:
-            yield ".content", "empty-content", "it says nothing"
+            yield ".content", "empty-content", "it is empty"
     else:
         blocks = blocks_of(fields)
         for position, block in enumerate(blocks):
@@ -52,28 +52,22 @@ def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
         place = f".content[{position}]"
         if (identifier := call_id(block)) is not None:
             called = called or bool(identifier)
-            if not identifier:
-                yield f"{place}.id", "call-without-id", "the call has no id"
-            elif not is_id(identifier):
+            if identifier and not is_id(identifier):
                 yield f"{place}.id", "malformed-id", f"the id {identifier!r} has other characters"
         elif kind_of(block) == "text" and called:
-            yield place, "text-after-call", "nothing is said after the calls of an answer"
+            yield place, "text-after-call", "an answer has no text after its calls"
     if kind_of(blocks[-1]) in THINKING:
-        yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "an answer does not end with thoughts"
+        yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "the answer ends with a thinking block"
 
 
 def _result_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that a user message breaks in the order of its results and the ids they name."""
+    """Yield the results of a user message that come after anything else."""
     said = False
     for position, block in enumerate(blocks):
-        identifier, place = result_id(block), f".content[{position}]"
-        if identifier is None:
+        if result_id(block) is None:
             said = True
-            continue
-        if said:
-            yield place, "result-after-text", "results come before anything else in their message"
-        if not identifier:
-            yield f"{place}.tool_use_id", "result-without-id", "a result needs 'tool_use_id'"
+        elif said:
+            yield f".content[{position}]", "result-after-text", "results come before anything else in their message"
 
 
 def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
@@ -83,16 +77,16 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
         yield (where, "malformed-block", f"a block is an object with a type (got {type_name(block)})")
         return
     if not _allowed(role, kind):
-        yield (where, "block-not-allowed", f"a {role} message takes no block of type {kind!r}")
+        yield (where, "block-not-allowed", f"a {role} message does not accept a block of type {kind!r}")
         return
     for name, wanted in _REQUIRED.get(kind, {}).items():
         value = fields.get(name)
         if not isinstance(value, wanted) and (wanted is str or fields_of(value) is None):
             yield (f"{where}.{name}", "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
     if kind == "text" and isinstance(text := fields.get("text"), str) and not text.strip():
-        yield (where, "empty-text", "a text block says something")
+        yield (where, "empty-text", "the text block is empty")
     if kind == "thinking" and not string(fields.get("signature")):
-        yield (f"{where}.signature", "unsigned-thinking", "thoughts come with the provider's signature")
+        yield (f"{where}.signature", "unsigned-thinking", "the thinking block has no signature")
     if kind == "tool_result":
         yield from _nested_problems(f"{where}.content", fields.get("content"))
 
@@ -113,7 +107,7 @@ def _nested_problems(where: str, content: Any) -> Iterator[Finding]:
         yield (where, "malformed-content", f"a result's content is a string or a list (got {type_name(content)})")
     for position, element in enumerate(elements or ()):
         if kind_of(element) == "tool_result":
-            yield (f"{where}[{position}]", "block-not-allowed", "a result holds no further result")
+            yield (f"{where}[{position}]", "block-not-allowed", "a result contains another result")
         else:
             yield from _block_problems(f"{where}[{position}]", "user", element)
 

@@ -1,4 +1,4 @@
-"""Fields of raw Anthropic messages: where reading and rules find what they need."""
+"""Access to the fields of raw Anthropic messages; used for reading and by the rules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 from ..wire import fields_of, items_of, kind_of, string
 
 MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
-"""Types of blocks that hold media, and the kind of media."""
+"""Types of blocks with media, and the kind of media."""
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 def blocks_of(fields: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the blocks of a message's content: a string counts as one text block, what is not a content as none."""
+    """Return the blocks of a message's content: a string counts as one text block, an invalid content as none."""
     content = fields.get("content")
     if isinstance(content, str):
         return ({"type": "text", "text": content},)
@@ -33,7 +33,7 @@ def result_id(block: Any) -> str | None:
 
 
 def is_id(identifier: str) -> bool:
-    """Whether the API takes it for the id of a call."""
+    """Whether the API accepts it as the id of a call."""
     return _ID.fullmatch(identifier) is not None
 
 
@@ -48,5 +48,5 @@ def is_server_result(kind: str) -> bool:
 
 
 def has_thinking(fields: Mapping[str, Any]) -> bool:
-    """Whether a message holds a block of thoughts."""
+    """Whether a message has a thinking block."""
     return any(kind_of(block) in THINKING for block in blocks_of(fields))

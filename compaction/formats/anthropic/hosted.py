@@ -1,7 +1,7 @@
-"""Calls of tools that the Anthropic API runs itself: their results, and the calls that these tools make.
+"""Pairing of the calls and results of tools that the Anthropic API runs itself, and of the calls that these tools make.
 
-A call and its result usually stand in one answer. Where the answer also called the caller's tools, or was paused, the result
-begins the next answer; the user's own words in between end the turn, and what has no result then never gets one.
+A call and its result are usually in one answer. If the answer also called the caller's tools, or was paused, the result begins
+the next answer. The user's own words in between end the turn: a call without a result then never gets one.
 """
 
 from __future__ import annotations
@@ -9,29 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from ..pairing import Finding
 from ..wire import fields_of, kind_of, string
 from .fields import THINKING, blocks_of, is_server_call, is_server_result, result_id
-
-
-@attrs.frozen
-class Unpaired:
-    """A block whose call, result or caller is missing.
-
-    Args:
-        index: The place of its message.
-        position: Its place in the message.
-        rule: The rule it breaks.
-        id: The id it names.
-        message: What is wrong, in one sentence.
-    """
-
-    index: int
-    position: int
-    rule: str
-    id: str
-    message: str
 
 
 def caller_id(block: Any) -> str:
@@ -40,7 +20,7 @@ def caller_id(block: Any) -> str:
 
 
 def block_links(blocks: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the provider's calls without a result in an answer, and of earlier ones it continues; O(blocks)."""
+    """Return the ids of the provider's calls an answer leaves open, and of the earlier calls it continues; O(blocks)."""
     open: dict[str, None] = {}
     made: set[str] = set()
     earlier: dict[str, None] = {}
@@ -59,47 +39,41 @@ def block_links(blocks: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]
     return tuple(open), tuple(earlier)
 
 
-def unpaired(contents: Sequence[Mapping[str, Any] | None]) -> Iterator[Unpaired]:
-    """Yield every block whose call, result or caller is missing; O(blocks).
+def unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Finding]]:
+    """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks).
 
     Args:
         contents: The fields of the messages.
     """
-    waiting: dict[str, list[tuple[int, int]]] = {}
+    waiting: dict[str, list[tuple[int, str]]] = {}
     made: set[str] = set()
     for index, fields in enumerate(contents):
-        role, blocks = string((fields or {}).get("role")), blocks_of(fields or {})
-        if role == "user" and any(result_id(block) is None for block in blocks):
+        blocks = blocks_of(fields)
+        if fields.get("role") == "user" and any(result_id(block) is None for block in blocks):
             for identifier, places in waiting.items():
-                text = f"the call {identifier!r} has no result when the user goes on"
-                yield from [Unpaired(*place, "server-call-without-result", identifier, text) for place in places]
+                text = f"the call {identifier!r} has no result when the user speaks again"
+                yield from [(place, (where, "server-call-without-result", text)) for place, where in places]
             made -= waiting.keys()
             waiting.clear()
-        for position, block in enumerate(blocks if role == "assistant" else ()):
-            yield from _noted(index, position, block, made, waiting)
+        for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
+            where, kind = f".content[{position}]", kind_of(block)
+            if (caller := caller_id(block)) and caller not in made:
+                yield index, (where, "call-without-caller", f"the call {caller!r} that made it is not before it")
+            if is_server_call(kind):
+                made.add(identifier := _field(block, "id"))
+                waiting.setdefault(identifier, []).append((index, where))
+            elif is_server_result(kind):
+                if (identifier := _field(block, "tool_use_id")) not in made:
+                    yield index, (where, "server-result-without-call", "the call it answers is not before it")
+                _answer(waiting, identifier)
 
 
-def _noted(
-    index: int, position: int, block: Any, made: set[str], waiting: dict[str, list[tuple[int, int]]]
-) -> Iterator[Unpaired]:
-    """Note a block of an answer among the calls made and waiting; what it misses."""
-    kind = kind_of(block)
-    if (caller := caller_id(block)) and caller not in made:
-        text = f"the call {caller!r} that made it does not stand before it"
-        yield Unpaired(index, position, "call-without-caller", caller, text)
-    if is_server_call(kind):
-        identifier = _field(block, "id")
-        made.add(identifier)
-        waiting.setdefault(identifier, []).append((index, position))
-    elif is_server_result(kind):
-        identifier = _field(block, "tool_use_id")
-        if identifier not in made:
-            text = "the call it answers does not stand before it"
-            yield Unpaired(index, position, "server-result-without-call", identifier, text)
-        elif places := waiting.get(identifier):
-            places.pop()
-            if not places:
-                del waiting[identifier]
+def _answer(waiting: dict[str, list[tuple[int, str]]], identifier: str) -> None:
+    """Take the latest call with this id from those that wait for a result."""
+    if identifier in waiting:
+        waiting[identifier].pop()
+        if not waiting[identifier]:
+            del waiting[identifier]
 
 
 def _field(block: Any, name: str) -> str:

@@ -1,10 +1,10 @@
-"""Anthropic Messages: content in blocks, tool results in the user message after the call, thoughts that are signed.
+"""Reading and writing of Anthropic messages: content blocks, results in the user message after the call, signed thoughts.
 
-Block by block after the request types of the ``anthropic`` package: text, image, document, tool_use, tool_result with nested
-content, thinking and redacted_thinking, blocks of tools the provider runs itself, compaction blocks. Messages and blocks may be
-dictionaries or that package's own objects. A user message that holds nothing but results is read with the role ``"tool"``; one
-that also holds words keeps ``"user"``. System messages may stand in the list, or outside it as the ``system`` parameter. A
-block that no rule knows is kept as `OtherPart`.
+The blocks are those of the request types of the ``anthropic`` package: text, image, document, tool_use, tool_result with
+nested content, thinking and redacted_thinking, blocks of tools the provider runs itself, compaction blocks. Messages and
+blocks may be dictionaries or that package's own objects. A user message that contains only results is read with the role
+``"tool"``; one that also holds words keeps ``"user"``. System messages may be in the list, or outside it as the ``system``
+parameter. A block that no rule knows is kept as `OtherPart`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    data_size,
+    elements_of,
     fields_of,
     items_of,
     json_text,
@@ -54,7 +56,7 @@ _BLOCKS = frozenset(
         "tool_removal",
     }
 )
-"""Types of blocks by which the format is detected; those of other formats too are looked at more closely."""
+"""Types of blocks by which the format is detected; types that other formats share are checked more closely."""
 _OPEN_LOOP = "thoughts of the current turn stay as the provider signed them"
 _GO_ON = "Go on from there."
 
@@ -82,25 +84,21 @@ class Anthropic(WireFormat):
             raise without_role(role, position, "user, assistant, system")
         if isinstance(content, str):
             return Message(role, (TextPart(content),), raw, self)
-        elements = () if content is None else items_of(content)
-        blocks = (content,) if elements is None else elements
+        blocks = elements_of(content)
         parts = tuple([_part(block) for block in blocks])
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
         begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
         return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(_holds_history, blocks)))
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(self._fields(message.raw))
-        if not same(message.parts, parts):
-            fields["content"] = _content(message.parts, parts, fields.get("content"))
-        return self.read(fields)
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
+        fields["content"] = _content(message.parts, parts, fields.get("content"))
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
-        """A message of three roles; of the type ``message`` only as the provider answers, or in blocks."""
+        """Recognize a message of three roles; with the type ``message`` only an answer of the provider, or blocks."""
         if not says_something(fields) or fields.get("role") in ("tool", "function", "developer"):
             return False
         if fields.get("type") != "message" or "stop_reason" in fields:
@@ -114,13 +112,13 @@ class Anthropic(WireFormat):
         return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """System messages stand between the user and an answer, thoughts not after an answer, and no blanks at the end."""
+        """Check the places of system messages, of thoughts after an answer, and of blanks at the end."""
         if before is None or not _may_break(before, after):
             return None
         return join_problem(fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {})
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """An answer follows the user; a system message stands between the user and an answer."""
+        """Prefer an answer after the user, and a system message between the user and an answer."""
         if after is None:
             return True
         if after.role == "assistant":
@@ -130,7 +128,7 @@ class Anthropic(WireFormat):
         return before is None or not before.is_system
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
-        """Return one message of the user; after a system message two, because an answer has to follow it."""
+        """Return one message of the user; after a system message two, because an answer must follow it."""
         if before is None or not before.is_system:
             return (self.new("user", text),)
         return (self.new("assistant", text), self.new("user", _GO_ON))
@@ -154,7 +152,7 @@ anthropic = Anthropic()
 
 
 def _may_break(before: Message, after: Message | None) -> bool:
-    """Whether neighbours may break a rule, as far as their roles and parts show without a look at what was sent."""
+    """Whether neighbours may break a rule, judged by their roles and parts alone."""
     if before.role == "system" or (after is not None and after.role == "system" and before.role != "user"):
         return True
     if before.role != "assistant":
@@ -166,7 +164,7 @@ def _may_break(before: Message, after: Message | None) -> bool:
 
 
 def _part(block: Any) -> Part:
-    """Return one block; what is not understood stays whole as `OtherPart`."""
+    """Return one block; a value that is not understood becomes an `OtherPart`."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
     fields = fields_of(block)
@@ -191,15 +189,14 @@ def _part(block: Any) -> Part:
 
 
 def _holds_history(block: Any) -> bool:
-    """Whether a block is a summary that the provider wrote; one without content says that it could not."""
+    """Whether a block is a summary that the provider wrote; without content, the provider failed to write it."""
     fields = fields_of(block) if kind_of(block) == "compaction" else None
     return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
 
 
 def _data_size(source: Any) -> int:
-    """Return the bytes of data carried in a source; an address or a file id carries none."""
-    fields = fields_of(source) or {}
-    return len(string(fields.get("data")))
+    """Return the bytes of data in a source; an address or a file id has none."""
+    return data_size((fields_of(source) or {}).get("data"))
 
 
 def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
@@ -208,18 +205,16 @@ def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
     failed = marked if isinstance(marked, bool) else None
     if content is None or isinstance(content, str):
         return ToolResultPart(call, content or "", failed=failed, raw=block)
-    elements = items_of(content)
-    parts = [_nested(element) for element in ([content] if elements is None else elements)]
-    return result_part(call, parts, failed, block)
+    return result_part(call, [_nested(element) for element in elements_of(content)], failed, block)
 
 
 def _nested(element: Any) -> Part:
-    """Return one block of a result; the API knows no result within a result."""
+    """Read one block of a result; the API has no result within a result."""
     return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
-    """Return the parts as a content: a string where it was one and still can be, else a list without empty texts."""
+    """Return the parts as a content: a string if it was one and still can be, else a list without empty texts."""
     if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
         return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
     known = {id(part) for part in old}
@@ -227,7 +222,7 @@ def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
 
 
 def _block(part: Part) -> Any:
-    """Return one block; an unchanged part is the block it was."""
+    """Return one block; an unchanged part returns its original block."""
     if part.raw is not None and _part(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw)
@@ -242,18 +237,16 @@ def _block(part: Part) -> Any:
             block["content"] = _result_content(block.get("content"), part, keep_text=part.text == before.text)
         return block
     raise ConfigurationError(
-        f"parts: only text, calls and results can be made anew (got {part!r}); pass the part that was read, or drop it"
+        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
     )
 
 
 def _result_content(content: Any, result: ToolResultPart, *, keep_text: bool) -> Any:
-    """Return a result's content with its text in place of the first words, and only the media that it still has."""
-    elements = items_of(content)
-    if elements is None and not result.media:
+    """Return a result's content with its text in place of the first words, and the media that are left."""
+    if items_of(content) is None and not result.media:
         return result.text
-    elements = [content] if elements is None else elements
     words = None if keep_text else result.text if result.text.strip() else ""
-    return result_elements(elements, result, words=words, read=_part, write=_words)
+    return result_elements(elements_of(content), result, words=words, read=_part, write=_words)
 
 
 def _words(before: Part | None, words: str) -> Any:

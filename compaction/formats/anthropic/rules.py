@@ -1,8 +1,8 @@
-"""The rules of the Anthropic Messages API, each with a name, and what a repair does about it.
+"""The rules of the Anthropic Messages API, by name, with the fixes of a repair.
 
 ``docs/rules/anthropic.md`` shows every rule with an example and its source. Roles need not alternate and the first message need
-not be the user's: the API gave both rules up. What depends on the model or on other parameters of the request, such as whether
-the list may end with an answer, is not a rule here.
+not be the user's: the API no longer has these rules. A rule that depends on the model or on other parameters of the request is
+not included, such as whether the list may end with an answer.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..common_rules import common_rules
 from ..fixes import (
     answer_call,
     drop,
-    drop_result,
     first_of,
     give_id,
     keep_last,
     list_content,
     move_result,
-    name_result,
     object_at,
     order,
     part_at,
@@ -33,7 +32,7 @@ from .fields import THINKING, blocks_of, call_id, is_id, result_id
 from .hosted import unpaired
 
 BREAKPOINTS: Final = 4
-"""How many blocks of a request may carry ``cache_control``."""
+"""The maximum number of blocks with ``cache_control`` in a request."""
 
 
 # ------------------------------------------------------------------------ calls and results
@@ -61,7 +60,7 @@ _PAIRING: Final = Pairing(
 
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield ids that are used twice, too many breakpoints, and what the provider's own calls miss."""
+    """Yield repeated ids, breakpoints above the maximum, and unpaired calls and results of the provider's own tools."""
     known: set[str] = set()
     marks = [(index, path) for index, fields in enumerate(contents) for path in _breakpoints(fields)]
     for index, fields in enumerate(contents):
@@ -71,9 +70,8 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
                 yield index, (f".content[{slot.path[1]}].id", "duplicate-call-id", text)
             known.add(slot.key)
     for index, (content, position, name) in marks[BREAKPOINTS:]:
-        yield index, (f".{content}[{position}].{name}", "too-many-breakpoints", "four blocks before it carry one")
-    for each in unpaired(contents):
-        yield each.index, (f".content[{each.position}]", each.rule, each.message)
+        yield index, (f".{content}[{position}].{name}", "too-many-breakpoints", "four blocks before it have one")
+    yield from unpaired(contents)
 
 
 def _breakpoints(fields: Fields) -> Iterator[Path]:
@@ -87,7 +85,7 @@ def _breakpoints(fields: Fields) -> Iterator[Path]:
 
 
 def _drop_empty(draft: Draft, index: int, path: Path) -> str:
-    """Remove a message without a content; make it empty where it is the answer that the model goes on from."""
+    """Remove a message without content; if it is the last answer, which the model continues, make it empty."""
     if index + 1 == len(draft.messages) and draft.fields(index).get("role") == "assistant":
         draft.write(index, path, "")
         return "it was made empty"
@@ -123,94 +121,92 @@ def _cut_space(draft: Draft, index: int, path: Path) -> str:
 
 _DROP: Final = drop("the block was removed")
 
+_COMMON: Final = common_rules(objects="dictionaries, or the anthropic package's objects", result_id="tool_use_id")
+
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "There is at least one message.", "send at least one message"),
-    "unreadable-message": Rule("message", "A message is an object.", "pass dictionaries, or the anthropic package's objects"),
+    "no-messages": _COMMON["no-messages"],
+    "unreadable-message": _COMMON["unreadable-message"],
     "unknown-role": Rule("message", "The role is user, assistant or system.", "use one of user, assistant, system"),
     "misplaced-system": Rule(
         "join",
-        "A system message stands first, where it is meant for the `system` parameter, or between a user message and "
-        "the answer to it. Older models take none.",
-        "put it first, or between a user message and the answer to it",
+        "A system message is first, where it stands for the `system` parameter, or between a user message and the "
+        "answer. Older models accept it only as the parameter.",
+        "put it first, or between a user message and the answer",
     ),
     "malformed-content": Rule(
-        "message", "A content is a string or a list.", "make it a string, or a list of blocks", list_content(kind_of)
+        "message", "The content is a string or a list.", "make it a string, or a list of blocks", list_content(kind_of)
     ),
     "empty-content": Rule(
         "message",
-        "A message says something; a last answer need not, if it has a content.",
-        "give it a content, or leave the message out",
+        "A message is not empty. Only the last answer may have an empty content.",
+        "give it content, or leave the message out",
         _drop_empty,
     ),
-    "empty-text": Rule("message", "A text block has more than blanks.", "leave the block out", _DROP),
+    "empty-text": _COMMON["empty-text"],
     "malformed-block": Rule(
         "message",
-        "A block is an object with a type, and has the fields of that type.",
+        "A block is an object with a type and the fields of that type.",
         "make it an object with a 'type' and the fields of that type",
         first_of(object_at("input"), part_at(lambda text: {"type": "text", "text": text})),
     ),
     "block-not-allowed": Rule(
         "message",
-        "Calls and thoughts stand in answers, results and images in user messages, words alone in system messages.",
+        "Calls and thoughts belong in answers, results and images in user messages; a system message has only text.",
         "leave the block out, or move it to a message of the other role",
     ),
     "unsigned-thinking": Rule(
-        "message", "Thoughts come with a signature.", "leave the block out", drop("the block was removed", up=1)
+        "message", "A thinking block has a signature.", "leave the block out", drop("the block was removed", up=1)
     ),
     "text-after-call": Rule(
         "message",
-        "Nothing is said after the calls of an answer.",
+        "An answer has no text after its calls.",
         "put the text before the calls",
         order(lambda block: call_id(block) is not None),
         1,
     ),
     "ends-with-thinking": Rule(
         "message",
-        "The last block of an answer is no thought.",
-        "leave the thoughts out, or the whole message",
+        "The last block of an answer is not a thinking block.",
+        "leave out the thinking blocks, or the whole message",
         _drop_last_thoughts,
         2,
     ),
     "thinking-after-answer": Rule(
         "join",
-        "An answer with thoughts does not follow another answer directly: the API joins the two, and thoughts are then "
-        "not where they were signed.",
-        "leave the thoughts out, or put the user's words between the two answers",
+        "An answer with thinking blocks does not directly follow another answer. The API joins the two, and the "
+        "signatures do not fit the joined answer.",
+        "leave out the thinking blocks, or put a user message between the two answers",
         _drop_thoughts,
         6,
     ),
-    "call-without-id": Rule("message", "A call has an id.", "give the call an id, and its result the same", give_id, 3),
+    "call-without-id": _COMMON["call-without-id"],
     "malformed-id": Rule(
         "message",
-        "The id of a call has letters, digits, `_` and `-` alone.",
-        "give it an id of letters, digits, '_' and '-', and its result the same",
+        "The id of a call contains only letters, digits, `_` and `-`.",
+        "give it an id of letters, digits, '_' and '-', and its result the same id",
         give_id,
         3,
     ),
-    "duplicate-call-id": Rule("reach", "No two calls of the list have one id.", "give each call an id of its own", give_id, 3),
+    "duplicate-call-id": Rule(
+        "reach", "Each call in the list has a different id.", "give each call a different id", give_id, 3
+    ),
     "call-without-result": Rule(
         "reach",
-        "Each call is answered in the user message directly after it.",
+        "The user message directly after a call has its result.",
         "put its result into the user message directly after it, or leave the call out",
         answer_call,
         5,
     ),
-    "pending-call": Rule(
-        "reach",
-        "The same, where the list ends: a result may still come. Not to be sent, but fine to store.",
-        "store it as it is; add the result before sending",
-    ),
-    "result-without-id": Rule(
-        "message", "A result says what it answers.", "set 'tool_use_id' to the id of the call it answers", name_result, 4
-    ),
+    "pending-call": _COMMON["pending-call"],
+    "result-without-id": _COMMON["result-without-id"],
     "result-without-call": Rule(
         "reach",
-        "A result answers a call of the message before.",
+        "A result answers a call of the message directly before it.",
         "put it into the user message directly after the call, or leave it out",
         move_result,
         5,
     ),
-    "duplicate-result": Rule("reach", "A call has one result.", "keep one result for each call", drop_result, 5),
+    "duplicate-result": _COMMON["duplicate-result"],
     "result-after-text": Rule(
         "message",
         "Results come before anything else in their message.",
@@ -220,35 +216,35 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "server-call-without-result": Rule(
         "reach",
-        "A tool that the provider runs has its result when the user speaks again; until then, and while nothing but "
-        "results of the caller's tools follows, it may still come.",
+        "The result of a tool that the provider runs comes before the user speaks again. Results of the caller's tools "
+        "may come in between.",
         "put its result into the answer, or leave the call out",
         _DROP,
     ),
     "server-result-without-call": Rule(
         "reach",
-        "The result of a tool that the provider runs has its call before it.",
+        "The result of a tool that the provider runs follows its call.",
         "keep it with the call before it, or leave it out",
         _DROP,
     ),
     "call-without-caller": Rule(
         "reach",
-        "A call that a tool of the provider made has the call of that tool before it.",
-        "keep the answer that holds the caller before it, or leave the call and its result out",
+        "A call made by a tool of the provider follows the call of that tool.",
+        "keep the answer with the caller before it, or leave out the call and its result",
         drop("it was left out", field="caller"),
     ),
     "too-many-breakpoints": Rule(
         "reach",
-        "At most four blocks carry `cache_control`; those of system and tools, which are outside the list, count too.",
+        "At most four blocks have `cache_control`. Those of the system prompt and the tools, outside the list, count too.",
         "keep 'cache_control' on four blocks at most",
         keep_last(_breakpoints, BREAKPOINTS),
         6,
     ),
     "trailing-space": Rule(
-        "join", "A list does not end with an answer that ends with blanks.", "cut the blanks at the end", _cut_space, 6
+        "join", "The last answer of a list does not end with blanks.", "cut the blanks at the end", _cut_space, 6
     ),
 }
-"""Every rule: how far it looks, and what to do where it is broken."""
+"""Every rule by name, in the order of the reference page."""
 
 BOOK: Final = RuleBook(
     rules=RULES,
@@ -256,8 +252,8 @@ BOOK: Final = RuleBook(
     message=message_problems,
     join=join_problem,
     joins={
-        "misplaced-system": ("", "it stands neither first nor between the user and the answer"),
-        "thinking-after-answer": (".content", "its thoughts follow an answer that they do not belong to"),
+        "misplaced-system": ("", "it is neither first nor between a user message and the answer"),
+        "thinking-after-answer": (".content", "its thinking blocks follow another answer"),
         "trailing-space": (".content", "the list ends with an answer that ends with blanks"),
     },
     whole=_list_problems,

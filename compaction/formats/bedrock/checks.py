@@ -1,4 +1,4 @@
-"""What a Bedrock message breaks by itself, and what two neighbours break."""
+"""Checks of a Bedrock message by itself, and of two neighbours."""
 
 from __future__ import annotations
 
@@ -37,24 +37,23 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
     "cachePoint": {"type": str},
     "searchResult": {"source": str, "title": str, "content": list},
 }
-_SHAPE, _PAIRS, _JOINS, _OPEN = range(4)
 
 
 def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
-    """Yield the rules that a message breaks by itself, whatever stands around it."""
+    """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in ROLES:
         yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and items_of(content) is None:
         yield ".content", "malformed-content", f"a content is a list of blocks (got {type_name(content)})"
     elif not content:
-        yield ".content", "empty-content", "it says nothing"
+        yield ".content", "empty-content", "it is empty"
     else:
         blocks = message_blocks(fields)
         for position, block in enumerate(blocks):
             yield from _block_problems(f".content[{position}]", role, block)
         for position in unplaced_cache_points(blocks):
-            yield f".content[{position}]", "misplaced-cache-point", "there is nothing before it that can be cached"
+            yield f".content[{position}]", "misplaced-cache-point", "no block before it can be cached"
         if role == "user":
             yield from _user_problems(blocks)
         elif role == "assistant":
@@ -68,23 +67,21 @@ def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
         place = f".content[{position}]"
         if (identifier := tool_use_id(block)) is None:
             if ids and block_kind(block) in WORDS:
-                yield (place, "text-after-call", "nothing is said after the calls of an answer")
+                yield (place, "text-after-call", "an answer has no text after its calls")
             continue
         place += ".toolUse.toolUseId"
-        if not identifier:
-            yield (place, "call-without-id", "the call has no id")
-        elif not is_tool_use_id(identifier):
+        if identifier and not is_tool_use_id(identifier):
             text = f"the id {identifier[:80]!r} is too long, or has other characters"
             yield (place, "malformed-id", text)
-        elif identifier in ids:
+        elif identifier and identifier in ids:
             yield (place, "duplicate-call-id", f"the id {identifier!r} is that of another call")
         ids.add(identifier)
     if _thinks_alone(blocks):
-        yield (".content", "thinking-alone", "an answer is more than thoughts")
+        yield (".content", "thinking-alone", "the answer has only thoughts")
 
 
 def _thinks_alone(blocks: Sequence[Any]) -> bool:
-    """Whether an answer holds thoughts, and nothing else but cache points."""
+    """Whether an answer contains only thoughts and cache points."""
     kinds = {block_kind(block) for block in blocks} - {"cachePoint"}
     return kinds == {"reasoningContent"}
 
@@ -100,16 +97,13 @@ def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
             continue
         if said:
             yield (place, "result-after-text", "results come before anything else in their message")
-        if not identifier:
-            text = "a result needs 'toolUseId'"
-            yield (f"{place}.toolResult.toolUseId", "result-without-id", text)
-        elif identifier in ids:
+        if identifier and identifier in ids:
             yield (place, "duplicate-result", f"the call {identifier!r} is answered already")
         ids.add(identifier)
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
     if documents and not any(string((fields_of(block) or {}).get("text")).strip() for block in blocks):
         place = f".content[{documents[0]}]"
-        yield (place, "document-without-text", "a document comes with a text block")
+        yield (place, "document-without-text", "the message has a document and no text")
 
 
 def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
@@ -123,19 +117,19 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
     value = (fields_of(block) or {})[kind]
     body = fields_of(value)
     if not _allowed(role, kind, body or {}):
-        yield (where, "block-not-allowed", f"a {role} message takes no block of kind {kind!r}")
+        yield (where, "block-not-allowed", f"a {role} message does not accept a block of kind {kind!r}")
         return
     if kind == "text":
         if not isinstance(value, str):
             yield (f"{where}.text", "malformed-block", f"a text is a string (got {type_name(value)})")
         elif not value.strip():
-            yield (where, "empty-text", "a text block says something")
+            yield (where, "empty-text", "the text block is empty")
     elif kind in KINDS:
         yield from _body_problems(f"{where}.{kind}", kind, value)
 
 
 def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
-    """Yield what is missing in a block, or of the wrong kind."""
+    """Yield the missing and mistyped fields of a block."""
     body = fields_of(value)
     if body is None:
         yield (where, "malformed-block", f"it is an object (got {type_name(value)})")
@@ -147,7 +141,7 @@ def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
             yield (f"{where}.{name}", "malformed-block", f"{kind} needs {name!r} (got {type_name(given)})")
     if kind == "toolResult" and (content := items_of(body.get("content"))) is not None:
         if not content and body.get("status") == "error":
-            yield (f"{where}.content", "empty-error", "a result that failed says why")
+            yield (f"{where}.content", "empty-error", "a failed result has no content")
         for position, element in enumerate(content):
             yield from _nested_problems(f"{where}.content[{position}]", element)
 
@@ -156,7 +150,7 @@ def _nested_problems(where: str, element: Any) -> Iterator[Finding]:
     """Yield the rules that a block of a result breaks."""
     kind = block_kind(element)
     if kind in KINDS and kind not in IN_RESULTS:
-        yield (where, "block-not-allowed", f"a result holds no block of kind {kind!r}")
+        yield (where, "block-not-allowed", f"a result does not accept a block of kind {kind!r}")
     elif kind == "json":
         if fields_of(value := (fields_of(element) or {})[kind]) is None:
             yield (f"{where}.json", "malformed-block", f"its data is an object (got {type_name(value)})")
@@ -173,7 +167,7 @@ def _allowed(role: str, kind: str, body: Mapping[str, Any]) -> bool:
 
 
 def join_problem(before: str | None, after: str | None) -> tuple[str, Side] | None:
-    """Return the rule that two neighbours break, by their roles; ``None`` is the start and the end of the list."""
+    """Return the rule that two neighbours break, given their roles; ``None`` is the start or end of the list."""
     if after not in ROLES or (before is not None and before not in ROLES):
         return None
     ends = before == "system" and after != "assistant"

@@ -1,4 +1,4 @@
-"""Fields of raw Bedrock messages: where reading and rules find what they need.
+"""Access to the fields of raw Bedrock messages; used for reading and by the rules.
 
 A block is a union: an object with a single field, whose name is the block's kind.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..wire import fields_of, items_of, string
 
 MEDIA_KINDS: Final[Mapping[str, str]] = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
-"""Kinds of blocks that hold media, and the kind of media."""
+"""Kinds of blocks with media, and the kind of media."""
 
 KINDS: Final = frozenset(
     {
@@ -32,7 +32,7 @@ KINDS: Final = frozenset(
 """The members of the union ``ContentBlock`` in botocore 1.44."""
 
 WORDS: Final = frozenset({"text", "citationsContent"})
-"""Kinds of blocks in which an answer says something."""
+"""Kinds of blocks with the text of an answer."""
 
 IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 """The members of the union ``ToolResultContentBlock``."""
@@ -55,12 +55,12 @@ def block_kind(block: Any) -> str:
 
 
 def block_body(block: Any, kind: str) -> Mapping[str, Any] | None:
-    """Return the object in a block of this kind; ``None`` if the block is another, or holds something else."""
+    """Return the object in a block of this kind; ``None`` if the block is another, or not an object."""
     return fields_of((fields_of(block) or {}).get(kind)) if block_kind(block) == kind else None
 
 
 def is_hosted(body: Mapping[str, Any]) -> bool:
-    """Whether a call or a result is that of a tool which the provider runs: only these have a type."""
+    """Whether a call or result belongs to a tool that the provider runs: only these have a type."""
     return bool(body.get("type"))
 
 
@@ -77,17 +77,17 @@ def tool_result_id(block: Any) -> str | None:
 
 
 def is_tool_use_id(identifier: str) -> bool:
-    """Whether the API takes it for the id of a call: ``ToolUseId`` in botocore."""
+    """Whether the API accepts it as the id of a call: ``ToolUseId`` in botocore."""
     return _ID.fullmatch(identifier) is not None
 
 
 def is_cache_point(block: Any) -> bool:
-    """Whether a block marks the end of a part to cache, and says nothing itself."""
+    """Whether a block is a cache point, which has no content."""
     return block_kind(block) == "cachePoint"
 
 
 def unplaced_cache_points(blocks: Sequence[Any]) -> list[int]:
-    """Return the places of cache points with nothing before them in their message that could be cached, or with a thought."""
+    """Return the places of cache points without a block before them, or directly after a thought."""
     found: list[int] = []
     before = ""
     for place, block in enumerate(blocks):

@@ -1,9 +1,9 @@
-"""Amazon Bedrock's Converse messages: content in blocks of one field each, tool results in the user message after the call.
+"""Reading and writing of Amazon Bedrock's Converse messages: blocks of one field, results in the user message after the call.
 
-Block by block after the service model in botocore: text, image, document, video, audio, toolUse, toolResult, reasoningContent,
-guardContent, citationsContent, cachePoint. Data is bytes, as boto3 has it, or base64 text, as JSON has it; either comes out as
-it came in. A user message that holds nothing but results is read with the role ``"tool"``. The system prompt stands outside the
-list, as the ``system`` parameter. A block that no rule knows is kept as `OtherPart`.
+The blocks are those of the service model in botocore: text, image, document, video, audio, toolUse, toolResult,
+reasoningContent, guardContent, citationsContent, cachePoint. Data is bytes, as boto3 has it, or base64 text, as JSON has it;
+both come out as they came in. A user message that contains only results is read with the role ``"tool"``. The system prompt is
+outside the list, as the ``system`` parameter. A block that no rule knows is kept as `OtherPart`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    data_size,
+    elements_of,
     fields_of,
     items_of,
     json_text,
@@ -48,7 +50,7 @@ _NOTED: Final = "Noted."
 _SIGNED: Final = "thoughts of the current turn stay as the provider signed them"
 _STATUS: Final = {"error": True, "success": False}
 _BLOBS: Final = ("bytes", "redactedContent")
-"""Fields whose value boto3 takes as bytes, which JSON cannot hold."""
+"""Fields that boto3 takes as bytes, which JSON cannot express."""
 _BASE64: Final = "$base64"
 
 
@@ -73,28 +75,23 @@ class Bedrock(WireFormat):
         role, content = fields.get("role"), fields.get("content")
         if not isinstance(role, str) or not role:
             raise without_role(role, position, "user, assistant")
-        elements = () if content is None else items_of(content)
-        blocks = (content,) if elements is None else elements
-        parts = tuple([_part(block, role) for block in blocks])
+        parts = tuple([_part(block, role) for block in elements_of(content)])
         if role == "user" and _answers_alone(parts):
             role = "tool"
         return Message(role, parts, raw, self)
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(self._fields(message.raw))
-        if not same(message.parts, parts):
-            known = {id(part) for part in message.parts}
-            kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
-            blocks = [_block(part, string(fields.get("role"))) for part in kept]
-            unplaced = unplaced_cache_points(blocks)
-            fields["content"] = [block for place, block in enumerate(blocks) if place not in unplaced]
-        return self.read(fields)
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
+        known = {id(part) for part in message.parts}
+        kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+        blocks = [_block(part, string(fields.get("role"))) for part in kept]
+        unplaced = unplaced_cache_points(blocks)
+        fields["content"] = [block for place, block in enumerate(blocks) if place not in unplaced]
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": [{"text": text}]})
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
-        """A message whose content is a list of blocks without a type, of which one is known."""
+        """Recognize a message whose content is a list of blocks without a type, at least one of them known."""
         elements = fields.get("content")
         if (
             fields.get("role") not in ("user", "assistant", "system")
@@ -119,15 +116,15 @@ class Bedrock(WireFormat):
         return _decoded(data)
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """The user and the model take turns, the user first; a system message stands between the two."""
+        """Check that the user and the model alternate, the user first, and that system messages are between the two."""
         return None if after is None else join_problem(None if before is None else _wire_role(before), _wire_role(after))
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """What the provider takes: it leaves no choice."""
+        """Prefer what the provider accepts, which leaves no choice."""
         return self.join_problem(before, after) is None
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
-        """Return one message, or two where one would come beside another of its role."""
+        """Return one message, or two where a neighbour has the same role."""
         answers = before is not None and _wire_role(before) != "assistant"
         follower = "" if after is None else _wire_role(after)
         if answers:
@@ -140,7 +137,7 @@ class Bedrock(WireFormat):
         return message.text == {"user": _GO_ON, "assistant": _NOTED}.get(message.role) and len(message.parts) == 1
 
     def placeholder(self, text: str) -> tuple[Message, ...]:
-        """Return a note of the model and a word of the user, as the calls and their results were one of each."""
+        """Return a note of the model and a message of the user, in place of the calls and their results."""
         return self.new("assistant", text), self.new("user", _GO_ON)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
@@ -151,18 +148,18 @@ bedrock = Bedrock()
 
 
 def _wire_role(message: Message) -> str:
-    """Return the role that was sent: that of results is the user's."""
+    """Return the role on the wire; that of results is the user's."""
     return message.role if message.role != "tool" else string((fields_of(message.raw) or {}).get("role"))
 
 
 def _answers_alone(parts: Sequence[Part]) -> bool:
-    """Whether there are results, and nothing beside them but cache points."""
+    """Whether all parts are results or cache points, and at least one is a result."""
     results = [part for part in parts if isinstance(part, ToolResultPart)]
     return bool(results) and all(isinstance(part, ToolResultPart) or is_cache_point(part.raw) for part in parts)
 
 
 def _part(block: Any, role: str) -> Part:
-    """Return one block; what is not understood stays whole as `OtherPart`."""
+    """Return one block; a value that is not understood becomes an `OtherPart`."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
     kind = block_kind(block)
@@ -185,7 +182,7 @@ def _part(block: Any, role: str) -> Part:
 
 
 def _words(kind: str, body: Mapping[str, Any], block: Any) -> Part | None:
-    """Return a block that has words within another object: a thought, what a guardrail checks, what is cited."""
+    """Read a block with nested words: a thought, a text for a guardrail, or a citation; ``None`` for any other."""
     if kind == "reasoningContent":
         return ReasoningPart(string((fields_of(body.get("reasoningText")) or {}).get("text")), raw=block)
     if kind == "guardContent" and (image := fields_of(body.get("image"))) is not None:
@@ -198,18 +195,13 @@ def _words(kind: str, body: Mapping[str, Any], block: Any) -> Part | None:
 
 
 def _data_size(body: Mapping[str, Any]) -> int:
-    """Return the bytes of the data carried in a block, as sent: bytes in base64, a text as it is."""
+    """Return the bytes of the data and the texts in a media block, as sent."""
     source = fields_of(body.get("source")) or {}
-    data = source.get("bytes")
-    if isinstance(data, bytes | bytearray):
-        return (len(data) + 2) // 3 * 4
-    return len(string(data)) + sum(map(len, [string(source.get("text")), *said_in(source.get("content"))]))
+    return data_size(source.get("bytes")) + sum(map(len, [string(source.get("text")), *said_in(source.get("content"))]))
 
 
 def _result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
-    content = body.get("content")
-    elements = items_of(content)
-    parts = [_nested(element) for element in ([content] if elements is None and content is not None else elements or ())]
+    parts = [_nested(element) for element in elements_of(body.get("content"))]
     return result_part(string(body.get("toolUseId")), parts, _STATUS.get(string(body.get("status"))), block)
 
 
@@ -223,7 +215,7 @@ def _nested(element: Any) -> Part:
 
 
 def _block(part: Part, role: str) -> Any:
-    """Return one block; an unchanged part is the block it was."""
+    """Return one block; an unchanged part returns its original block."""
     if part.raw is not None and _part(part.raw, role) == part:
         return part.raw
     kind = block_kind(part.raw)
@@ -241,7 +233,7 @@ def _block(part: Part, role: str) -> Any:
             body["content"] = result_elements(elements, part, words=words, read=_nested, write=_text_block)
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise ConfigurationError(
-        f"parts: only text, calls and results can be made anew (got {part!r}); pass the part that was read, or drop it"
+        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
     )
 
 
@@ -250,13 +242,13 @@ def _text_block(before: Part | None, words: str) -> Any:
 
 
 def _guarded(part: TextPart) -> Any:
-    """Return a text that a guardrail checks, with other words."""
+    """Return a changed text for a guardrail."""
     body = dict(block_body(part.raw, "guardContent") or {})
     return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
 
 
 def _encoded(value: Any) -> Any:
-    """Return the value with its bytes as text that `_decoded` reads; the same object if it holds none."""
+    """Return the value with bytes as text that `_decoded` reads; the same object if it has none."""
     if (elements := items_of(value)) is not None:
         items = [_encoded(item) for item in elements]
         return value if same(items, elements) else items
@@ -278,7 +270,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _blob(value: Any) -> Any:
-    """Return the bytes that `_encoded` wrote here; anything else as it is."""
+    """Return the bytes that `_encoded` wrote; any other value unchanged."""
     data = (fields_of(value) or {}).get(_BASE64)
     if not isinstance(data, str):
         return _decoded(value)

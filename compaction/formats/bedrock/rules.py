@@ -1,7 +1,7 @@
-"""The rules of Amazon Bedrock's Converse API, each with a name, and what a repair does about it.
+"""The rules of Amazon Bedrock's Converse API, by name, with the fixes of a repair.
 
-``docs/rules/bedrock.md`` shows every rule with an example and its source. What depends on the model is not a rule here: whether
-it takes images, words beside calls, thoughts without a signature, or a list that ends with an answer.
+``docs/rules/bedrock.md`` shows every rule with an example and its source. Rules that depend on the
+model are not included: whether it accepts images, text beside calls, unsigned thoughts, or a list that ends with an answer.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
+from ..common_rules import common_rules
 from ..fixes import (
     answer_call,
     drop,
@@ -19,20 +20,20 @@ from ..fixes import (
     keep_last,
     list_content,
     move_result,
-    name_result,
     object_at,
     order,
     part_at,
+    rewrite,
 )
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
 from ..repairing import Draft
 from ..rulebook import Rule, RuleBook
-from ..wire import items_of, json_text, string
+from ..wire import arguments_text, items_of, json_text, string
 from .checks import ROLES, join_problem, message_problems
 from .fields import block_kind, is_cache_point, message_blocks, tool_result_id, tool_use_id
 
 CACHE_POINTS: Final = 4
-"""How many cache points a request may have."""
+"""The maximum number of cache points in a request."""
 
 
 # ------------------------------------------------------------------------ calls and results
@@ -63,7 +64,7 @@ _PAIRING: Final = Pairing(
 
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield cache points that are too many."""
+    """Yield the cache points above the maximum."""
     points = [(index, path) for index, fields in enumerate(contents) for path in _cache_points(fields)]
     for index, path in points[CACHE_POINTS:]:
         yield index, (shown_path(path), "too-many-cache-points", "four stand before it")
@@ -82,14 +83,11 @@ def _join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Sid
 # ------------------------------------------------------------------------ fixes
 
 
-def _list_result(draft: Draft, index: int, path: Path) -> str | None:
-    """Make the content of a result a list."""
-    if path[-2:] != ("toolResult", "content"):
-        return None
-    value = draft.value(index, path)
-    text = "" if value is None else json_text(value)
-    draft.write(index, path, [{"text": text}] if text.strip() else [])
-    return "it was written as text in a list"
+_LIST_RESULT: Final = rewrite(
+    lambda value: [{"text": text}] if (text := arguments_text(value)).strip() else [],
+    "it was written as text in a list",
+    lambda path: path[-2:] == ("toolResult", "content"),
+)
 
 
 def _data_as_text(draft: Draft, index: int, path: Path) -> str | None:
@@ -100,84 +98,82 @@ def _data_as_text(draft: Draft, index: int, path: Path) -> str | None:
     return "it was written as text"
 
 
-def _explain(draft: Draft, index: int, path: Path) -> str:
-    draft.write(index, path, [{"text": NOT_RECORDED}])
-    return "a text was added that says so"
-
-
 def _join(draft: Draft, index: int, path: Path) -> str | None:
-    """Put a message into the one before it; its thoughts go, which are signed for the place where they stood."""
+    """Join a message with the one before it, without its thoughts, whose signatures do not fit there."""
     blocks, before = (items_of(draft.value(place, ("content",))) for place in (index, index - 1))
     if blocks is None or before is None or draft.fields(index).get("role") == "system":
         return None
     said = [block for block in blocks if block_kind(block) != "reasoningContent"]
     draft.write(index - 1, ("content",), [*before, *said])
     draft.remove(index)
-    return "it was put into one message with that"
+    return "it was joined with the message before it"
 
 
+_EXPLAIN: Final = rewrite(lambda value: [{"text": NOT_RECORDED}], "a text was added that says so")
 _DROP: Final = drop("the block was removed")
 
+_COMMON: Final = common_rules(objects="dictionaries, as boto3 takes them", result_id="toolUseId")
+
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "There is at least one message.", "send at least one message"),
-    "unreadable-message": Rule("message", "A message is an object.", "pass dictionaries, as boto3 takes them"),
+    "no-messages": _COMMON["no-messages"],
+    "unreadable-message": _COMMON["unreadable-message"],
     "unknown-role": Rule("message", "The role is user, assistant or system.", "use one of user, assistant"),
-    "starts-with-answer": Rule("join", "The user speaks first.", "put what the user said before it, or leave it out"),
+    "starts-with-answer": Rule("join", "The user speaks first.", "put a user message before it, or leave it out"),
     "same-role-twice": Rule(
         "join",
-        "The user and the model take turns; results are the user's.",
-        "make it one message with the one before it",
+        "Messages of the user and the model alternate; results are in user messages.",
+        "join it with the message before it",
         _join,
         2,
     ),
     "misplaced-system": Rule(
         "join",
-        "A system message stands between the user and the answer. Instructions are the `system` parameter; newer "
-        "models also take them, and changes of tools, in the list.",
-        "pass it as the 'system' parameter, or put it between the user and the answer",
+        "A system message is between a user message and the answer. Instructions belong in the `system` parameter; "
+        "newer models also accept them, and changes of tools, in the list.",
+        "pass it as the 'system' parameter, or put it between a user message and the answer",
     ),
     "malformed-content": Rule(
         "message",
-        "A content is a list.",
+        "The content is a list.",
         "make it a list of blocks",
         list_content(lambda value: isinstance(value, str) or block_kind(value)),
     ),
     "empty-content": Rule(
         "message",
-        "A message says something.",
+        "A message has at least one block.",
         "give it a block, or leave the message out",
         drop("the message was removed", up=1),
     ),
     "malformed-block": Rule(
         "message",
-        "A block is an object with one field, named for its kind, which holds what this kind needs; arguments and data "
-        "are objects.",
-        "make it an object with one field, and in it what that kind of block needs",
-        first_of(object_at("input"), _list_result, _data_as_text, part_at(lambda text: {"text": text})),
+        "A block is an object with one field. The field's name is the kind of the block, its value has the fields of "
+        "that kind. Arguments and data are objects.",
+        "make it an object with one field that has the fields of its kind",
+        first_of(object_at("input"), _LIST_RESULT, _data_as_text, part_at(lambda text: {"text": text})),
     ),
     "block-not-allowed": Rule(
         "message",
-        "Calls and thoughts stand in answers, results, images and documents in user messages, words and changes of "
-        "tools in system messages; a result holds no calls, results or thoughts.",
+        "Calls and thoughts belong in answers; results, images and documents in user messages; text and changes of "
+        "tools in system messages. A result does not contain calls, results or thoughts.",
         "leave the block out, or move it to a message of the other role",
     ),
-    "empty-text": Rule("message", "A text has more than blanks, in a result too.", "leave the block out", _DROP),
+    "empty-text": Rule("message", "A text contains more than blanks, also in a result.", "leave the block out", _DROP),
     "document-without-text": Rule(
-        "message", "A document has a text beside it.", "say in a text block what the document is for"
+        "message", "A message with a document also has a text.", "add a text block that says what the document is for"
     ),
     "thinking-alone": Rule(
-        "message", "An answer is more than thoughts.", "leave the message out", drop("the message was removed", up=1)
+        "message", "An answer has more than thoughts.", "leave the message out", drop("the message was removed", up=1)
     ),
     "misplaced-cache-point": Rule(
         "message",
-        "A cache point comes after something in its message, and not directly after a thought.",
-        "put it after something to cache that is not a thought, or leave it out",
+        "A cache point is not the first block of its message, and does not directly follow a thought.",
+        "put it after a block that is not a thought, or leave it out",
         _DROP,
         2,
     ),
     "text-after-call": Rule(
         "message",
-        "Nothing is said after the calls of an answer, with citations or without.",
+        "An answer has no text after its calls, with or without citations.",
         "put the text before the calls",
         order(lambda block: tool_use_id(block) is not None),
         1,
@@ -189,56 +185,50 @@ RULES: Final[Mapping[str, Rule]] = {
         order(lambda block: tool_result_id(block) is None),
         1,
     ),
-    "call-without-id": Rule("message", "A call has an id.", "give the call an id, and its result the same", give_id, 3),
+    "call-without-id": _COMMON["call-without-id"],
     "malformed-id": Rule(
         "message",
         "The id of a call is at most 64 letters, digits, `_`, `.`, `:` and `-`.",
-        "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same",
+        "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id",
         give_id,
         3,
     ),
     "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of a message an id of its own", give_id, 3
+        "message", "The calls of one message have different ids.", "give each call of a message a different id", give_id, 3
     ),
-    "result-without-id": Rule(
-        "message", "A result says what it answers.", "set 'toolUseId' to the id of the call it answers", name_result, 4
-    ),
+    "result-without-id": _COMMON["result-without-id"],
     "duplicate-result": Rule(
         "message",
-        "The results of one message have different ids.",
+        "The results of one message answer different calls.",
         "keep one result for each call",
         drop_result,
         5,
     ),
-    "empty-error": Rule("message", "A result that failed says something.", "say in its content what went wrong", _explain),
+    "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong", _EXPLAIN),
     "call-without-result": Rule(
         "reach",
-        "Each call is answered in the message directly after it.",
+        "The message directly after a call has its result.",
         "put its result into the message directly after it, or leave the call out",
         answer_call,
         5,
     ),
-    "pending-call": Rule(
-        "reach",
-        "The same, where the list ends: a result may still come. Not to be sent, but fine to store.",
-        "store it as it is; add the result before sending",
-    ),
+    "pending-call": _COMMON["pending-call"],
     "result-without-call": Rule(
         "reach",
-        "A result answers a call of the message before.",
+        "A result answers a call of the message directly before it.",
         "put it into the message directly after the call, or leave it out",
         move_result,
         5,
     ),
     "too-many-cache-points": Rule(
         "reach",
-        "At most four cache points stand in the list; those of system and tools, which are outside it, count too.",
+        "The list has at most four cache points. Those of the system prompt and the tools, outside the list, count too.",
         "keep four cache points at most",
         keep_last(_cache_points, CACHE_POINTS),
         6,
     ),
 }
-"""Every rule: how far it looks, and what to do where it is broken."""
+"""Every rule by name, in the order of the reference page."""
 
 BOOK: Final = RuleBook(
     rules=RULES,
@@ -246,9 +236,9 @@ BOOK: Final = RuleBook(
     message=message_problems,
     join=_join_problem,
     joins={
-        "starts-with-answer": ("", "nobody said anything before it"),
-        "same-role-twice": ("", "the one before it has the same role"),
-        "misplaced-system": ("", "it does not stand between the user and the answer"),
+        "starts-with-answer": ("", "no message is before it"),
+        "same-role-twice": ("", "the message before it has the same role"),
+        "misplaced-system": ("", "it is not between a user message and the answer"),
     },
     whole=_list_problems,
 )

@@ -1,4 +1,4 @@
-"""Fields of raw Gemini contents: where reading and rules find what they need.
+"""Access to the fields of raw Gemini contents; used for reading and by the rules.
 
 The REST interface writes names in camel case, the ``google-genai`` package in snake case; both are read everywhere.
 """
@@ -22,7 +22,7 @@ DATA: Final = (
     "toolCall",
     "toolResponse",
 )
-"""The fields of a part of which one must be there."""
+"""The fields of data, of which a part has exactly one."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -36,13 +36,13 @@ _SNAKE: Final = {
 
 
 def spelled(fields: Mapping[str, Any], name: str) -> str:
-    """Return the name as this object spells it."""
+    """Return the spelling of a field's name in this object."""
     snake = _SNAKE.get(name, name)
     return snake if fields.get(name) is None and fields.get(snake) is not None else name
 
 
 def field(fields: Mapping[str, Any], name: str) -> Any:
-    """Return a field by its camel-case name, however it is spelled."""
+    """Return a field by its camel-case name, in either spelling."""
     value = fields.get(name)
     return fields.get(_SNAKE[name]) if value is None and name in _SNAKE else value
 
@@ -79,7 +79,7 @@ def hosted_result(part: Any) -> str | None:
 
 
 def hosted_links(parts: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the provider's calls without a result in a content, and the earlier ones that have theirs in it; O(parts)."""
+    """Return the provider's calls that a content leaves open, and the earlier ones that it answers; O(parts)."""
     made: dict[str, bool] = {}
     earlier: list[str] = []
     for part in parts:
@@ -113,5 +113,5 @@ def pairing_key(body: Mapping[str, Any]) -> str:
 
 
 def is_signed(part: Any) -> bool:
-    """Whether a part carries the signature of a thought."""
+    """Whether a part has the signature of a thought."""
     return bool(field(fields_of(part) or {}, "thoughtSignature"))

@@ -1,9 +1,9 @@
-"""Gemini contents: turns of the user and the model, each a list of parts; calls and responses are paired by name and order.
+"""Reading and writing of Gemini contents: lists of parts, with calls and responses paired by name and order.
 
-Part by part after the types of the ``google-genai`` package: text, thoughts, function calls and responses, inline and file
-data, executed code. Contents may be dictionaries in camel or snake case, or that package's own objects. A content that holds
-nothing but function responses is read with the role ``"tool"``, one of the model with ``"assistant"``. A part no rule knows is
-kept as `OtherPart`. The system instruction stands outside the list.
+The parts are those of the ``google-genai`` package: text, thoughts, function calls and responses, inline and file data,
+executed code. Contents may be dictionaries in camel or snake case, or that package's own objects. A content that holds nothing
+but function responses is read with the role ``"tool"``, one of the model with ``"assistant"``. An unknown part is kept as
+`OtherPart`. The system instruction is outside the list.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    data_size,
+    elements_of,
     fields_of,
-    items_of,
     json_text,
     kept_media,
-    same,
     says_something,
     string,
     thoughts_changed,
     without_role,
 )
-from .checks import join_problem
 from .fields import (
     call_body,
     content_role,
@@ -41,10 +40,10 @@ from .fields import (
     result_body,
     spelled,
 )
-from .rules import BOOK
+from .rules import BOOK, join_problem
 
 _SAID: Final = ("result", "output", "content", "error")
-"""Fields of a response in which tools put their text, as the ``google-genai`` package documents and others follow."""
+"""Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""
 _SIGNED: Final = "signed thoughts of the current turn stay as they are"
 _ROLES: Final[Mapping[str, str]] = {"model": "assistant", "function": "tool"}
 _WIRE_ROLES: Final[Mapping[str, str]] = {"assistant": "model", "tool": "user"}
@@ -70,27 +69,22 @@ class Gemini(WireFormat):
         role = content_role(fields)
         if not role:
             raise without_role(fields.get("role"), position, "user, model")
-        given = fields.get("parts")
-        elements = () if given is None else items_of(given)
-        parts = tuple([_part(part) for part in ((given,) if elements is None else elements)])
+        parts = tuple(map(_part, elements_of(fields.get("parts"))))
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
-        begins, resumes = hosted_links(elements or ()) if role == "model" else ((), ())
+        begins, resumes = hosted_links(parts_of(fields)) if role == "model" else ((), ())
         return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(self._fields(message.raw))
-        if not same(message.parts, parts):
-            known = {id(part) for part in message.parts}
-            kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text]
-            fields["parts"] = [_written(part) for part in kept]
-        return self.read(fields)
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
+        known = {id(part) for part in message.parts}
+        kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text]
+        fields["parts"] = list(map(_written, kept))
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": _WIRE_ROLES.get(role, role), "parts": [{"text": text}]})
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool:
-        """The model has a role of its own, and a content has parts."""
+        """Recognize the role ``model`` and the field ``parts``."""
         if fields.get("role") == "model" or fields.get("parts") is not None:
             return True
         return "parts" in fields and not says_something(fields)
@@ -100,13 +94,13 @@ class Gemini(WireFormat):
         return dump() if callable(dump) else super().to_wire(raw)
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """A call of the model follows the user or a function response."""
+        """Check that a call of the model follows the user or a function response."""
         if after is None or after.role != "assistant" or (before is not None and before.role == "user"):
             return None
         return join_problem(None if before is None else fields_of(before.raw) or {}, fields_of(after.raw) or {})
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
-        """The model speaks after the user or a function, never first."""
+        """Prefer words of the model after the user or a function, never first."""
         if after is None or after.role != "assistant":
             return True
         return before is not None and before.role != "assistant"
@@ -125,7 +119,7 @@ gemini = Gemini()
 
 
 def _part(part: Any) -> Part:
-    """Return one part; what is not understood stays whole as `OtherPart`."""
+    """Return one part; a value that is not understood becomes an `OtherPart`."""
     if isinstance(part, str):
         return TextPart(part, raw=part)
     fields = fields_of(part)
@@ -139,20 +133,13 @@ def _part(part: Any) -> Part:
         return _result(result, part)
     for name in ("inlineData", "fileData"):
         if (data := fields_of(field(fields, name))) is not None:
-            return MediaPart(_media_kind(data), size_bytes=_size(data.get("data")), raw=part)
+            return MediaPart(_media_kind(data), size_bytes=data_size(data.get("data")), raw=part)
     return OtherPart(json_text(part), raw=part)
 
 
 def _media_kind(data: Mapping[str, Any]) -> str:
     kind = string(field(data, "mimeType")).partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "file"
-
-
-def _size(data: Any) -> int:
-    """Return the bytes of data as sent: a text as it is, bytes in base64."""
-    if isinstance(data, bytes):
-        return (len(data) + 2) // 3 * 4
-    return len(string(data))
 
 
 def _result(body: Mapping[str, Any], part: Any) -> ToolResultPart:
@@ -163,7 +150,7 @@ def _result(body: Mapping[str, Any], part: Any) -> ToolResultPart:
 
 
 def _said(response: Any) -> tuple[str, str]:
-    """Return the field of a response that holds its text, and the text; an empty name if it has other fields."""
+    """Return the name of a response's text field, and the text; the name is empty if the response has other fields."""
     fields = fields_of(response)
     if fields is not None and len(fields) == 1:
         [(name, value)] = fields.items()
@@ -173,7 +160,7 @@ def _said(response: Any) -> tuple[str, str]:
 
 
 def _written(part: Part) -> Any:
-    """Return one part; an unchanged one is the part it was."""
+    """Return one part; an unchanged one returns its original."""
     if part.raw is not None and _part(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw) or {}
@@ -185,12 +172,13 @@ def _written(part: Part) -> Any:
     if isinstance(part, ToolResultPart) and (body := result_body(part.raw)) is not None and pairing_key(body) == part.call_id:
         return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
     raise ConfigurationError(
-        f"parts: only text, calls and the words of results can be made anew (got {part!r}); pass what was read, or drop it"
+        f"parts: only text, calls and the words of results can be created (got {part!r}); "
+        "pass the part that was read, or drop it"
     )
 
 
 def _body(body: Mapping[str, Any], result: ToolResultPart) -> dict[str, Any]:
-    """Return a response with new words, and only the media it still has."""
+    """Return a response with new words, and the media that are left."""
     name, text = _said(body.get("response"))
     made = dict(body)
     if text != result.text:

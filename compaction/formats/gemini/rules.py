@@ -1,7 +1,7 @@
-"""The rules of the Gemini API, each with a name, and what a repair does about it.
+"""The rules of the Gemini API, by name, with the fixes of a repair.
 
-``docs/rules/gemini.md`` shows every rule with an example and its source. What depends on the model, such as whether a list may
-end with the model's words, is not a rule here. Calls have to be signed only in a list that holds a signature.
+``docs/rules/gemini.md`` shows every rule with an example and its source. Rules that depend on the model are not
+included, such as whether a list may end with the model's words. Calls must be signed only in a list that has a signature.
 """
 
 from __future__ import annotations
@@ -9,13 +9,83 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..fixes import answer_call, drop, list_content, move_result, part_at
+from ..base import Side
+from ..common_rules import common_rules
+from ..fixes import answer_call, drop, list_content, move_result, part_at, rewrite
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
 from ..repairing import Draft
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of
-from .checks import join_problem, message_problems
-from .fields import call_body, content_role, hosted_call, hosted_result, is_signed, name_of, pairing_key, parts_of, result_body
+from ..wire import fields_of, items_of, type_name
+from .fields import (
+    DATA,
+    call_body,
+    content_role,
+    field,
+    hosted_call,
+    hosted_result,
+    is_signed,
+    name_of,
+    pairing_key,
+    parts_of,
+    result_body,
+)
+
+# ------------------------------------------------------------------------ one message, and two neighbours
+
+_BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse": "response"}
+_ROLES: Final = frozenset({"user", "model", "function"})
+
+
+def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+    """Yield the rules that a content breaks by itself, independent of its neighbours."""
+    role, parts = content_role(fields), fields.get("parts")
+    if role not in _ROLES:
+        yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
+        return
+    if parts is not None and items_of(parts) is None:
+        yield ".parts", "malformed-content", f"parts are a list (got {type_name(parts)})"
+    elif not parts:
+        yield ".parts", "no-parts", "it is empty"
+    for position, part in enumerate(parts_of(fields)):
+        yield from _part_problems(f".parts[{position}]", role, part)
+
+
+def _is_empty_part(fields: Mapping[str, Any]) -> bool:
+    """Whether a part has no field of data, or only an empty text without a signature."""
+    if fields.get("text") == "" and not is_signed(fields):
+        return all(field(fields, name) is None for name in DATA[1:])
+    return all(field(fields, name) is None for name in DATA)
+
+
+def _part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+    fields = fields_of(part)
+    if fields is None:
+        yield (where, "malformed-part", f"a part is an object (got {type_name(part)})")
+        return
+    if _is_empty_part(fields):
+        yield (where, "empty-part", "the part has no data")
+    if len(held := [name for name in DATA if field(fields, name) is not None]) > 1:
+        yield (where, "malformed-part", f"it has several fields of data: {' and '.join(held)}")
+    if fields.get("text") is not None and not isinstance(fields["text"], str):
+        yield (f"{where}.text", "malformed-part", f"its 'text' is not a string (got {type_name(fields['text'])})")
+    for name, body in (("functionCall", call_body(part)), ("functionResponse", result_body(part))):
+        if field(fields, name) is None:
+            continue
+        if body is None or not name_of(body):
+            yield (f"{where}.{name}", "malformed-part", "it has no function name")
+        elif (given := body.get(_BODIES[name])) is not None and fields_of(given) is None:
+            text = f"its {_BODIES[name]!r} is not an object (got {type_name(given)})"
+            yield (f"{where}.{name}.{_BODIES[name]}", "malformed-part", text)
+        if (name == "functionCall") != (role == "model"):
+            yield (where, "part-not-allowed", f"a {name} is not allowed in a content of role {role!r}")
+
+
+def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
+    """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
+    if after is None or content_role(after) != "model" or (before is not None and content_role(before) in ("user", "function")):
+        return None
+    return ("misplaced-call", "after") if any(call_body(part) is not None for part in parts_of(after)) else None
+
 
 # ------------------------------------------------------------------------ calls and results
 
@@ -52,7 +122,7 @@ _PAIRING: Final = Pairing(
 
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield results of the provider's own tools without a call, and calls that are not signed."""
+    """Yield results of the provider's own tools without a call, and unsigned calls."""
     signs = any(is_signed(part) for fields in contents for part in parts_of(fields))
     turn = _current_turn(contents) if signs else len(contents)
     hosted: set[str] = set()
@@ -62,16 +132,16 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
             if (call := hosted_call(part)) is not None:
                 hosted.add(call)
             elif (result := hosted_result(part)) is not None and result not in hosted:
-                text = "its call does not stand before it"
+                text = "its call is not before it"
                 yield index, (f".parts[{position}]", "server-result-without-call", text)
         calls = _calls(fields)
         if index >= turn and calls and not is_signed(parts[int(calls[0].path[1])]):
-            text = "the first call of a step in the current turn is signed"
+            text = "the first call of a step in the current turn is not signed"
             yield index, (shown_path(calls[0].path), "unsigned-call", text)
 
 
 def _current_turn(contents: Sequence[Fields]) -> int:
-    """Return where the current turn begins: after the last content in which the user says something."""
+    """Return the place where the current turn begins: after the last content with words of the user."""
     for index in range(len(contents) - 1, -1, -1):
         fields = contents[index]
         said = [part for part in parts_of(fields) if result_body(part) is None]
@@ -81,13 +151,6 @@ def _current_turn(contents: Sequence[Fields]) -> int:
 
 
 # ------------------------------------------------------------------------ fixes
-
-
-def _rename_role(draft: Draft, index: int, path: Path) -> str | None:
-    if draft.value(index, path) != "assistant":
-        return None
-    draft.write(index, path, "model")
-    return "it was renamed"
 
 
 def _join_words(draft: Draft, index: int, path: Path) -> str | None:
@@ -104,83 +167,85 @@ def _join_words(draft: Draft, index: int, path: Path) -> str | None:
     return "it was put into one content with the words before it"
 
 
+_RENAME: Final = rewrite(lambda role: "model" if role == "assistant" else None, "it was renamed")
+_COMMON: Final = common_rules(
+    objects="dictionaries, or the google-genai package's Content objects", message="content", result="response"
+)
+
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "There is at least one content.", "send at least one content"),
-    "unreadable-message": Rule(
-        "message", "A content is an object.", "pass dictionaries, or the google-genai package's Content objects"
-    ),
+    "no-messages": _COMMON["no-messages"],
+    "unreadable-message": _COMMON["unreadable-message"],
     "unknown-role": Rule(
         "message",
-        "The role is user or model; none means user. `function` is an older name for the user's responses.",
+        "The role is user or model; without a role it is the user's. `function` is an older role for responses.",
         "use one of user, model",
-        _rename_role,
+        _RENAME,
     ),
     "malformed-content": Rule(
         "message",
-        "Parts are a list.",
+        "`parts` is a list.",
         "make 'parts' a list",
         list_content(lambda value: isinstance(value, str) or fields_of(value) is not None),
     ),
     "no-parts": Rule(
-        "message", "A content has a part.", "give it a part, or leave the content out", drop("the content was removed", up=1)
+        "message",
+        "A content has at least one part.",
+        "give it a part, or leave the content out",
+        drop("the content was removed", up=1),
     ),
     "empty-part": Rule(
         "message",
-        "A part holds data; an empty text is none, unless it carries a signature.",
+        "A part has data. An empty text counts only if it has a signature.",
         "leave the part out",
         drop("the part was removed"),
     ),
     "malformed-part": Rule(
         "message",
-        "A part is an object that holds one thing, its text a string; a call or response has a name, and arguments or "
-        "a response that are an object.",
+        "A part is an object with one field of data. A text is a string; a call or response has a name; arguments and "
+        "responses are objects.",
         "make it an object with one field of data",
         part_at(lambda text: {"text": text}),
     ),
     "part-not-allowed": Rule(
         "message",
-        "Calls stand in contents of the model, responses in those of the user.",
+        "Calls belong in contents of the model, responses in contents of the user.",
         "put calls into the model's contents, responses into the user's",
     ),
     "misplaced-call": Rule(
         "join",
-        "A call comes directly after a content of the user or a function response; so it is never first.",
+        "A call directly follows a content of the user or a function response, so it is never first.",
         "put it directly after a content of the user or a function response",
         _join_words,
         6,
     ),
     "call-without-result": Rule(
         "reach",
-        "The content directly after calls has as many responses, of the same names.",
+        "The content directly after calls has a response for each call, with the same name.",
         "put its response into the content directly after it, or leave the call out",
         answer_call,
         5,
     ),
-    "pending-call": Rule(
-        "reach",
-        "The same, where the list ends: a response may still come. Not to be sent, but fine to store.",
-        "store it as it is; add the response before sending",
-    ),
+    "pending-call": _COMMON["pending-call"],
     "result-without-call": Rule(
         "reach",
-        "A response answers a call of the content before.",
+        "A response answers a call of the content directly before it.",
         "put it into the content directly after the call, or leave it out",
         move_result,
         5,
     ),
     "server-result-without-call": Rule(
         "reach",
-        "The result of a tool that the provider runs, or of code it ran, has its call before it.",
+        "The result of a tool or of code that the provider ran follows its call.",
         "keep it with the call before it, or leave it out",
     ),
     "unsigned-call": Rule(
         "reach",
-        "Where anything in the list is signed, the first call of each content after the user last spoke carries its "
+        "If any part of the list is signed, the first call of each content after the last words of the user has its "
         "`thoughtSignature`.",
         "send the part as the model wrote it, with its 'thoughtSignature'",
     ),
 }
-"""Every rule: how far it looks, and what to do where it is broken."""
+"""Every rule by name, in the order of the reference page."""
 
 BOOK: Final = RuleBook(
     rules=RULES,
@@ -189,7 +254,10 @@ BOOK: Final = RuleBook(
     shape="a content is an object with parts",
     join=join_problem,
     joins={
-        "misplaced-call": (lambda fields: shown_path(_calls(fields)[0].path), "a call follows the user or a function response")
+        "misplaced-call": (
+            lambda fields: shown_path(_calls(fields)[0].path),
+            "the call does not follow the user or a function response",
+        )
     },
     whole=_list_problems,
 )

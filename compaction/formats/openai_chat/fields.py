@@ -1,11 +1,12 @@
-"""Fields of raw chat-completions messages: where reading and rules find what they need."""
+"""Access to the fields of raw chat-completions messages, for reading and for the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from ..wire import fields_of, items_of
+from ..pairing import Fields, Slot
+from ..wire import fields_of, items_of, string
 
 ROLES: Final = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
@@ -18,16 +19,7 @@ MEDIA_KINDS: Final[Mapping[str, str]] = {
     "file": "file",
     "document_url": "file",
 }
-"""Types of parts that hold media, the API's own and those of compatible servers, and the kind of media."""
-
-Key: TypeAlias = tuple[str, str]
-"""The key that a result and its call share: the result's role, and the call's id (of a legacy function, its name)."""
-
-
-def role_of(fields: Mapping[str, Any]) -> str:
-    """Return the message's role; empty if it has none."""
-    role = fields.get("role")
-    return role if isinstance(role, str) else ""
+"""Types of parts with media, of the API and of compatible servers, and the kind of media."""
 
 
 def call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:
@@ -35,38 +27,31 @@ def call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:
     return ("custom", "input") if fields.get("type") == "custom" else ("function", "arguments")
 
 
-def call_keys(fields: Mapping[str, Any]) -> Iterator[tuple[int | None, Key | None]]:
-    """Yield the place of every call in ``tool_calls``, and the key of its result (``None``: it has no id).
-
-    The place of a legacy ``function_call`` is ``None``.
-    """
+def calls_of(fields: Fields) -> Iterator[Slot]:
+    """Yield the calls of an assistant message; a result of the legacy ``function_call`` names the function."""
+    if fields.get("role") != "assistant":
+        return
     for position, call in enumerate(items_of(fields.get("tool_calls")) or ()):
-        entry = fields_of(call)
-        if entry is not None:
-            yield position, _key("tool", entry.get("id"))
-    legacy = fields_of(fields.get("function_call"))
-    if legacy is not None and (key := _key("function", legacy.get("name"))) is not None:
-        yield None, key
+        if (entry := fields_of(call)) is not None:
+            path = ("tool_calls", position)
+            yield Slot(path, string(entry.get("id")), (*path, "id"))
+    if name := string((fields_of(fields.get("function_call")) or {}).get("name")):
+        yield Slot(("function_call",), f"function:{name}", optional=True)
 
 
-def result_key(role: str, fields: Mapping[str, Any]) -> Key | None:
-    """Return the key of a result message, or ``None`` if it does not say what it answers."""
-    return _key(role, fields.get("name" if role == "function" else "tool_call_id"))
-
-
-def _key(role: str, identifier: Any) -> Key | None:
-    return (role, identifier) if isinstance(identifier, str) and identifier else None
-
-
-def has_calls(fields: Mapping[str, Any]) -> bool:
-    """Whether there is anything in the fields for calls, well formed or not."""
-    return not (is_empty(fields.get("tool_calls")) and is_empty(fields.get("function_call")))
+def results_of(fields: Fields) -> Iterator[Slot]:
+    """Yield the result that a tool message or a legacy function message is."""
+    if fields.get("role") == "tool":
+        yield Slot((), string(fields.get("tool_call_id")), ("tool_call_id",))
+    elif fields.get("role") == "function":
+        name = string(fields.get("name"))
+        yield Slot((), name and f"function:{name}", ("name",), rule="function-without-call")
 
 
 def is_empty(value: Any) -> bool:
-    """Whether it says nothing: null, zero, an empty text or list, or an object of such values.
+    """Whether a field is null, zero, an empty text or list, or an object of such values.
 
-    Some servers write every field of a message; one that does not apply is then an object of empty strings and zeros.
+    Some servers write every field of a message; a field that does not apply is then an object of empty strings and zeros.
     """
     if value is None:
         return True

@@ -1,9 +1,9 @@
-"""OpenAI chat completions: the message every OpenAI-compatible server takes.
+"""Reading and writing of OpenAI chat completions, the format that every OpenAI-compatible server accepts.
 
-Field by field after the API reference's ``ChatCompletionMessageParam``: ``developer``, ``system``, ``user``, ``assistant`` and
-``tool`` messages (and the legacy ``function`` role); string or list content; ``tool_calls`` of both kinds, the legacy
+The fields are those of ``ChatCompletionMessageParam`` in the API reference: ``developer``, ``system``, ``user``, ``assistant``
+and ``tool`` messages (and the legacy ``function`` role); string or list content; ``tool_calls`` of both kinds, the legacy
 ``function_call``; and the reasoning fields that compatible servers add. Messages, calls and parts may be dictionaries or the
-``openai`` package's own response objects. A part that no rule knows is kept as `OtherPart`.
+``openai`` package's own response objects. Unknown parts are kept as `OtherPart`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from ...messages import (
 )
 from ..rulebook import WireFormat
 from ..wire import (
+    arguments_text,
+    elements_of,
     fields_of,
     items_of,
     result_elements,
@@ -51,7 +53,7 @@ _RARE_FIELDS: Final = frozenset({*REASONING_FIELDS, "refusal", "audio", "functio
 
 @attrs.frozen
 class _Field:
-    """Marks a part that is a field of the message, not in its content; ``value`` is the field as it was."""
+    """The mark of a part that is a field of its message and not in the content; ``value`` is the original field."""
 
     name: str
     value: Any = attrs.field(default=None, eq=False, repr=False)
@@ -89,33 +91,37 @@ class OpenAIChat(WireFormat):
         if raw.__class__ is not dict:
             return None
         size, role, content = len(raw), raw.get("role"), raw.get("content", _MISSING)
+        name: Any = None
+        if size > 2 and "name" in raw:
+            name = raw["name"]
+            if type(name) is not str:
+                return None
+            size -= 1
         if type(content) is str:
             if size == 2 and type(role) is str and role in _PLAIN_ROLES:
-                return role, content, (), None
+                return role, content, (), None, name
             if size == 3 and role == "tool" and type(call_id := raw.get("tool_call_id")) is str:
-                return role, content, (), call_id
+                return role, content, (), call_id, name
         elif content is not None or "content" not in raw:
             return None
         if size == 3 and role == "assistant" and (calls := raw.get("tool_calls")).__class__ is list and calls:
             outlined = [outline for call in calls if (outline := _call_outline(call)) is not None]
-            return (role, content, outlined, None) if len(outlined) == len(calls) else None
+            return (role, content, outlined, None, name) if len(outlined) == len(calls) else None
         return None
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(self._fields(message.raw))
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         if message.role in ("tool", "function"):
             _write_result(fields, message.parts, parts)
         else:
             _write_content(fields, message.parts, parts)
             _write_fields(fields, message.parts, parts)
             _write_calls(fields, message.parts, parts)
-        return self.read(fields)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
-        """Results of tools have a role of their own, calls a field."""
+        """Recognize the role of tool results, and the fields of calls and refusals."""
         if fields.get("type") == "message" or not says_something(fields):
             return False
         if fields.get("role") in ("tool", "function"):
@@ -132,8 +138,8 @@ openai_chat = OpenAIChat()
 
 
 def _call_outline(call: Any) -> CallOutline | None:
-    """A plain function call; ``None`` for any other."""
-    if call.__class__ is not dict or len(call) != 3 or call.get("type") != "function":
+    """Return the outline of a plain function call; ``None`` for any other call."""
+    if call.__class__ is not dict or len(call) - ("index" in call) != 3 or call.get("type") != "function":
         return None
     body, id = call.get("function"), call.get("id")
     if body.__class__ is not dict or type(id) is not str:
@@ -142,22 +148,8 @@ def _call_outline(call: Any) -> CallOutline | None:
     return (id, name, arguments, call) if type(name) is str and type(arguments) is str else None
 
 
-def _json(value: Any) -> str:
-    """Return a value as JSON text, or as Python shows it where JSON cannot; what is nested too deep cannot be read."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
-
-
-def _argument(value: Any) -> str:
-    return "" if value is None else _json(value)
-
-
 def _parts(fields: Mapping[str, Any]) -> list[Part]:
-    """Return the parts of a message that is not a tool's, reasoning first, calls last."""
+    """Return the parts of any message but a result, reasoning first, calls last."""
     content, calls = _content_parts(fields.get("content")), _call_parts(fields.get("tool_calls"))
     if _RARE_FIELDS.isdisjoint(fields):
         return content + calls
@@ -168,7 +160,7 @@ def _parts(fields: Mapping[str, Any]) -> list[Part]:
     ]
     parts += content
     if not is_empty(refusal := fields.get("refusal")):
-        parts.append(TextPart(_json(refusal), raw=_Field("refusal")))
+        parts.append(TextPart(_json_text(refusal), raw=_Field("refusal")))
     if not is_empty(audio := fields.get("audio")):
         parts.append(MediaPart("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
     parts += calls
@@ -178,41 +170,49 @@ def _parts(fields: Mapping[str, Any]) -> list[Part]:
 
 
 def _call_parts(calls: Any) -> list[Part]:
-    """Return the elements of ``tool_calls``; what is not a list stays whole as `OtherPart`."""
+    """Return the parts of ``tool_calls``; a value that is not a list becomes an `OtherPart`."""
     entries = items_of(calls)
     if entries is not None:
         return [_call(call) for call in entries]
-    return [] if calls is None else [OtherPart(_json(calls), raw=_Field("tool_calls"))]
+    return [] if calls is None else [OtherPart(_json_text(calls), raw=_Field("tool_calls"))]
+
+
+def _json_text(value: Any) -> str:
+    """Return a value as JSON text, or its ``repr`` if JSON cannot express it.
+
+    Both raise ``RecursionError`` for a value that is nested too deep, so the index refuses a message that it cannot measure.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
 
 
 def _reasoning_text(value: Any) -> str:
-    """Return the visible text of a reasoning field: a string, or a list of blocks some of which have text."""
+    """Return the visible text of a reasoning field: a string, or the texts in a list of blocks."""
     if isinstance(value, str):
         return value
     if (elements := items_of(value)) is not None:
         blocks = [block for block in map(fields_of, elements) if block is not None]
         texts = [block.get("text") or block.get("summary") or block.get("thinking") for block in blocks]
         return "\n".join(text for text in texts if isinstance(text, str))
-    return _json(value)
+    return _json_text(value)
 
 
 def _content_parts(content: Any) -> list[Part]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [TextPart(content)]
-    elements = items_of(content)
-    return [_content_part(part) for part in ([content] if elements is None else elements)]
+    return [TextPart(content)] if isinstance(content, str) else list(map(_content_part, elements_of(content)))
 
 
 def _content_part(part: Any) -> Part:
-    """Return one element of a list content; what is not understood stays whole as `OtherPart`."""
+    """Return one element of a list content; a value that is not understood becomes an `OtherPart`."""
     if isinstance(part, str):
         return TextPart(part, raw=part)
     fields = fields_of(part)
     kind = None if fields is None else fields.get("type")
     if fields is None or not isinstance(kind, str):
-        return OtherPart(_json(part), raw=part)
+        return OtherPart(_json_text(part), raw=part)
     if kind in ("text", "refusal") and isinstance(text := fields.get(kind), str):
         return TextPart(text, raw=part)
     if kind in ("reasoning", "thinking"):
@@ -221,11 +221,11 @@ def _content_part(part: Any) -> Part:
         payload = fields.get(kind, fields)
         detail = (fields_of(payload) or {}).get("detail")
         return MediaPart(MEDIA_KINDS[kind], string(detail), _data_size(payload), raw=part)
-    return OtherPart(_json(fields), raw=part)
+    return OtherPart(_json_text(fields), raw=part)
 
 
 def _data_size(payload: Any) -> int:
-    """Return the bytes of data the payload carries in the message itself; a plain address carries none."""
+    """Return the bytes of data in the message itself; a plain address has none."""
     if isinstance(payload, str):
         return len(payload) if payload.startswith("data:") else 0
     fields = fields_of(payload)
@@ -237,22 +237,22 @@ def _data_size(payload: Any) -> int:
 
 
 def _call(call: Any) -> Part:
-    """Return one element of ``tool_calls``; a malformed one stays whole as `OtherPart`."""
+    """Read one element of ``tool_calls``; a malformed one becomes an `OtherPart`."""
     fields = fields_of(call)
     kind, argument = call_fields(fields or {})
     body = None if fields is None else fields_of(fields.get(kind))
     if fields is None or body is None:
-        return OtherPart(_json(call if fields is None else fields), raw=_Field("tool_calls[]", call))
-    return ToolCallPart(string(fields.get("id")), string(body.get("name")), _argument(body.get(argument)), raw=call)
+        return OtherPart(_json_text(call if fields is None else fields), raw=_Field("tool_calls[]", call))
+    return ToolCallPart(string(fields.get("id")), string(body.get("name")), arguments_text(body.get(argument)), raw=call)
 
 
 def _legacy_call(legacy: Any) -> Part:
-    """Return the call of the ``function_call`` field; its result names the function, so the name is the id."""
+    """Read the ``function_call`` field; its result names the function, so the name is the id."""
     fields = fields_of(legacy)
     if fields is None:
-        return OtherPart(_json(legacy), raw=_Field("function_call"))
+        return OtherPart(_json_text(legacy), raw=_Field("function_call"))
     name = string(fields.get("name"))
-    return ToolCallPart(f"function:{name}", name, _argument(fields.get("arguments")), raw=_Field("function_call"))
+    return ToolCallPart(f"function:{name}", name, arguments_text(fields.get("arguments")), raw=_Field("function_call"))
 
 
 def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
@@ -265,7 +265,7 @@ def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
 
 
 def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
     before, after = old[0], parts[0] if len(parts) == 1 else None
     if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart):
         raise ConfigurationError(
@@ -276,13 +276,12 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
         fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    elements = items_of(fields.get("content"))
-    if elements is None and not after.media:
+    content = fields.get("content")
+    if items_of(content) is None and not after.media:
         fields["content"] = after.text
         return
-    elements = [fields["content"]] if elements is None else elements
     words = None if after.text == before.text else after.text
-    fields["content"] = result_elements(elements, after, words=words, read=_content_part, write=_words) or ""
+    fields["content"] = result_elements(elements_of(content), after, words=words, read=_content_part, write=_words) or ""
 
 
 def _words(before: Part | None, words: str) -> Any:
@@ -290,12 +289,12 @@ def _words(before: Part | None, words: str) -> Any:
 
 
 def _in_content(part: Part) -> bool:
-    """Whether the part stands in ``content``, not in a field of its own."""
+    """Whether the part is in ``content`` and not in another field."""
     return not isinstance(part, ToolCallPart | ToolResultPart) and not isinstance(part.raw, _Field)
 
 
 def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Put changed words and media back into ``content``, as a string where it was one and still can be."""
+    """Write changed words and media to ``content``, as a string if it was one and still can be."""
     before = [part for part in old if _in_content(part)]
     after = [part for part in parts if _in_content(part)]
     if same(before, after):
@@ -308,7 +307,7 @@ def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[
 
 
 def _write_part(part: Part) -> Any:
-    """Return one element of a list content; an unchanged part is the element it was."""
+    """Return one element of a list content; an unchanged part returns its original element."""
     if _content_part(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw)
@@ -319,12 +318,12 @@ def _write_part(part: Part) -> Any:
     if isinstance(part, ReasoningPart) and fields is not None:
         return {**fields, "text" if "text" in fields else str(fields["type"]): part.text}
     raise ConfigurationError(
-        f"parts: only text and calls can be made anew (got {part!r}); pass the part that was read, or drop it"
+        f"parts: only text and calls can be created (got {part!r}); pass the part that was read, or drop it"
     )
 
 
 def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Drop or change the parts that live in a field of their own: reasoning, refusal, audio."""
+    """Change or remove the parts with their own field: reasoning, refusal, audio."""
     kept = {part.raw.name: part for part in parts if isinstance(part.raw, _Field)}
     for part in old:
         if not isinstance(part.raw, _Field) or isinstance(part, ToolCallPart | OtherPart):
@@ -340,12 +339,12 @@ def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
 
 
 def _is_call(part: Part) -> bool:
-    """Whether the part is a call, or stands where calls do."""
+    """Whether the part is a call, or in the place of one."""
     return isinstance(part, ToolCallPart) or (isinstance(part, OtherPart) and isinstance(part.raw, _Field))
 
 
 def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Put the calls back where they changed; a field that is left without any goes."""
+    """Write changed calls; a field without calls is removed."""
     before = [part for part in old if _is_call(part)]
     after = [part for part in parts if _is_call(part)]
     if before == after:
@@ -364,7 +363,7 @@ def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Pa
 
 
 def _write_call(part: Part) -> Any:
-    """Return one element of ``tool_calls``; an unchanged call is the element it was."""
+    """Return one element of ``tool_calls``; an unchanged call returns its original element."""
     if not isinstance(part, ToolCallPart):
         return part.raw.value
     if _call(part.raw) == part:

@@ -1,6 +1,6 @@
-"""The rules of the chat-completions API, each with a name, and what a repair does about it.
+"""The rules of the chat-completions API, by name, with the fixes of a repair.
 
-The API answers an invalid list with status 400 and names one fault. Validating finds all of them, offline.
+The API answers an invalid list with status 400 and names one fault. Validation finds all faults, offline.
 ``docs/rules/openai-chat.md`` shows every rule with an example and its source. Roles need not alternate, and call arguments need
 not be valid JSON.
 """
@@ -9,48 +9,130 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from ..fixes import answer_call, drop_result, first_of, give_id, move_result, name_result, part_at
-from ..pairing import NOT_RECORDED, Fields, Pairing, Path, Slot
+from ..common_rules import common_rules
+from ..fixes import answer_call, first_of, give_id, move_result, name_result, part_at, rewrite
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, shown_path
 from ..repairing import Draft
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, items_of
-from .checks import message_problems, part_problems
-from .fields import call_fields, call_keys, is_empty, result_key, role_of
+from ..wire import fields_of, items_of, string, type_name
+from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
+
+# ------------------------------------------------------------------------ one message
+
+_TEXT: Final = frozenset({"text"})
+_SAID: Final = frozenset({"text", "refusal", "reasoning", "thinking", "redacted_thinking"})
+_SHOWN: Final = _TEXT | MEDIA_KINDS.keys()
+_PARTS: Final = {"user": _SHOWN, "tool": _SHOWN, "assistant": _SAID, "system": _TEXT, "developer": _TEXT, "function": _TEXT}
+
+
+def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+    """Yield the rules that a message breaks by itself, independent of its neighbours."""
+    role = string(fields.get("role"))
+    if not role:
+        yield ".role", "missing-role", f"a role is a non-empty string (got {type_name(fields.get('role'))})"
+        return
+    if role not in ROLES:
+        yield ".role", "unknown-role", f"no such role: {role!r}"
+        return
+    content = fields.get("content")
+    if not isinstance(content, str):
+        yield from _content_problems(role, fields, content)
+    if role == "assistant":
+        yield from _call_problems(fields)
+
+
+def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Iterator[Finding]:
+    if content is None:
+        if (rule := _null_rule(role, fields)) is not None:
+            yield (".content", rule, _NULL[rule])
+    elif (parts := items_of(content)) is None:
+        yield (".content", "malformed-content", f"a content is a string or a list (got {type_name(content)})")
+    elif not parts:
+        yield (".content", "malformed-content", "a list content has at least one part")
+    else:
+        for position, part in enumerate(parts):
+            yield from part_problems(f".content[{position}]", role, part)
+
+
+def _null_rule(role: str, fields: Mapping[str, Any]) -> str | None:
+    """Return the rule that a null or missing content breaks; ``None`` if the message needs none."""
+    if role == "assistant":
+        if not all(is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "audio", "refusal")):
+            return None
+        return "empty-assistant" if all(is_empty(fields.get(name)) for name in REASONING_FIELDS) else "reasoning-only"
+    return None if role == "function" else "no-content"
+
+
+_NULL: Final = {
+    "no-content": "it is missing",
+    "empty-assistant": "it has neither content nor calls, refusal or audio",
+    "reasoning-only": "it has only reasoning",
+}
+
+
+def part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+    """Yield the rules that a part of a list content breaks, in a message of a known role."""
+    fields = fields_of(part)
+    kind = None if fields is None else fields.get("type")
+    if fields is None or not isinstance(kind, str):
+        yield (where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
+    elif kind not in _PARTS[role]:
+        yield (where, "part-not-allowed", f"a {role} message does not accept a part of type {kind!r}")
+    elif kind in ("text", "refusal") and not isinstance(fields.get(kind), str):
+        yield (where, "malformed-part", f"its {kind!r} is not a string (got {type_name(fields.get(kind))})")
+    elif kind in MEDIA_KINDS and fields.get(kind) is None and fields.get("source") is None:
+        yield (where, "malformed-part", f"its {kind!r} is missing")
+
+
+def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    calls = fields.get("tool_calls")
+    if calls is not None and not (entries := items_of(calls)):
+        text = f"calls are a list (got {type_name(calls)})" if entries is None else "the list of calls is empty"
+        yield (".tool_calls", "malformed-tool-calls", text)
+    for position, call in enumerate(items_of(calls) or ()):
+        yield from _entry_problems(f".tool_calls[{position}]", call)
+    if fields.get("function_call") is not None:
+        yield from _body_problems(".function_call", fields["function_call"], "arguments")
+    known: set[str] = set()
+    for call in calls_of(fields):
+        if call.key and call.key in known:
+            yield shown_path(call.id), "duplicate-call-id", f"an earlier call of the same message has the id {call.key!r}"
+        known.add(call.key)
+
+
+def _entry_problems(where: str, call: Any) -> Iterator[Finding]:
+    fields = fields_of(call)
+    if fields is None:
+        yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
+        return
+    kind, argument = call_fields(fields)
+    yield from _body_problems(f"{where}.{kind}", fields.get(kind), argument)
+
+
+def _body_problems(where: str, body: Any, argument: str) -> Iterator[Finding]:
+    fields = fields_of(body)
+    if fields is None:
+        yield (where, "malformed-tool-calls", f"a call's body is an object (got {type_name(body)})")
+        return
+    if not isinstance(name := fields.get("name"), str) or not name:
+        yield (f"{where}.name", "malformed-tool-calls", "the call has no function name")
+    if not isinstance(fields.get(argument), str):
+        text = f"its {argument!r} is not a string (got {type_name(fields.get(argument))})"
+        yield (f"{where}.{argument}", "malformed-tool-calls", text)
+
 
 # ------------------------------------------------------------------------ calls and results
 
 
-def _calls(fields: Fields) -> Iterator[Slot]:
-    if role_of(fields) != "assistant":
-        return
-    for position, key in call_keys(fields):
-        if position is None:
-            yield Slot(("function_call",), "" if key is None else f"function:{key[1]}", optional=True)
-        else:
-            path = ("tool_calls", position)
-            yield Slot(path, "" if key is None else key[1], (*path, "id"))
-
-
-def _results(fields: Fields) -> Iterator[Slot]:
-    role = role_of(fields)
-    if role not in ("tool", "function"):
-        return
-    key = result_key(role, fields)
-    if role == "tool":
-        yield Slot((), "" if key is None else key[1], ("tool_call_id",))
-    else:
-        yield Slot((), "" if key is None else f"function:{key[1]}", ("name",), rule="function-without-call")
-
-
 def _is_result(fields: Fields) -> bool:
-    return role_of(fields) in ("tool", "function")
+    return fields.get("role") in ("tool", "function")
 
 
 _PAIRING: Final = Pairing(
-    calls=_calls,
-    results=_results,
+    calls=calls_of,
+    results=results_of,
     continues=lambda before, after: _is_result(after),
     only_results=_is_result,
     answers=_is_result,
@@ -61,17 +143,23 @@ _PAIRING: Final = Pairing(
 # ------------------------------------------------------------------------ fixes
 
 
-def _empty(draft: Draft, index: int, path: Path) -> str:
-    draft.write(index, path, "")
-    return "it was made an empty string"
+_EMPTY: Final = rewrite(lambda value: "", "it was made an empty string")
+_TEXT_PART: Final = rewrite(
+    lambda value: (
+        {**fields, "type": "text"}
+        if (fields := fields_of(value) or {}).get("type") is None and isinstance(fields.get("text"), str)
+        else None
+    ),
+    "it was made a text part",
+)
 
 
 def _write_content(draft: Draft, index: int, path: Path) -> str | None:
     """Put a content that is one part into a list; write any other value as JSON text, if JSON can say it."""
     content = draft.value(index, path)
     if items_of(content) is not None:
-        return _empty(draft, index, path)
-    if fields_of(content) is not None and not list(part_problems("", role_of(draft.fields(index)), content)):
+        return _EMPTY(draft, index, path)
+    if fields_of(content) is not None and not list(part_problems("", string(draft.fields(index).get("role")), content)):
         draft.write(index, path, [content])
         return "it was put into a list"
     return _write_json(draft, index, path)
@@ -88,16 +176,12 @@ def _write_json(draft: Draft, index: int, path: Path) -> str | None:
     return f"it was written as {text!r}"
 
 
-def _add_type(draft: Draft, index: int, path: Path) -> str | None:
-    fields = fields_of(draft.value(index, path)) or {}
-    if fields.get("type") is not None or not isinstance(fields.get("text"), str):
-        return None
-    draft.write(index, path, {**fields, "type": "text"})
-    return "it was made a text part"
-
-
 def _repair_calls(draft: Draft, index: int, path: Path) -> str | None:
-    """Remove an empty field, put a lone call into a list, a bare call into a ``function``; write arguments as text."""
+    """Repair ``tool_calls``.
+
+    An empty field is removed, a lone call put into a list, a bare call put into a ``function``, and arguments are written as
+    text.
+    """
     name, value = path[0], draft.value(index, path[:1])
     if is_empty(value):
         draft.remove(index, path[:1])
@@ -119,69 +203,67 @@ def _repair_calls(draft: Draft, index: int, path: Path) -> str | None:
     return "its name and arguments were put into a 'function'"
 
 
+_COMMON: Final = common_rules(objects="dictionaries, or the openai package's message objects", result_id="tool_call_id")
+
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "There is at least one message.", "send at least one message"),
-    "unreadable-message": Rule(
-        "message", "A message is an object.", "pass dictionaries, or the openai package's message objects"
+    "no-messages": _COMMON["no-messages"],
+    "unreadable-message": _COMMON["unreadable-message"],
+    "missing-role": Rule("message", "A message has a role.", "give it one of developer, system, user, assistant, tool"),
+    "unknown-role": Rule(
+        "message", "The role is one that the API defines.", "use one of developer, system, user, assistant, tool"
     ),
-    "missing-role": Rule("message", "It has a role.", "give it one of developer, system, user, assistant, tool"),
-    "unknown-role": Rule("message", "The role is one the API knows.", "use one of developer, system, user, assistant, tool"),
     "no-content": Rule(
         "message",
-        "A system, developer, user or tool message has a content.",
-        "give it a content; an empty string will do",
-        _empty,
+        "A system, developer, user or tool message has content.",
+        "give it content; an empty string is enough",
+        _EMPTY,
     ),
     "malformed-content": Rule(
         "message",
-        "A content is a string, or a list that is not empty.",
+        "The content is a string or a non-empty list.",
         "make it a string, or a list of at least one part",
         _write_content,
     ),
     "malformed-part": Rule(
         "message",
-        "A part is an object with a type, and has the field of that name.",
-        "make it an object with a 'type' and the field of that name",
-        first_of(part_at(lambda text: {"type": "text", "text": text}), _add_type),
+        "A part is an object with a type and with the field named by that type.",
+        "make it an object with a 'type' and the field named by that type",
+        first_of(part_at(lambda text: {"type": "text", "text": text}), _TEXT_PART),
     ),
     "part-not-allowed": Rule(
-        "message", "The part's type is one the role takes.", "leave the part out, or move it to a user message"
+        "message", "The role allows parts of this type.", "leave the part out, or move it to a user message"
     ),
     "empty-assistant": Rule(
         "message",
-        "An assistant message has a content, calls, a refusal or audio. An empty string is a content.",
-        "give it a content, or leave the message out",
-        _empty,
+        "An assistant message has content, calls, a refusal or audio. An empty string is content.",
+        "give it content, or leave the message out",
+        _EMPTY,
     ),
     "reasoning-only": Rule(
         "message",
-        "The same, where there is reasoning. OpenAI has no such field; servers that write one may take the message.",
-        "add an empty content; servers that produce such messages may take them as they are",
-        _empty,
+        "An assistant message has more than reasoning. OpenAI has no such field; servers that write it may accept the message.",
+        "add an empty content; servers that produce such messages may accept them unchanged",
+        _EMPTY,
     ),
     "malformed-tool-calls": Rule(
         "message",
-        "`tool_calls` is a list that is not empty, of objects that have a `function` (or `custom`) with a name and "
-        "arguments, both strings. `function_call` is such a body.",
+        "`tool_calls` is a non-empty list of objects. Each has a `function` (or `custom`) object with a name and "
+        "arguments, both strings; so has `function_call`.",
         "make it a list of objects with 'id', 'type' and 'function', or leave the field out",
         _repair_calls,
     ),
-    "call-without-id": Rule("message", "A call has an id.", "give the call an id, and its result the same", give_id, 3),
+    "call-without-id": _COMMON["call-without-id"],
     "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of one message an id of its own", give_id, 3
+        "message", "The calls of one message have different ids.", "give each call of one message a different id", give_id, 3
     ),
     "call-without-result": Rule(
         "reach",
-        "Each call is answered by a tool message directly after its message, before any other role.",
+        "A tool message answers each call, directly after the message of the call and before any other role.",
         "add its result directly after the assistant message, or leave the call out",
         answer_call,
         5,
     ),
-    "pending-call": Rule(
-        "reach",
-        "The same, where the list ends: a result may still come. Not to be sent, but fine to store.",
-        "store it as it is; add the result before sending",
-    ),
+    "pending-call": _COMMON["pending-call"],
     "result-without-id": Rule(
         "message",
         "A tool message has a `tool_call_id`, a function message a `name`.",
@@ -191,20 +273,20 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "result-without-call": Rule(
         "reach",
-        "A tool message stands in the run directly after an assistant message that has a call with its id.",
+        "A tool message follows an assistant message with a call of its id; only other results may come in between.",
         "put it directly after the assistant message that makes the call, or leave it out",
         move_result,
         5,
     ),
-    "duplicate-result": Rule("reach", "A call has one result.", "keep one result for each call", drop_result, 5),
+    "duplicate-result": _COMMON["duplicate-result"],
     "function-without-call": Rule(
         "reach",
-        "A legacy function message stands directly after the `function_call` of that name.",
+        "A legacy function message directly follows the `function_call` of that name.",
         "put it directly after the assistant message with that function_call, or leave it out",
         move_result,
         5,
     ),
 }
-"""Every rule: how far it looks, and what to do where it is broken."""
+"""Every rule by name, in the order of the reference page."""
 
 BOOK: Final = RuleBook(rules=RULES, pairing=_PAIRING, message=message_problems)

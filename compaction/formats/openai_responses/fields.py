@@ -1,4 +1,4 @@
-"""Fields of raw Responses items: where reading and rules find what they need."""
+"""Access to the fields of raw Responses items; used for reading and by the rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Call:
     Args:
         key: The field whose value its result names.
         arguments: The field with its arguments.
-        answered: Whether the provider asks for a result.
+        answered: Whether the provider requires a result.
     """
 
     key: str = "call_id"
@@ -32,10 +32,10 @@ class Result:
     """A kind of item that is a result.
 
     Args:
-        text: The field with what the tool said, if that is text that can be shortened.
+        text: The field with the output of the tool, if it is text that can be shortened.
         key: The field that names the call, where there is no ``call_id``.
-        chunked: Whether that field is a list of what the tool wrote to ``stdout`` and ``stderr``.
-        hosted: Whether the provider may have written it beside its own call; then it names none.
+        chunked: Whether that field is a list of chunks of ``stdout`` and ``stderr``.
+        hosted: Whether the provider may have written it for its own call; it then names no call.
     """
 
     text: str = ""
@@ -80,7 +80,7 @@ def item_type(fields: Mapping[str, Any]) -> str:
 
 
 def is_answer(fields: Mapping[str, Any]) -> bool:
-    """Whether the item is a piece of what the model answered: a message of the assistant, a call, reasoning, a hosted tool."""
+    """Whether the item is part of an answer: a message of the assistant, a call, reasoning, a hosted tool."""
     kind = item_type(fields)
     if kind == "message":
         return fields.get("role") == "assistant"
@@ -88,7 +88,7 @@ def is_answer(fields: Mapping[str, Any]) -> bool:
 
 
 def item_links(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what an item of an answer begins for later items, and what it continues."""
+    """Return the ids that an item of an answer opens for later items, and the ids that it continues."""
     kind = item_type(fields)
     if kind == "item_reference":
         return ("",), ()

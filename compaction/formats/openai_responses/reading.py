@@ -1,10 +1,10 @@
-"""OpenAI Responses: a conversation as a list of items, where one answer of the model is several of them.
+"""Reading and writing of OpenAI Responses items, of which one answer of the model may be several.
 
-Item by item after the request types of the ``openai`` package: messages with or without a ``type``, function and custom tool
-calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction items,
-item references. An item is read as one message; every piece of an answer continues the one before (`Message.continues`), so
-that reasoning, the calls made after it and their results stay together. An item no rule knows is kept as `OtherPart`; one that
-nobody says, such as a compaction item, has its type for a role.
+The items are those of the request types of the ``openai`` package: messages with or without a ``type``, function and custom
+tool calls and their outputs, reasoning with encrypted content, calls of tools the provider or the caller runs, compaction
+items, item references. An item is read as one message. Each item of an answer continues the one before it
+(`Message.continues`), so that reasoning, the calls after it and their results stay together. An unknown item is kept as
+`OtherPart`. An item without a speaker, such as a compaction item, has its type as its role.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import (
     arguments_text,
+    elements_of,
     fields_of,
     items_of,
     json_text,
@@ -63,13 +64,13 @@ _ITEMS: Final = frozenset(
 )
 _INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
 _DATA: Final[Mapping[str, str]] = {"image_generation_call": "result", "computer_call_output": "output"}
-"""Kinds of items with data that the model is not shown as text, and the field that holds it."""
+"""Kinds of items with data that the model does not see as text, and the field with the data."""
 _FAILED: Final[Mapping[tuple[str, str], bool]] = {
     ("apply_patch_call_output", "completed"): False,
     ("apply_patch_call_output", "failed"): True,
 }
-"""The kinds of results whose status says whether the tool failed; an incomplete one need not have."""
-_BOUND: Final = "what the provider knows by an id stays with the reasoning before it"
+"""Whether the tool failed, by the type and status of its result; an incomplete result may not have failed."""
+_BOUND: Final = "an item with an id stays with the reasoning before it"
 
 
 class OpenAIResponses(WireFormat):
@@ -112,10 +113,7 @@ class OpenAIResponses(WireFormat):
             raise without_role(role, position, "user, assistant, system, developer")
         return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
 
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        fields = dict(self._fields(message.raw))
-        if same(message.parts, parts):
-            return self.read(fields)
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         kind = item_type(fields)
         if kind == "message":
             fields["content"] = _content(message.parts, parts, fields)
@@ -123,13 +121,12 @@ class OpenAIResponses(WireFormat):
             _write_result(fields, RESULTS[kind], message.parts, parts)
         else:
             _write_item(fields, kind, message.parts, parts)
-        return self.read(fields)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"type": "message", "role": role, "content": text})
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
-        """An item of a type of its own, or an id alone; a message has a content and may have the type ``message``."""
+        """Recognize the types of items, and an id alone; a message has a content and may have the type ``message``."""
         kind, role = fields.get("type"), fields.get("role")
         if type(kind) is str and kind in _ITEMS:
             return True
@@ -143,7 +140,7 @@ class OpenAIResponses(WireFormat):
         return fields.get("type") in _PARTS
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        """Reasoning may go only where nothing after it in the same answer is known to the provider by an id."""
+        """Allow an edit to remove reasoning only if no later item of the same answer has an id."""
         bare = False
         for new in after:
             if new is None:
@@ -159,16 +156,11 @@ openai_responses = OpenAIResponses()
 
 
 def _content_parts(content: Any) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),)
-    elements = items_of(content)
-    return tuple([_part(part) for part in ([content] if elements is None else elements)])
+    return (TextPart(content),) if isinstance(content, str) else tuple(map(_part, elements_of(content)))
 
 
 def _part(part: Any) -> Part:
-    """Return one element of a content; what is not understood stays whole as `OtherPart`."""
+    """Return one element of a content; a value that is not understood becomes an `OtherPart`."""
     if isinstance(part, str):
         return TextPart(part, raw=part)
     fields, kind = fields_of(part), kind_of(part)
@@ -183,7 +175,7 @@ def _part(part: Any) -> Part:
 
 
 def _data_size(value: Any) -> int:
-    """Return the bytes of data carried in the item itself; an address carries none."""
+    """Return the bytes of data in the item itself; an address has none."""
     if isinstance(value, str):
         return 0 if value.startswith(("http://", "https://")) else len(value)
     return len(string((fields_of(value) or {}).get("data")))
@@ -203,14 +195,14 @@ def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
 
 
 def _shown(fields: Mapping[str, Any], *without: str) -> str:
-    """Return an item as JSON text without these fields and data that the model is not shown; empty if nothing is left."""
+    """Return an item as JSON text without these fields and the data that the model does not see; empty if none is left."""
     hidden = {*without, "encrypted_content", _DATA.get(item_type(fields))}
     left = {name: value for name, value in fields.items() if name not in hidden}
     return json_text(left) if left else ""
 
 
 def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
-    """Return the result, and beside it what cannot be shortened as text."""
+    """Return the result and a part with the fields that cannot be shortened as text."""
     output = fields.get(kind.text) if kind.text else None
     failed = _exits(output) if kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
     if output is None:
@@ -231,9 +223,8 @@ def _exits(chunks: Any) -> bool | None:
 
 
 def _streams(chunks: Any) -> Iterator[str]:
-    """Yield what a tool wrote, chunk by chunk; what is not a chunk is shown as JSON."""
-    elements = items_of(chunks)
-    for chunk in [chunks] if elements is None else elements:
+    """Yield the output of a tool, chunk by chunk; any other value is shown as JSON."""
+    for chunk in elements_of(chunks):
         fields = fields_of(chunk)
         if fields is None:
             yield json_text(chunk)
@@ -242,7 +233,7 @@ def _streams(chunks: Any) -> Iterator[str]:
 
 
 def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
-    """Return the parts as a content: a string where it was one and still can be, else a list."""
+    """Return the parts as a content: a string if it was one and still can be, else a list."""
     if items_of(fields.get("content")) is None and all(isinstance(part, TextPart) for part in parts):
         return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
     kind = "output_text" if fields.get("role") == "assistant" else "input_text"
@@ -250,12 +241,12 @@ def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, An
 
 
 def _element(part: Part, kind: str) -> Any:
-    """Return one element of a content; an unchanged part is the element it was."""
+    """Return one element of a content; an unchanged part returns its original element."""
     if part.raw is not None and _part(part.raw) == part:
         return part.raw
     if not isinstance(part, TextPart):
         raise ConfigurationError(
-            f"parts: only text can be made anew in a message (got {part!r}); pass what was read, or drop it"
+            f"parts: only text can be created in a message (got {part!r}); pass the part that was read, or drop it"
         )
     fields = fields_of(part.raw)
     if fields is None:
@@ -264,31 +255,31 @@ def _element(part: Part, kind: str) -> Any:
 
 
 def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Put a changed call back; nothing else about an item can change."""
+    """Write a changed call; no other item can change."""
     before, after = old[0], parts[0] if len(parts) == 1 else None
     if not isinstance(before, ToolCallPart) or not isinstance(after, ToolCallPart):
-        raise ConfigurationError(f"parts: a {kind} item stays as it is, or goes as a whole (got {parts!r})")
+        raise ConfigurationError(f"parts: a {kind} item can only be kept or dropped as a whole (got {parts!r})")
     if after.id != before.id:
         fields[CALLS[kind].key] = after.id
     if after.name != before.name:
         fields["name"] = after.name
     if after.arguments != before.arguments:
         if not isinstance(fields.get(CALLS[kind].arguments), str):
-            raise ConfigurationError(f"parts: the arguments of a {kind} item are no text, so they cannot be reworded")
+            raise ConfigurationError(f"parts: the arguments of a {kind} item are not text, so they cannot be reworded")
         fields[CALLS[kind].arguments] = after.arguments
 
 
 def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Put a changed result back: a string stays a string, a list keeps what did not change."""
+    """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
     before, after = old[0], parts[0] if parts else None
     if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart) or not same(old[1:], parts[1:]):
-        raise ConfigurationError(f"parts: an output is one ToolResult, and what was read beside it (got {parts!r})")
+        raise ConfigurationError(f"parts: an output is one ToolResult and the parts read beside it (got {parts!r})")
     if after.call_id != before.call_id:
         fields[call_id_field(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
     if len(old) > 1 or not kind.text:
-        raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is no text, so it cannot be reworded")
+        raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is not text, so it cannot be reworded")
     elements = items_of(fields.get(kind.text))
     if elements is None:
         fields[kind.text] = after.text

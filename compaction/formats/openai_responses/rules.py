@@ -1,7 +1,7 @@
-"""The rules of the Responses API, each with a name, and what a repair does about it.
+"""The rules of the Responses API, by name, with the fixes of a repair.
 
 ``docs/rules/openai-responses.md`` shows every rule with an example and its source. A list is judged as a whole conversation. An
-item reference brings in items that are not known here, so a result after one may have its call among them.
+item reference stands for items that are not in the list, so the call of a later result may be among them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..fixes import answer_call, drop, drop_result, first_of, give_id, list_content, move_result, name_result, part_at
+from ..common_rules import common_rules
+from ..fixes import answer_call, drop, first_of, give_id, list_content, move_result, part_at, rewrite
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
 from ..repairing import Draft
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, json_text, kind_of, string
-from .checks import message_problems
-from .fields import CALLS, RESULTS, call_id_field, call_of, caller_of, is_answer, item_type, result_of
+from ..wire import arguments_text, fields_of, items_of, kind_of, string, type_name
+from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
 _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
     "function_call": {"type": "function_call_output", "output": NOT_RECORDED},
@@ -23,7 +23,64 @@ _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
     "local_shell_call": {"type": "local_shell_call_output", "output": NOT_RECORDED},
     "apply_patch_call": {"type": "apply_patch_call_output", "status": "failed", "output": NOT_RECORDED},
 }
-"""The stubs, by the type of the call; the outputs of other calls cannot be made up, so they get none."""
+"""The stubs by the type of the call. Other calls get no stub, because their outputs cannot be invented."""
+
+
+# ------------------------------------------------------------------------ one message
+
+_OF_OTHERS: Final = frozenset({"text", "image_url", "file", "tool_use", "tool_result", "thinking", "redacted_thinking"})
+"""Types of parts in chat completions and Anthropic Messages, which this API does not know."""
+
+_REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
+    "function_call": {"name": str, "arguments": str},
+    "custom_tool_call": {"name": str, "input": str},
+    "reasoning": {"summary": list},
+    "compaction": {"encrypted_content": str},
+    "item_reference": {"id": str},
+}
+
+
+def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+    """Yield the rules that an item breaks by itself, independent of its neighbours."""
+    kind = item_type(fields)
+    if not kind:
+        yield ".type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})"
+    elif kind == "message":
+        yield from _said_problems(fields)
+    for name, wanted in _REQUIRED.get(kind, {}).items():
+        value = fields.get(name)
+        if not isinstance(value, wanted) and not (wanted is list and items_of(value) is not None):
+            yield f".{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        yield from _content_problems(".output", "user", fields.get("output"))
+
+
+def _said_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    role = fields.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        yield (".role", "unknown-role", f"no such role: {role!r}")
+        return
+    yield from _content_problems(".content", role, fields.get("content"))
+
+
+def _content_problems(where: str, role: str, content: Any) -> Iterator[Finding]:
+    if isinstance(content, str):
+        return
+    parts = items_of(content)
+    if parts is None:
+        yield (where, "malformed-content", f"it is a string or a list (got {type_name(content)})")
+    for position, part in enumerate(parts or ()):
+        yield from _part_problems(f"{where}[{position}]", role, part)
+
+
+def _part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+    fields, kind = fields_of(part), kind_of(part)
+    if fields is None or not kind:
+        yield (where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
+    elif kind in _OF_OTHERS or (kind.startswith("input_") if role == "assistant" else kind in ("output_text", "refusal")):
+        yield (where, "part-not-allowed", f"a part of type {kind!r} is not allowed in a message of the {role}")
+    elif kind in ("input_text", "output_text") and not isinstance(fields.get("text"), str):
+        yield (where, "malformed-part", f"its 'text' is not a string (got {type_name(fields.get('text'))})")
 
 
 # ------------------------------------------------------------------------ calls and results
@@ -46,7 +103,7 @@ def _stub(call: Any, id: str) -> dict[str, Any] | None:
 
 
 def _belongs(fields: Fields) -> bool:
-    """Whether an item is a piece of an answer, or the result of a call."""
+    """Whether an item is part of an answer, or the result of a call."""
     return is_answer(fields) or result_of(fields) is not None
 
 
@@ -67,7 +124,7 @@ _PAIRING: Final = Pairing(
 
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield ids that are used twice, reasoning without its item, and calls of programs that do not run."""
+    """Yield repeated ids, reasoning without its item, and calls of programs that are not running."""
     ids: set[str] = set()
     for index, fields in enumerate(contents):
         if (identifier := _item_id(fields)) and identifier in ids:
@@ -83,7 +140,7 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
 
 
 def _item_id(fields: Fields) -> str:
-    """Return the id of an item; empty if it has none, or one that names its call."""
+    """Return the id of an item; empty if it has none, or if the id is that of its call."""
     return "" if item_type(fields) in RESULTS and call_id_field(fields) == "id" else string(fields.get("id"))
 
 
@@ -104,11 +161,7 @@ def _caller_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]
 # ------------------------------------------------------------------------ fixes
 
 
-def _write_text(draft: Draft, index: int, path: Path) -> str:
-    """Write a value as text."""
-    value = draft.value(index, path)
-    draft.write(index, path, "" if value is None else json_text(value))
-    return "it was written as text"
+_write_text: Final = rewrite(arguments_text, "it was written as text")
 
 
 def _write_arguments(draft: Draft, index: int, path: Path) -> str | None:
@@ -129,7 +182,7 @@ def _part(draft: Draft, index: int, path: Path) -> str | None:
 
 
 def _retype(draft: Draft, index: int, path: Path) -> str | None:
-    """Give a text the type that the role takes."""
+    """Give a text the type that the role requires."""
     fields = fields_of(draft.value(index, path)) or {}
     if fields.get("type") not in ("input_text", "output_text", "text") or not isinstance(fields.get("text"), str):
         return None
@@ -139,7 +192,7 @@ def _retype(draft: Draft, index: int, path: Path) -> str | None:
 
 
 def _drop_id(draft: Draft, index: int, path: Path) -> str:
-    """Remove an item that repeats another or only refers to it; of any other the id."""
+    """Remove an item that equals or references an earlier one; of any other item remove the id."""
     first = draft.once(_first_by_id)[draft.value(index, path)]
     if item_type(draft.fields(index)) == "item_reference" or draft.messages[index] == draft.messages[first]:
         draft.remove(index)
@@ -163,12 +216,16 @@ def _drop_caller(draft: Draft, index: int, path: Path) -> str:
     return "the caller was left out"
 
 
+_COMMON: Final = common_rules(
+    objects="dictionaries, or the openai package's objects", message="item", result="output", result_id="call_id"
+)
+
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": Rule("reach", "There is at least one item.", "send at least one item"),
-    "unreadable-message": Rule("message", "An item is an object.", "pass dictionaries, or the openai package's objects"),
+    "no-messages": _COMMON["no-messages"],
+    "unreadable-message": _COMMON["unreadable-message"],
     "missing-type": Rule(
         "message",
-        "It has a type, or a role and is a message.",
+        "An item has a type, or it has a role and is a message.",
         "give it the type the API documents, or make it a message with a role",
     ),
     "unknown-role": Rule(
@@ -178,72 +235,71 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "malformed-content": Rule(
         "message",
-        "A content, and the output of a function, is a string or a list.",
+        "A content and the output of a function are a string or a list.",
         "make it a string, or a list of parts",
         first_of(list_content(kind_of), _write_text),
     ),
     "malformed-part": Rule(
         "message",
-        "A part is an object with a type, and a text part has its text.",
-        "make it an object with a 'type' and the field of that name",
+        "A part is an object with a type; a text part has a text.",
+        "make it an object with a 'type' and the field named by that type",
         _part,
     ),
     "part-not-allowed": Rule(
         "message",
-        "What the assistant said is `output_text` and `refusal`, what others say `input_...`; parts of chat "
-        "completions and of Anthropic Messages are neither.",
-        "use 'output_text' and 'refusal' in what the assistant said, and 'input_...' elsewhere",
+        "Parts of the assistant are `output_text` and `refusal`, parts of all others `input_...`. Parts of chat "
+        "completions and Anthropic Messages are not accepted.",
+        "use 'output_text' and 'refusal' in messages of the assistant, and 'input_...' elsewhere",
         _retype,
     ),
     "malformed-item": Rule(
         "message",
-        "Calls have a name and arguments that are strings, reasoning has a summary, a compaction item its content.",
+        "A call has a name and arguments, both strings; reasoning has a summary; a compaction item has its content.",
         "give it the fields of its type",
         _write_arguments,
     ),
-    "duplicate-item-id": Rule("reach", "No two items have one id.", "leave the second item out, or its id", _drop_id, 2),
+    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", _drop_id, 2),
     "reasoning-without-item": Rule(
         "reach",
-        "After reasoning comes the item of the same answer that it led to.",
-        "keep the item that came after it in the answer, or leave the reasoning out",
+        "Reasoning is followed by the item of the same answer that it led to.",
+        "keep the item that followed it in the answer, or leave the reasoning out",
         drop("the item was removed"),
         6,
     ),
-    "call-without-id": Rule(
-        "message", "A call has a `call_id`.", "give the call a 'call_id', and its output the same", give_id, 3
-    ),
+    "call-without-id": _COMMON["call-without-id"],
     "duplicate-call-id": Rule(
-        "reach", "No two open calls have one `call_id`.", "give each call a 'call_id' of its own", give_id, 3
+        "reach",
+        "Open calls have different values of `call_id`.",
+        "give each call a different 'call_id'",
+        give_id,
+        3,
     ),
     "call-without-program": Rule(
         "reach",
-        "A call that a program made has the program, still running, before it, unless an item reference may be the program.",
+        "A call that a program made comes while the program runs, unless an item reference may stand for the program.",
         "keep the program before it, or leave the call and its output out",
         _drop_caller,
         6,
     ),
     "call-without-result": Rule(
-        "reach", "A call has an output somewhere after it.", "add its output after it, or leave the call out", answer_call, 5
+        "reach", "A call has an output anywhere after it.", "add its output after it, or leave the call out", answer_call, 5
     ),
     "pending-call": Rule(
         "reach",
-        "The same, where only the answer and other outputs follow: an output may still come. Not to be sent, but fine "
-        "to store.",
-        "store it as it is; add the output before sending",
+        "A call of the last answer has its output. Without it, the list can be stored but not sent.",
+        "store the list unchanged; add the output before sending it",
     ),
-    "result-without-id": Rule(
-        "message", "An output says what it answers.", "set 'call_id' to that of the call it answers", name_result, 4
-    ),
+    "result-without-id": _COMMON["result-without-id"],
     "result-without-call": Rule(
         "reach",
-        "An output has its call before it, unless an item reference before it may be the call.",
+        "An output follows its call, unless an earlier item reference may stand for the call.",
         "put it after the call it answers, or leave it out",
         move_result,
         5,
     ),
-    "duplicate-result": Rule("reach", "A call has one output.", "keep one output for each call", drop_result, 5),
+    "duplicate-result": _COMMON["duplicate-result"],
 }
-"""Every rule: how far it looks, and what to do where it is broken."""
+"""Every rule by name, in the order of the reference page."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

@@ -1,8 +1,8 @@
-"""Microsoft Agent Framework's messages as a wire format: every content type is kept, and the same objects come back.
+"""Microsoft Agent Framework's messages as a wire format: every content type is kept, unchanged messages as they are.
 
-An unknown content, and a hosted tool's call with its result in the same message, stays whole as `OtherPart`. A picture inside
-such a content, or a screenshot, counts no tokens of its own. Comparison uses roles and contents; ids and additional properties,
-which the framework adds later, do not count.
+An unknown content, and a hosted tool's call with its result in the same message, is kept whole as `OtherPart`. Pictures inside
+such a content, and screenshots, add no tokens. Messages are compared by role and contents; ids and additional properties are
+ignored, because the framework adds them later.
 """
 
 from __future__ import annotations
@@ -16,15 +16,21 @@ from typing import Any, Final
 from ...errors import ConfigurationError, InvalidMessage
 from ...formats import items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter
+from ..message_adapter import MessageAdapter, as_json_text, media_kind
 from ..requirements import import_framework
 
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
 _CALLS: Final = frozenset({"function_call", *(f"{tool}_call" for tool in _TOOLS)})
 _RESULTS: Final = frozenset({"function_result", *(f"{tool}_result" for tool in _TOOLS)})
 _APPROVALS: Final = ("function_approval_request", "function_approval_response")
+_RESULT_FIELDS: Final[Mapping[str, str]] = {
+    "function_result": "result",
+    "mcp_server_tool_result": "output",
+    "shell_tool_result": "outputs",
+    "code_interpreter_tool_result": "outputs",
+}
 _NO_WORDS: Final = ("computer_tool_result", "function_approval_response")
-_STAYS: Final = frozenset({"image_generation_tool_result", "search_tool_result"})
+_CONTINUE: Final = frozenset({"image_generation_tool_result", "search_tool_result"})
 _DATA: Final = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=-]+")
 _ANNOTATIONS: Final = frozenset({"_group", "_excluded", "_exclude_reason"})
 
@@ -48,8 +54,8 @@ class AgentFramework(MessageAdapter):
             )
         within = _answered_within(items)
         parts = tuple([part for content in items for part in _parts(content, within)])
-        goes_on = role != "user" and bool(items) and getattr(items[0], "type", None) in _STAYS
-        return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=goes_on)
+        continues = role != "user" and bool(items) and getattr(items[0], "type", None) in _CONTINUE
+        return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=continues)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
@@ -65,7 +71,7 @@ class AgentFramework(MessageAdapter):
         data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}
         if raw.author_name is not None:
             data["author_name"] = raw.author_name
-        return _json_ready(data)
+        return json.loads(json.dumps(data, default=str))
 
     def from_wire(self, data: Any) -> Any:
         return import_framework("agent_framework").Message(data["role"], data["contents"], author_name=data.get("author_name"))
@@ -79,10 +85,6 @@ def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
 
 
-def _json_ready(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=str))
-
-
 def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
     """Return the ids of calls with results in the same message: a hosted tool's, which must stay together."""
     if len(contents) < 2:
@@ -92,7 +94,7 @@ def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
 
 
 def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
-    """Read one content; a result that no text can replace has its content in a part beside it."""
+    """Read one content; a result that no text can replace is read as an empty result and a part with its content."""
     part = _part(content, within)
     return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
 
@@ -120,9 +122,9 @@ def _part(content: Any, within: frozenset[str]) -> Part:
 
 
 def _media(content: Any) -> MediaPart:
-    kind = (content.media_type or "").split("/")[0]
-    size = len(content.uri or "") if content.type == "data" else 0
-    return MediaPart(kind if kind in ("image", "audio", "video") else "file", size_bytes=size, raw=content)
+    return MediaPart(
+        media_kind(content.media_type), size_bytes=len(content.uri or "") if content.type == "data" else 0, raw=content
+    )
 
 
 def _call(content: Any) -> Part:
@@ -146,25 +148,16 @@ def _arguments_text(arguments: Any) -> str:
 
 def _approval(content: Any) -> ToolCallPart | ToolResultPart:
     """Read an approval request of a provider's tool as a call, and its response as the result: they must stay together."""
-    asked = content.function_call
     if content.type == "function_approval_response":
         return ToolResultPart(content.id, "", raw=content)
+    asked = content.function_call
     return ToolCallPart(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
 
 
 def _result(content: Any) -> ToolResultPart:
     media = tuple([_media(item) for item in content.items or () if item.type in ("data", "uri")])
-    return ToolResultPart(content.call_id, _result_text(content), media, raw=content)
-
-
-def _result_text(content: Any) -> str:
-    if content.type == "mcp_server_tool_result":
-        return _value_text(content.output)
-    if content.type == "computer_tool_result":
-        return ""
-    if content.type in ("shell_tool_result", "code_interpreter_tool_result"):
-        return _value_text(content.outputs)
-    return _value_text(content.result)
+    field = _RESULT_FIELDS.get(content.type)
+    return ToolResultPart(content.call_id, "" if field is None else _value_text(getattr(content, field)), media, raw=content)
 
 
 def _value_text(value: Any) -> str:
@@ -172,7 +165,7 @@ def _value_text(value: Any) -> str:
         return value or ""
     if (values := items_of(value)) is not None:
         return "\n".join([_words(each) for each in values])
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return as_json_text(value)
 
 
 def _words(content: Any) -> str:
@@ -184,7 +177,7 @@ def _words(content: Any) -> str:
 def _shown(content: Any) -> str:
     """Return a content as JSON text, for counting; of a picture or a file in it, only the type."""
     data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
-    return _DATA.sub(r"\1", json.dumps(data, ensure_ascii=False, default=str))
+    return _DATA.sub(r"\1", as_json_text(data))
 
 
 def _content(part: Part, known: Sequence[Part]) -> Any:
@@ -207,12 +200,11 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
 def _changed_result(part: ToolResultPart) -> Any:
     items = [media.raw for media in part.media]
     if part.raw.type in _NO_WORDS:
-        raise ConfigurationError(f"parts: {part.raw.type} stays as it is, or goes with its call (got {part!r})")
+        raise ConfigurationError(f"parts: {part.raw.type} cannot be changed; drop it with its call (got {part!r})")
     if part.raw.type == "function_result":
         kept = [_new_text(part.text), *items] if items else None
         return _altered(part.raw, result=part.text, items=kept)
-    field = "output" if part.raw.type == "mcp_server_tool_result" else "outputs"
-    return _altered(part.raw, **{field: [_new_text(part.text)]})
+    return _altered(part.raw, **{_RESULT_FIELDS[part.raw.type]: [_new_text(part.text)]})
 
 
 def _altered(content: Any, **fields: Any) -> Any:

@@ -1,7 +1,8 @@
-"""The framework's own list of messages, with our edits written into it: exclusion flags and summaries.
+"""Writes our edits into the framework's own list of messages, as exclusion flags and summaries.
 
-The framework shows a model the messages that are not flagged ``_excluded``. So the messages of a group that left the view are
-flagged, and its summary is inserted after the last one, linked in both directions like those of the framework's strategies.
+The framework sends a model the messages that are not flagged ``_excluded``. The messages of a group that left the view are
+therefore flagged. Its summary is inserted after the last of them, with the links in both directions that the framework's own
+strategies set.
 """
 
 from __future__ import annotations
@@ -20,10 +21,6 @@ from .format import agent_framework, without_annotations
 
 _GROUP: Final = "_group"
 _EXCLUDED: Final = "_excluded"
-_REASON: Final = "_exclude_reason"
-_SUMMARY_OF_MESSAGES: Final = "_summary_of_message_ids"
-_SUMMARY_OF_GROUPS: Final = "_summary_of_group_ids"
-_SUMMARIZED_BY: Final = "_summarized_by_summary_id"
 _properties: Final = attrgetter("additional_properties")
 _flag: Final = itemgetter(_EXCLUDED)
 
@@ -34,9 +31,9 @@ def is_excluded(message: Any) -> bool:
 
 
 class LiveLists:
-    """The lists into which our edits are written. Holds state: which of their messages are ours, and which we excluded.
+    """The lists into which our edits are written. Holds state: the messages that we inserted, and those that we excluded.
 
-    A message is forgotten when the list that holds it is gone. One that is not known is the host's, whatever its flags say.
+    A message is forgotten when its list no longer exists. An unknown message belongs to the host, whatever its flags say.
     """
 
     def __init__(self) -> None:
@@ -44,14 +41,14 @@ class LiveLists:
         self._hidden: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     def source(self, messages: Sequence[Any]) -> list[Any]:
-        """Return the messages that are not ours and that nobody else excluded; O(messages), at C speed if all are."""
+        """Return the messages that we did not insert and nobody else excluded; O(messages), at C speed if those are all."""
         if not self._ours and not _any_excluded(messages):
             return list(messages)
         ours, hidden = self._ours, self._hidden
         return [each for each in messages if id(each) not in ours and (id(each) in hidden or not is_excluded(each))]
 
     def write(self, messages: list[Any], source: Sequence[Any], index: MessageIndex) -> bool:
-        """Write the view of an index into a list, and return whether that changed it; O(messages).
+        """Write the view of an index into a list, and return whether the list changed; O(messages).
 
         Args:
             messages: The list.
@@ -80,7 +77,7 @@ class LiveLists:
         return changed
 
     def _lives(self, raws: Sequence[Any], inserted: Mapping[int, Any]) -> list[Any]:
-        """Return messages to insert: those that the list has, or copies for it."""
+        """Return the messages to insert: those already in the list, or copies for it."""
         lives: list[Any] = []
         for raw in raws:
             live = inserted.get(id(raw.contents))
@@ -92,7 +89,7 @@ class LiveLists:
         return lives
 
     def _flagged(self, source: Sequence[Any], visible: set[int], index: MessageIndex) -> list[Any]:
-        """Return the messages; copies of those with a wrong flag, as the originals may be stored where no summary is."""
+        """Return the messages, with copies of those whose flag is wrong: the originals may be stored without the summary."""
         wrong = [place for place, live in enumerate(source) if is_excluded(live) == (place in visible)]
         if not wrong:
             return list(source)
@@ -101,7 +98,7 @@ class LiveLists:
             live = flagged[place] = copy.copy(source[place])
             live.additional_properties = {**live.additional_properties, _EXCLUDED: place not in visible}
             if place not in visible:
-                live.additional_properties[_REASON] = reasons.get(place, "compacted")
+                live.additional_properties["_exclude_reason"] = reasons.get(place, "compacted")
                 self._hidden[id(live)] = live
         return flagged
 
@@ -119,9 +116,9 @@ class _Layout:
     """The place of a view in a list.
 
     Args:
-        visible: The places of messages that it shows as they are.
-        after: What is inserted after a place; -1 for the front.
-        summarized: The places that what is inserted after a place stands for.
+        visible: The places of the messages that the view shows unchanged.
+        after: The messages to insert, by the place before them; -1 for the front.
+        summarized: The places that the messages inserted after a place summarize.
     """
 
     visible: set[int] = attrs.field(factory=set[int])
@@ -130,7 +127,7 @@ class _Layout:
 
 
 def _layout(source: Sequence[Any], index: MessageIndex) -> _Layout:
-    """Return where the view stands in the index's source."""
+    """Return the layout of the view in the index's source."""
     known, layout = index.source, _Layout()
     for group in index.included_groups:
         ordinals, raws = index.ordinals(group), [message.raw for message in group.messages]
@@ -146,7 +143,7 @@ def _layout(source: Sequence[Any], index: MessageIndex) -> _Layout:
 
 
 def _layout_of_view(source: Sequence[Any], index: MessageIndex) -> _Layout:
-    """Return where the view stands in a list that is itself an earlier view with what came since; O(contents)."""
+    """Return the layout of the view in a list that is an earlier view with newer messages behind it; O(contents)."""
     places: dict[Hashable, list[int]] = {}
     for place in range(len(source) - 1, -1, -1):
         places.setdefault(digest_of(source[place], agent_framework, place), []).append(place)
@@ -164,7 +161,7 @@ def _layout_of_view(source: Sequence[Any], index: MessageIndex) -> _Layout:
 
 
 def _reasons(source: Sequence[Any], index: MessageIndex) -> Mapping[int, str]:
-    """Return why each message left the view, by its place; nothing for a list that is itself a view."""
+    """Return the reason why each message left the view, by its place; empty for a list that is itself a view."""
     reasons: dict[int, str] = {}
     for edit in index.edits if len(index.source) == len(source) else ():
         for group in named(edit):
@@ -180,11 +177,11 @@ def _link(made: Sequence[Any], originals: Iterable[Any]) -> None:
         message.message_id = f"compaction_{digest}" if place == 0 else f"compaction_{digest}_{place}"
     groups = [each.additional_properties.get(_GROUP, {}).get("id") for each in lives]
     made[0].additional_properties[_GROUP] = {
-        _SUMMARY_OF_MESSAGES: [each.message_id for each in lives if each.message_id],
-        _SUMMARY_OF_GROUPS: list(dict.fromkeys(group for group in groups if group)),
+        "_summary_of_message_ids": [each.message_id for each in lives if each.message_id],
+        "_summary_of_group_ids": list(dict.fromkeys(group for group in groups if group)),
     }
     for each in lives:
         each.additional_properties[_GROUP] = {
             **each.additional_properties.get(_GROUP, {}),
-            _SUMMARIZED_BY: made[0].message_id,
+            "_summarized_by_summary_id": made[0].message_id,
         }

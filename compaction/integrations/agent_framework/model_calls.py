@@ -1,4 +1,4 @@
-"""The model calls of one run: what of them is the conversation's, and each request, sent once more if it was too long."""
+"""The model calls of one run: the conversation's part of their messages, and the request, repeated if it was too long."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .format import agent_framework
 
 
 def source_of(message: Any) -> str | None:
-    """Return the ``source_id`` of the provider that added a message to this run; ``None`` for what the run itself added."""
+    """Return the ``source_id`` of the provider that added a message; ``None`` if the run itself added it."""
     attribution = message.additional_properties.get("_attribution")
     return attribution.get("source_id") if attribution.__class__ is dict else None
 
 
 def tokens_of_others(messages: Sequence[Any], measure: MessageIndex) -> int:
-    """Return the tokens of messages that are not the conversation's, counted as this index counts."""
+    """Return the tokens of messages outside the conversation, counted by this index."""
     return sum(measure.measure(agent_framework.read(message))[0] for message in messages)
 
 
 def with_author(message: Any, author: str) -> Any:
-    """Return a message of a run with the name it gets after the run; a later change would invalidate the prompt cache."""
+    """Return a message with the author that the framework adds after the run; a later change would break the prompt cache."""
     if message.author_name is not None or message.role not in ("assistant", "tool"):
         return message
     named = copy.copy(message)
@@ -34,11 +34,11 @@ def with_author(message: Any, author: str) -> Any:
 
 
 class RunView:
-    """The messages of one run. Holds state: those of the last model call, and which of them are the conversation's.
+    """The messages of one run. Holds state: the messages of the last model call, split into the conversation's and others.
 
     Args:
         history: The history provider's ``source_id``.
-        author: The name that the framework gives an agent's messages after the run.
+        author: The author that the framework adds to an agent's messages after the run.
         measure: An index that counts tokens.
 
     Attributes:
@@ -56,7 +56,7 @@ class RunView:
         self._tools: tuple[Any, int] = (None, 0)
 
     def follow(self, messages: list[Any]) -> None:
-        """Take the messages of a model call; O(new), besides a fast comparison."""
+        """Read the messages of a model call; O(new) besides a fast comparison."""
         known = len(self._seen)
         if messages[:known] != self._seen:
             self.messages, self._others, self._others_tokens, known = [], [], 0, 0
@@ -72,16 +72,16 @@ class RunView:
                 self._others_tokens += tokens_of_others([message], self._measure)
 
     def use(self, followed: Sequence[Any]) -> None:
-        """Take the equal messages that an index holds, so that it knows them at the next call by identity.
+        """Use the equal messages of an index from now on, so that it recognizes them by identity at the next call.
 
         Args:
-            followed: All that it has read; if it holds more than this conversation, nothing is taken.
+            followed: All messages of the index; ignored if their number differs.
         """
         if len(followed) == len(self.messages):
             self.messages = list(followed)
 
     def overhead_tokens(self, options: Mapping[str, Any]) -> int:
-        """Return the tokens of what is sent besides the conversation; tools are counted again only when they change."""
+        """Return the tokens sent besides the conversation; tools are counted again only when they change."""
         tools, instructions = options.get("tools") or (), options.get("instructions") or ""
         key = ([id(tool) for tool in tools], instructions)
         if self._tools[0] != key:
@@ -90,7 +90,7 @@ class RunView:
         return self._others_tokens + self._tools[1]
 
     def request(self, view: list[Any]) -> list[Any]:
-        """Return a view with each other message before the one it preceded; at the front if that one is gone."""
+        """Return the view with each other message before the message it preceded, or at the front if that one left."""
         if not self._others:
             return view
         at: dict[int, list[Any]] = {}
@@ -118,7 +118,7 @@ def _schema(tool: Any) -> Any:
 
 
 class ChatCall:
-    """A request to the model, within chat middleware. Holds state: whether it was sent twice, and the stream.
+    """A request to the model, within chat middleware. Holds state: the stream.
 
     Args:
         context: The framework's context of the middleware.
@@ -141,16 +141,15 @@ class ChatCall:
         self._turn = turn
         self._request = request
         self._save = save
-        self._was_refused = False
 
     async def send(self) -> None:
-        """Send the request. The error of a stream comes when it is read; until then nothing was told, and it is sent again.
+        """Send the request. A stream raises its error when it is read, and is repeated if nothing was yielded before.
 
         Raises:
-            Exception: What the client raised, unless it says that the request was too long, or it says so twice.
+            Exception: The client's error, unless it is the first length error.
         """
         try:
-            await self._send(self._turn.view)
+            await self._send()
         except Exception as error:
             await self._send_again(error)
         response_stream: Any = import_framework("agent_framework").ResponseStream
@@ -159,17 +158,15 @@ class ChatCall:
         else:
             self._record(self._context.result)
 
-    async def _send(self, view: list[Any]) -> None:
-        self._context.messages = self._request(view)
+    async def _send(self) -> None:
+        self._context.messages = self._request(self._turn.view)
         await self._call_next()
 
     async def _send_again(self, error: Exception) -> None:
-        again = None if self._was_refused else await self._turn.overflowed(error)
-        if again is None:
+        if await self._turn.overflowed(error) is None:
             raise error
-        self._was_refused = True
         self._save(self._turn)
-        await self._send(again)
+        await self._send()
 
     async def _updates(self, stream: Any) -> AsyncGenerator[Any]:
         while True:
@@ -202,8 +199,8 @@ class ChatCall:
 def _usage(details: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the framework's figures of one request as a provider's usage, if there are any.
 
-    Where a total is reported, as by OpenAI and Gemini, the input includes what was read from the cache; Anthropic reports no
-    total, and both kinds of cached tokens apart.
+    OpenAI and Gemini report a total, and their input includes the tokens read from the cache. Anthropic reports no total, and
+    its cached tokens are separate from the input.
     """
     prompt = details.get("input_token_count")
     if not prompt:

@@ -1,8 +1,8 @@
-"""A context provider that compacts an agent's conversation before a run, inside it, and, if wanted, in the stored history.
+"""A context provider that compacts an agent's conversation before and inside a run, and optionally in the stored history.
 
-It compacts what the history provider loaded and what the run adds, never what other providers add, and sends a projection: the
-stored history stays whole unless there is an ``after_strategy``. Edits stay in force from call to call and from run to run, so
-that the prompt grows only at its end.
+It compacts the messages of the history provider and of the run, and leaves those of other providers alone. It sends a
+projection: the stored history stays whole unless there is an ``after_strategy``. Edits are kept from call to call and from
+run to run, so that the prompt grows only at its end.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ConfigurationError
 from ...index import MessageIndex
-from ...strategies import StrategyLike, as_strategy
+from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
 from .live_list import is_excluded
 from .model_calls import ChatCall, RunView, tokens_of_others
-from .strategies import FrameworkStrategy
+from .strategies import as_framework_strategy
 
 if TYPE_CHECKING:
 
@@ -31,10 +31,8 @@ else:
     _ContextProvider = framework_class("agent_framework", "ContextProvider")
 
 _SAVED: Final = "conversation"
-_NOTHING_SAVED: Final = {"revision": None}  # so that the first call saves all, and later ones only what the provider reports
 _FOCUS: Final = "focus"
 _SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
-_UNNAMED: Final = "UnnamedAgent"  # what the framework calls an agent without a name
 _PER_CALL: Final = (
     "require_per_service_call_history_persistence loads history after this provider:"
     " pass as_framework_strategy(...) as the agent's compaction_strategy instead"
@@ -44,20 +42,20 @@ _PER_CALL: Final = (
 class CompactionProvider(_ContextProvider):
     """A context provider, placed after the history provider: ``context_providers=[history, CompactionProvider(...)]``.
 
-    Holds state: a pool of the sessions used last. What must outlive the process is in the framework's session as JSON-ready
-    data; one that was saved and restored resumes with the same view. ``session.state[source_id]`` also holds a report of the
-    last run that did something (``"last"``), or why nothing was done (``"skipped"``).
+    Holds state: a pool of the sessions used last. All that must outlive the process is JSON-ready data in the framework's
+    session, so a saved and restored session resumes with the same view. ``session.state[source_id]`` also contains a report of
+    the last run that changed something (``"last"``), or the reason why nothing was done (``"skipped"``).
 
     Args:
         before_strategy: The strategy for requests: it runs before each model call, or, if ``in_loop`` is off or the client
             takes no middleware, once before a run on the loaded history. ``None`` for neither.
-        after_strategy: The strategy for the stored history after a run: messages are flagged and summaries inserted there, like
-            by the framework's own provider. Providers finish in reverse order, so what this run adds is compacted after the
-            next one. ``None`` to leave the stored history unchanged.
+        after_strategy: The strategy for the stored history after a run: it flags messages and inserts summaries there, as the
+            framework's own provider does. Providers finish in reverse order, so the messages of this run are compacted after
+            the next run. ``None`` to leave the stored history unchanged.
         history_source_id: The history provider's ``source_id``.
         source_id: This provider's own ``source_id``.
-        in_loop: Whether to compact inside the tool loop too. Only then is reported usage recorded, and a request that the
-            provider finds too long sent once more.
+        in_loop: Whether to compact inside the tool loop too. Only then is usage recorded, and a request that was too long
+            repeated.
         compact_tool: Whether the model gets a tool ``compact_conversation(focus)``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
@@ -81,22 +79,17 @@ class CompactionProvider(_ContextProvider):
         AGENT_FRAMEWORK.check()
         super().__init__(source_id)
         self.history_source_id = history_source_id
-        self.before_strategy = None if before_strategy is None else as_strategy(before_strategy)
-        self.after_strategy = None if after_strategy is None else as_strategy(after_strategy)
+        self.before_strategy, self.after_strategy = before_strategy, after_strategy
         self._in_loop = in_loop
         self._compact_tool = compact_tool
-        self._options = IntegrationOptions(
-            strategy=self.before_strategy or self.after_strategy or (lambda index: ()), **options
-        )
-        self._after = (
-            None if self.after_strategy is None else FrameworkStrategy(self._options.with_strategy(self.after_strategy))
-        )
-        self._conversations = FrameworkConversations(self._options, agent_framework)
-        self._measure = MessageIndex(counter=self._options.counter, format=agent_framework)
+        self._after = None if after_strategy is None else as_framework_strategy(after_strategy, **options)
+        given = IntegrationOptions(strategy=before_strategy or after_strategy or (lambda index: ()), **options)
+        self._conversations = FrameworkConversations(given, agent_framework)
+        self._measure = MessageIndex(counter=given.counter, format=agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        """Register for the model calls of this run; or compact the loaded history, if they are not to be compacted."""
-        if self._skips(agent, context, state):
+        """Add the middleware for this run's model calls, or without middleware compact the loaded history."""
+        if _skips(agent, context, state):
             return
         self._claim(context, state)
         loaded = [each for each in context.context_messages.get(self.history_source_id, ()) if not is_excluded(each)]
@@ -107,7 +100,7 @@ class CompactionProvider(_ContextProvider):
         if self._compact_tool:
             context.extend_tools(self.source_id, [_tool(state)])
         if self._in_loop and _takes_middleware(agent):
-            author = getattr(agent, "name", None) or _UNNAMED
+            author = getattr(agent, "name", None) or "UnnamedAgent"  # the framework's name for it
             run_view = RunView(self.history_source_id, author, self._measure)
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))
         elif loaded:
@@ -120,20 +113,19 @@ class CompactionProvider(_ContextProvider):
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Compact the stored history, if there is a strategy for it."""
-        if self._after is None or self._skips(agent, context, state):
+        if self._after is None or _skips(agent, context, state):
             return
         stored = session.state.get(self.history_source_id)
         messages: Any = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else None
-        if not messages:
-            return
-        await self._after(messages)
-        state["last_stored"] = self._after.report
+        if messages:
+            await self._after(messages)
+            state["last_stored"] = None if self._after.turn is None else self._after.turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
-        """Have the next request of a session compacted, whatever the strategy's trigger says: for a host's ``/compact``.
+        """Compact before the next request of a session, whatever the strategy's trigger says; for a host's ``/compact``.
 
         Args:
-            session: The session; what is asked for is in its state.
+            session: The session, whose state stores the request.
             focus: A topic that a summary should give most room to.
         """
         session.state.setdefault(self.source_id, {})[_FOCUS] = focus
@@ -176,15 +168,6 @@ class CompactionProvider(_ContextProvider):
 
     # ---------------------------------------------------------------- sessions
 
-    def _skips(self, agent: Any, context: Any, state: dict[str, Any]) -> bool:
-        """Return whether there is nothing to do; the session's state then holds the reason."""
-        state.pop("skipped", None)
-        if context.service_session_id is not None or context.options.get("conversation_id"):
-            state["skipped"] = _SERVICE
-        elif getattr(agent, "require_per_service_call_history_persistence", False):
-            state["skipped"] = _PER_CALL
-        return "skipped" in state
-
     def _claim(self, context: Any, state: dict[str, Any]) -> None:
         """Check that no other provider compacts this history.
 
@@ -200,34 +183,43 @@ class CompactionProvider(_ContextProvider):
             )
         if state.setdefault("history", self.history_source_id) != self.history_source_id:
             raise ConfigurationError(
-                f"the state of {self.source_id!r} is of the history {state['history']!r}, not {self.history_source_id!r}: give"
-                " each compaction provider a source_id of its own"
+                f"the state of {self.source_id!r} belongs to the history {state['history']!r}, not {self.history_source_id!r}:"
+                " give each compaction provider another source_id"
             )
 
 
+def _skips(agent: Any, context: Any, state: dict[str, Any]) -> bool:
+    """Return whether there is nothing to do; the session's state then holds the reason."""
+    state.pop("skipped", None)
+    if context.service_session_id is not None or context.options.get("conversation_id"):
+        state["skipped"] = _SERVICE
+    elif getattr(agent, "require_per_service_call_history_persistence", False):
+        state["skipped"] = _PER_CALL
+    return "skipped" in state
+
+
 def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
-    """Write what changed into the session's state: O(1), and what was decided when that changed."""
-    saved = turn.state(state.get(_SAVED) or _NOTHING_SAVED)
+    """Write the turn's decisions into the session's state if they changed, else only the provider's figures, O(1)."""
+    saved = turn.state(state.get(_SAVED) or {"revision": None})  # not empty, so that the first call saves everything
     if saved is not None:
         state[_SAVED] = saved
     elif turn.session is not None:
-        state[_SAVED].update(turn.reports())
+        state[_SAVED].update(turn.session.provider_reports)
     if saved is not None or turn.result.failures:
         state["last"] = turn.report()
 
 
 def _takes_middleware(agent: Any) -> bool:
-    """Return whether the agent's client calls chat middleware; the framework's clients do, except its raw ones."""
+    """Return whether the agent's client runs chat middleware; all of the framework's clients do, except the raw ones."""
     return isinstance(getattr(agent, "client", None), import_framework("agent_framework").ChatMiddlewareLayer)
 
 
 def _model(options: Mapping[str, Any], has_client: Any) -> str | None:
-    """Return the name of the model of a request, if it is known."""
     return options.get("model") or getattr(getattr(has_client, "client", None), "model", None)
 
 
 def _tool(state: dict[str, Any]) -> Any:
-    """Return the tool by which the model asks to compact the conversation of a session."""
+    """Return the tool with which the model requests a compaction."""
 
     def compact_conversation(focus: str = "") -> str:
         """Shorten this conversation by summarizing its older part; use it when a task is done and its details are not needed.

@@ -1,4 +1,4 @@
-"""Adapters for strategies: ours for the framework's tool loop and provider, and the framework's for our pipelines."""
+"""Adapters for strategies: ours in the framework's form, and the framework's strategies for our pipelines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import attrs
 
 from ...errors import StrategyError
 from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, marked
-from ...result import CompactionResult
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
-from ..conversation import FrameworkConversations
+from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
@@ -29,9 +28,13 @@ _NOT_IN_A_NAME: Final = re.compile(r"\W")
 class FrameworkStrategy:
     """One of our strategies in the framework's form: ``async (messages: list[Message]) -> bool``.
 
-    Copies with the framework's flags take the places of messages that left the view, for its projection and ``skip_excluded``.
-    Messages of other providers than a history's are sent as they are. Holds state: a pool of the sessions used last, so that
-    edits stay in force from call to call and from run to run.
+    It replaces messages that were removed from the view with copies that have the framework's flags, for its projection and
+    ``skip_excluded``.
+    Messages of providers other than a history's are sent unchanged. Holds state: a pool of the sessions used last, so that
+    edits are kept from call to call and from run to run.
+
+    Attributes:
+        turn: The last turn, with its result; ``None`` before the first.
 
     Args:
         options: The integration's options.
@@ -41,8 +44,7 @@ class FrameworkStrategy:
     def __init__(self, options: IntegrationOptions, agent_name: str | None = None) -> None:
         self.options = options
         self._agent_name = agent_name
-        self.last: CompactionResult | None = None
-        self.report: dict[str, Any] | None = None
+        self.turn: FrameworkTurn | None = None
         self._conversations = FrameworkConversations(options, agent_framework)
         self._measure = MessageIndex(counter=options.counter, format=agent_framework)
         self._lists = LiveLists()
@@ -58,19 +60,17 @@ class FrameworkStrategy:
         if self._agent_name is not None:
             messages[:] = [with_author(each, self._agent_name) for each in messages]
         source = self._lists.source(messages)
-        others = _of_others(source)
-        if others:
+        if others := _of_others(source):
             ids = set(map(id, others))
             source = [each for each in source if id(each) not in ids]
         if not source:
             return False
-        turn = await self._conversations.turn(source, overhead_tokens=tokens_of_others(others, self._measure))
-        self.last, self.report = turn.result, turn.report()
+        turn = self.turn = await self._conversations.turn(source, overhead_tokens=tokens_of_others(others, self._measure))
         return turn.index is not None and self._lists.write(messages, source, turn.index)
 
 
 def _histories() -> set[str]:
-    """Return the names of the classes of history providers, which the framework notes on what they load."""
+    """Return the class names of history providers, with which the framework marks the messages they load."""
     kinds: list[type] = [import_framework("agent_framework").HistoryProvider]
     for kind in kinds:
         kinds += kind.__subclasses__()
@@ -78,7 +78,7 @@ def _histories() -> set[str]:
 
 
 def _of_others(messages: Sequence[Any]) -> list[Any]:
-    """Return what other providers than a history's added to this run: it may not come back in the next."""
+    """Return the messages of providers other than a history's; they may be missing in the next run."""
     histories, others = _histories(), list[Any]()
     for each in messages:
         noted = each.additional_properties.get("_attribution")
@@ -92,8 +92,8 @@ def as_framework_strategy(strategy: StrategyLike, *, agent_name: str | None = No
 
     Args:
         strategy: A strategy, a pipeline, or a plain function.
-        agent_name: The agent's name, which the framework gives to an agent's messages only after a run. With it they have it at
-            once, so that what is sent does not change then.
+        agent_name: The agent's name. The framework adds it to an agent's messages after a run; with this argument they have
+            it from the start, so that requests do not change after a run.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Cost: O(messages) a call, mostly at C speed until something was compacted.
@@ -135,11 +135,11 @@ class _FromFramework(Strategy):
 
 
 def from_framework_strategy(theirs: _Theirs) -> Strategy:
-    """Return one of the framework's strategies for our pipelines; it works on copies, so your messages are not annotated.
+    """Return one of the framework's strategies for our pipelines; it runs on copies, so your messages are not annotated.
 
     Args:
-        theirs: Any ``async (messages: list[Message]) -> bool``. Messages it excludes are dropped; a message it inserts with
-            links replaces those it links to. An edit that would break the conversation is refused.
+        theirs: Any ``async (messages: list[Message]) -> bool``. Messages that it excludes are dropped. A message inserted
+            with links replaces the linked messages. An edit that would break the conversation is refused.
 
     Raises:
         StrategyError: If it is not callable.
@@ -165,7 +165,7 @@ def _as_edits(
     messages: Sequence[Any],
     name: str,
 ) -> Iterator[Edit]:
-    """Yield the changes that a strategy of the framework made to copies, as edits."""
+    """Yield the changes that a framework's strategy made to the copies, as edits."""
     mine = {id(each) for lives in copies.values() for each in lives}
     left = {id(each) for each in messages}
     gone = [group for group in groups if all(is_excluded(each) or id(each) not in left for each in copies[group.id])]

@@ -1,11 +1,11 @@
 """Anthropic SDK: a middleware of the client, which compacts the messages of each request before it is sent.
 
-The SDK calls a middleware for each attempt of each request, so it sees what the tool runner sends, streamed or not, and what a
-plain loop sends. The runner keeps the whole conversation; only what goes out is shorter.
+The SDK calls a middleware for each attempt of each request, so the middleware sees the requests of the tool runner and of a
+plain loop, streamed or not. The runner keeps the whole conversation; only its requests are shorter.
 
-A message thread keeps the conversation at the server and sends what is new. There is nothing to compact in such a request, so
-it is refused in the words by which the server says that it cannot keep a conversation. The tool runner, which uses a thread
-unless told otherwise, then sends the whole conversation with each request, without an error.
+A message thread keeps the conversation at the server, and its requests contain only new messages, which leaves nothing to
+compact. The middleware answers such a request with the error of a server that does not support threads. The tool runner, which
+uses a thread by default, then sends the whole conversation with each request and raises no error.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import operator
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...formats import anthropic, fields_of
+from ...run import unawaited
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ...tokens import counter
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..options import IntegrationOptions
 from ..requirements import ANTHROPIC, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
@@ -41,15 +41,15 @@ _NO_THREADS: Final = (
 class RequestCompaction(_Middleware):
     """A middleware of ``Anthropic`` and ``AsyncAnthropic`` that compacts the messages of each request.
 
-    One middleware serves any number of conversations, one after the other or at once: each is found by its messages. Tools and
-    the system prompt count. What the server reports, streamed or not, anchors the counts. A request that the server finds too
-    long is compacted harder and sent once more. Holds state: the conversations.
+    One middleware serves any number of conversations, also at the same time, and finds each by its messages. Tools and the
+    system prompt count. The usage that the server reports, streamed or not, corrects the counts. A request that the server
+    finds too long is compacted further and sent once more. Holds state: the conversations.
 
-    A client without ``await`` needs a strategy that awaits nothing. The model of a summarizer should have a client of its own.
+    A client without ``await`` needs a strategy that awaits nothing. Give a summarizer's model another client.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
-        store: Where to save the decisions, if anywhere; a process that starts again finds them by the messages.
+        store: Where to save the edits, if anywhere; a new process finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
 
     Raises:
@@ -58,9 +58,7 @@ class RequestCompaction(_Middleware):
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
         ANTHROPIC.check()
-        self._options = IntegrationOptions(strategy=strategy, **options)
-        self._counter = counter(self._options.counter)
-        self._conversations = FrameworkConversations(self._options, anthropic, store=store)
+        self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
         self._focus: ContextVar[str | None] = ContextVar("focus", default=None)
 
     def compact_next(self, focus: str = "") -> None:
@@ -73,50 +71,38 @@ class RequestCompaction(_Middleware):
 
     def handle(self, request: Any, call_next: Any) -> Any:
         """Send one request of a client without ``await``."""
-        body = _body(request)
-        if body is None:
-            return call_next(request)
-        turn = self._conversations.turn_sync(body["messages"], **self._about(body))
-        response = call_next(_with(request, body, turn.view))
-        if _is_refused(response):
-            response.http_response.read()
-            again = turn.overflowed_sync(_error(response))
-            if again is not None:
-                response = call_next(_with(request, body, again))
-        if _is_streamed(request, response):
-            stream = response.parse()  # the same object for every caller
-            stream._iterator = _observed(stream._iterator, turn)
-        else:
-            turn.record_usage(_usage(response))
-        return response
+        return unawaited(self._handle(request, as_async(call_next), sync=True))
 
     async def handle_async(self, request: Any, call_next: Any) -> Any:
         """Send one request of a client with ``await``."""
+        return await self._handle(request, call_next, sync=False)
+
+    async def _handle(self, request: Any, call_next: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
         body = _body(request)
         if body is None:
             return await call_next(request)
-        turn = await self._conversations.turn(body["messages"], **self._about(body))
+        turn = await self._conversations.turn(body["messages"], sync=sync, **self._about(body))
         response = await call_next(_with(request, body, turn.view))
-        if _is_refused(response):
-            await response.http_response.aread()
-            again = await turn.overflowed(_error(response))
-            if again is not None:
-                response = await call_next(_with(request, body, again))
-        if _is_streamed(request, response):
-            stream = await response.parse()
-            stream._iterator = _observed_async(stream._iterator, turn)
+        http = getattr(response, "http_response", None)  # another middleware may answer with something else
+        if http is not None and not http.is_success:
+            _ = http.read() if sync else await http.aread()
+            error = import_framework("anthropic").APIStatusError(http.text, response=http, body=None)  # as the SDK raises it
+            if await turn.overflowed(error, sync=sync) is not None:
+                response = await call_next(_with(request, body, turn.view))
+                http = getattr(response, "http_response", None)
+        if request.stream and http is not None and http.is_success:
+            stream = response.parse() if sync else await response.parse()  # the same object for every caller
+            stream._iterator = (_observed if sync else _observed_async)(stream._iterator, turn)
         else:
             turn.record_usage(_usage(response))
         return response
 
     def _about(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a turn has to know about a request besides its messages."""
         outside = [part for part in (body.get("system"), body.get("tools")) if part]
         text = json.dumps(outside, default=str) if outside else ""
         focus = self._focus.get()
-        if focus is not None:
-            self._focus.set(None)
-        return {"model": body.get("model"), "overhead_tokens": self._counter.count_text(text), "focus": focus}
+        self._focus.set(None)
+        return {"model": body.get("model"), "overhead_tokens": self._conversations.count(text), "focus": focus}
 
 
 def _body(request: Any) -> Mapping[str, Any] | None:
@@ -148,22 +134,6 @@ def _with(request: Any, body: Mapping[str, Any], messages: list[Any]) -> Any:
     return request.copy(body={**body, "messages": messages})
 
 
-def _is_refused(response: Any) -> bool:
-    http = getattr(response, "http_response", None)  # another middleware may answer with something else
-    return http is not None and not http.is_success
-
-
-def _is_streamed(request: Any, response: Any) -> bool:
-    return bool(request.stream) and getattr(response, "http_response", None) is not None and not _is_refused(response)
-
-
-def _error(response: Any) -> Exception:
-    """Return the error that the SDK would raise."""
-    http = response.http_response
-    error: Exception = import_framework("anthropic").APIStatusError(http.text, response=http, body=None)
-    return error
-
-
 def _usage(response: Any) -> Any:
     """Return the usage that a response reports, if its body has been read and is a message."""
     http = getattr(response, "http_response", None)
@@ -175,7 +145,7 @@ def _usage(response: Any) -> Any:
 
 
 def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
-    """Yield the events of a stream, and record what they report once it ends."""
+    """Yield the events of a stream, and record the reported usage at its end."""
     usage = StreamedUsage()
     try:
         for event in events:
@@ -186,7 +156,6 @@ def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
 
 
 async def _observed_async(events: AsyncIterator[Any], turn: FrameworkTurn) -> AsyncIterator[Any]:
-    """Yield the events of a stream, and record what they report once it ends."""
     usage = StreamedUsage()
     try:
         async for event in events:

@@ -1,10 +1,10 @@
-"""A plugin for Google ADK, whose callbacks one agent can take instead, and ADK's contents as a wire format.
+"""A plugin for Google ADK, whose callbacks also work for a single agent, and ADK's contents as a wire format.
 
-ADK builds the contents of each request from the events of its session. They are compacted on their way to the model, so the
-session stays whole. The same object learns the usage that the provider reports, and sends a request that was too long again.
+ADK builds the contents of each request from the events of its session. The plugin compacts them on their way to the model, so
+the session stays whole. It also records the usage that the provider reports, and repeats a request that was too long.
 
-The format is Gemini's on the ``google-genai`` package's Content objects. A part that no edit touches stays the same object, and
-what an edit makes is a Content again, because ADK and its plugins read attributes.
+The format is Gemini's, applied to the ``google-genai`` package's Content objects. Unchanged parts stay the same objects, and
+every edit produces a Content, because ADK and its plugins read attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import attrs
 from ...formats import Gemini, Repair
 from ...messages import Message, Part
 from ...strategies import StrategyLike
-from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import GOOGLE_ADK, framework_class, import_framework
@@ -54,7 +53,7 @@ class AdkContents(Gemini):
         return import_framework("google.genai.types").Content.model_validate_json(json.dumps(data))
 
     def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
-        """Return the role and the parts of a content; the parts are the objects they were."""
+        """Return the role and the parts of a content, with the parts as the same objects."""
         if isinstance(raw, Mapping) or not hasattr(raw, "parts"):
             return super()._fields(raw, position)
         return {"role": raw.role, "parts": raw.parts}
@@ -64,7 +63,7 @@ adk_contents = AdkContents()
 
 
 def _content(raw: Any) -> Any:
-    """Return a Content: the same one, or one made of these fields."""
+    """Return a Content, built from the fields if they are a mapping."""
     return import_framework("google.genai.types").Content.model_validate(raw) if isinstance(raw, Mapping) else raw
 
 
@@ -77,17 +76,16 @@ else:
     _BasePlugin = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
 
 
-_UNDER_WAY: Final = 256
-"""The largest number of calls remembered until their usage is reported; a call that was cancelled leaves one behind."""
+_UNDER_WAY: Final = 256  # the most calls remembered until their usage is reported; a cancelled call stays behind
 
 
 class CompactionPlugin(_BasePlugin):
-    """A plugin that compacts what each agent of an app sends.
+    """A plugin that compacts the requests of each agent of an app.
 
     For all agents of an app: ``App(..., plugins=[CompactionPlugin(strategy)])``, after the plugins that change contents.
     For one agent: ``LlmAgent(..., **CompactionPlugin(strategy).callbacks)``.
 
-    A conversation is that of a session, an agent and a branch, so each sub-agent has its own. What was decided is saved in the
+    A conversation belongs to a session, an agent and a branch, so each sub-agent has its own. The edits are saved in the
     session's state with the event of the call. Calls whose history the provider keeps (``previous_interaction_id``) and live
     calls, which have no callbacks, are not compacted. Holds state: the conversations used last.
 
@@ -105,13 +103,12 @@ class CompactionPlugin(_BasePlugin):
         super().__init__(name)
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, adk_contents)
-        self._counter = counter(self.options.counter)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
         self._asked: dict[_Call, str] = {}
 
     @property
     def callbacks(self) -> dict[str, Callable[..., Any]]:
-        """The arguments of an ``LlmAgent`` that is compacted alone; put into lists to have others beside them."""
+        """The callbacks for a single ``LlmAgent``; to add other callbacks, pass lists."""
         return {
             "before_model_callback": self.before_model_callback,
             "after_model_callback": self.after_model_callback,
@@ -146,7 +143,7 @@ class CompactionPlugin(_BasePlugin):
         self._send(turn, callback_context, llm_request)
 
     def _send(self, turn: FrameworkTurn, context: Any, request: Any) -> None:
-        """Put the view into the request, and what was decided into the session's state."""
+        """Put the view into the request, and the edits into the session's state."""
         request.contents = turn.view
         name = _call_of(context).state_key
         state = turn.state(context.state.get(name))
@@ -154,16 +151,16 @@ class CompactionPlugin(_BasePlugin):
             context.state[name] = state
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-        """Record the usage that a response reports; of a stream, that of the last piece."""
+        """Record the usage that a response reports; for a stream, that of its last response."""
         if not llm_response.partial and llm_response.usage_metadata is not None:
             turn = self._under_way.pop(_call_of(callback_context), None)
             if turn is not None:
                 turn.record_usage(llm_response.usage_metadata)
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> Any:
-        """Return the response to a request that was too long, compacted harder and sent once more; ``None`` for other errors.
+        """Compact a request that was too long further, and return its response; ``None`` for other errors.
 
-        If that fails too, ADK raises the first error, with a note of the second.
+        If the second attempt fails too, ADK raises the first error, with a note about the second.
 
         Raises:
             BudgetUnsatisfiable: If nothing more may be removed; ADK raises a plugin's error as the cause of a ``RuntimeError``.
@@ -179,16 +176,16 @@ class CompactionPlugin(_BasePlugin):
             return None
 
     def _overhead(self, request: Any) -> int:
-        """Return the tokens of what stands beside the contents: the instruction and the tools."""
+        """Return the tokens of the instruction and the tools."""
         instruction = request.config.system_instruction or ""
         tools = [tool for tool in request.config.tools or () if hasattr(tool, "model_dump_json")]
         shown = [str(instruction), *(tool.model_dump_json(exclude_none=True) for tool in tools)]
-        return sum(map(self._counter.count_text, shown))
+        return sum(map(self._conversations.count, shown))
 
 
 @attrs.frozen
 class _Call:
-    """The place of a model call: one call at a time is under way at each.
+    """The place of a model call, at which one call at a time is under way.
 
     Args:
         session: The session, with its application and user.
@@ -202,7 +199,7 @@ class _Call:
 
     @property
     def state_key(self) -> str:
-        """The name in the session's state under which the decisions for this agent are saved."""
+        """The name under which the session's state stores the edits of this agent."""
         return f"compaction:{self.agent}"
 
 

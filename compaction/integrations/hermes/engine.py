@@ -21,7 +21,7 @@ from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strateg
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from .lossless import last_resort, lossless_compressor, stores_in, with_session_name
-from .pressure import ContextPressure, PressureNotice
+from .pressure import ContextPressure
 from .progress import Progress
 from .settings import EngineSettings, MainModel
 
@@ -29,25 +29,26 @@ from .settings import EngineSettings, MainModel
 class CompactionEngine:
     """A context engine that runs a pipeline, by default `compaction.presets.hermes`. Holds state: one session.
 
-    Nothing is lost when it fails: `compress` then returns the list it was given, with the reason in ``last_error``. After two
-    compactions in a row that did not bring the reported tokens below the threshold, it waits until there is something new to
-    compact, the window is full, the model is switched, or a person asks.
+    If a compaction fails, `compress` returns the given list, with the reason in ``last_error``. After two compactions in a row
+    that did not bring the reported tokens below the threshold, the engine waits until the request has grown, the window is
+    full, the model is switched, or a person requests a compaction.
 
-    A host that calls `compress` after `should_compress` said no, and not for a person, does so because the provider refused
-    the request as too long. Then at most half of the messages' tokens stay, and no more than the threshold.
+    If the host calls `compress` although `should_compress` returned false, and not with ``force``, the provider has refused the
+    request as too long. The engine then keeps at most half of the messages' tokens, and no more than the threshold.
 
-    With a store (``settings.store``, or one in the pipeline), the engine's tools read back what left the conversation. The
-    default pipeline then leaves stubs, which name the stored messages, in place of its placeholder.
+    With a store (``settings.store``, or one in the pipeline), the engine's tools read back the messages that left the
+    conversation. The default pipeline then leaves stubs, which name the stored messages, instead of its placeholder.
 
     Args:
         settings: The settings; by default those that Hermes Agent documents.
         context_length: The model's context window in tokens, until `update_model`.
-        strategy: The strategy, in place of the settings' pipeline; its own trigger is not used, because the host decides when.
+        strategy: The strategy, in place of the settings' pipeline; its trigger is ignored, because the host decides when to
+            compact.
         summarizer: The summarizer, in place of the settings' model.
         counter: A token counter or the name of one.
         format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`. Hermes Agent has chat completions.
         clock: Returns seconds, for stored messages and for pauses after failures.
-        pressure: Makes notices that a compaction is near, for the host to show; ``None`` for none.
+        pressure: Creates notices that a compaction is near, for the host to show; ``None`` for none.
         session_id: The conversation's name in the store, until `on_session_start`.
 
     Raises:
@@ -60,15 +61,7 @@ class CompactionEngine:
     """
 
     name = "compaction"
-    last_prompt_tokens = last_completion_tokens = last_total_tokens = compression_count = 0
-
-    # Flags that Hermes reads besides: how the last compaction ended.
-    _last_compression_made_progress = False
-    _last_compress_aborted = False
-    _last_summary_error: str | None = None
-    _last_summary_fallback_used = False
-    _last_summary_dropped_count = 0
-    last_compression_rough_tokens = 0
+    _last_summary_dropped_count = last_compression_rough_tokens = 0  # Hermes reads both
 
     def __init__(
         self,
@@ -88,10 +81,6 @@ class CompactionEngine:
         self.threshold_percent = self.settings.threshold
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
-        self.last_error: str | None = None
-        self.last_notice: PressureNotice | None = None
-        self.last_result: CompactionResult | None = None
-        self.awaiting_real_usage_after_compression = False
         self._given: dict[str, Any] = {
             "strategy": self.settings.given_strategy() if strategy is None else as_strategy(strategy),
             "summarizer": summarizer,
@@ -101,24 +90,28 @@ class CompactionEngine:
             "pressure": pressure,
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
-        self._pressure = pressure
         self._main: MainModel = MainModel()
-        self._progress = Progress()
-        self._due = False
         self._lock = TurnLock()
         self._conversation = session_id
-        self._session = self._new_session()
+        self.on_session_reset()
+
+    def on_session_reset(self) -> None:
+        """Start another conversation: the counts start from zero."""
+        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
+        self._progress, self._due = Progress(), False
+        self._pressure: ContextPressure | None = self._given["pressure"]
+        self.last_error: str | None = None
+        self.last_notice: str | None = None
+        self.last_result: CompactionResult | None = None
+        self._note_end(changed=False)
+        self.awaiting_real_usage_after_compression = False
+        self.session = self._new_session()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
-        """Return an engine with the same settings and its own conversation: a host copies one for each agent."""
+        """Return an engine with the same settings and its own conversation; the host makes a copy for each agent."""
         copy = type(self)(self.settings, context_length=self.context_length, session_id=self._conversation, **self._given)
         copy.threshold_tokens, copy.threshold_percent = self.threshold_tokens, self.threshold_percent
         return copy
-
-    @property
-    def session(self) -> CompactionSession:
-        """The conversation's session."""
-        return self._session
 
     @property
     def store(self) -> Store | None:
@@ -180,7 +173,7 @@ class CompactionEngine:
     def should_compress_preflight(self, messages: list[Any]) -> bool:
         """Return whether a rough estimate, four characters a token, reaches the threshold; O(characters).
 
-        A list that cannot be read cannot be compacted: the answer is then no, with the reason in ``last_error``.
+        For a list that cannot be read, it returns false, with the reason in ``last_error``.
         """
         try:
             tokens = MessageIndex(messages, counter="chars/4", format=self._given["format"]).tokens
@@ -221,13 +214,13 @@ class CompactionEngine:
                 self._progress = Progress()
             compacted = messages
             try:
-                self._session.follow(messages)
+                self.session.follow(messages)
                 self._anchor(current_tokens)
                 compacted = self._noted(messages, await self._compacted(focus_topic, force=force, refused=refused))
             except Exception as error:  # the host's conversation continues, whatever fails here
                 self.last_error = f"{type(error).__name__}: {error}"
             if refused and compacted is messages and self.last_error is None:
-                self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self._session.index)))}"
+                self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self.session.index)))}"
             self._note_end(changed=compacted is not messages)
             return compacted
 
@@ -239,8 +232,8 @@ class CompactionEngine:
         self._last_summary_error = self.last_error
 
     async def _compacted(self, focus: str | None, *, force: bool, refused: bool) -> CompactionResult:
-        """Run the strategy, and the last resort if too much is left: past the window, or past half of a refused request."""
-        session = self._session
+        """Run the strategy, and the last resort if the result exceeds `_limit`."""
+        session = self.session
         limit = self._limit(refused=refused)
         if force or refused or focus is not None:
             result = await session.compact(focus=focus)
@@ -272,8 +265,8 @@ class CompactionEngine:
         """
         if self._given["strategy"] is not None and not refused:
             return None
-        included = self._session.index.included.tokens
-        outside = self._session.index.tokens - included
+        included = self.session.index.included.tokens
+        outside = self.session.index.tokens - included
         most = min(self.threshold_tokens, outside + included // 2) if refused else self.context_length
         return max(1, most, outside + included // 4)
 
@@ -288,23 +281,23 @@ class CompactionEngine:
         return list(result.messages) if changed else messages
 
     def _anchor(self, current_tokens: int | None) -> None:
-        """Anchor the session to the provider's last report, or without one to the host's estimate of this request.
+        """Record the provider's last report in the session, or else the host's estimate of this request.
 
-        What was reported was sent before the assistant's last message; this and what follows it are counted on top. The session
-        relates usage to its last view, so what the conversation gained since that view is taken off.
+        The report is for a request before the assistant's last message, so the tokens from that message on are added. The
+        session relates usage to its last view, so the tokens added since that view are subtracted.
         """
-        included = self._session.index.included.tokens
+        included = self.session.index.included.tokens
         if self._reported:
             sent, self._reported, self._anchored = self._reported + self._since_last_request(), 0, True
         elif current_tokens is not None and current_tokens > included and not self._anchored:
             sent = current_tokens
         else:
             return
-        self._session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent)), "completion_tokens": 0})
+        self.session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent)), "completion_tokens": 0})
 
     def _since_last_request(self) -> int:
         tokens = 0
-        for group in reversed(self._session.index.included_groups):
+        for group in reversed(self.session.index.included_groups):
             tokens += group.tokens
             if group.kind in (GroupKind.ASSISTANT, GroupKind.TOOL_CALL):
                 return tokens
@@ -318,19 +311,10 @@ class CompactionEngine:
             return
         if session_id != self._conversation:
             self._conversation = session_id
-            self._session = self._new_session()
+            self.session = self._new_session()
 
     def on_session_end(self, session_id: str, messages: list[Any]) -> None:
-        """Do nothing: what is stored is stored at once."""
-
-    def on_session_reset(self) -> None:
-        """Start another conversation: the counts start from zero."""
-        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
-        self._progress, self._due, self._pressure = Progress(), False, self._given["pressure"]
-        self.last_error = self.last_notice = self.last_result = None
-        self._note_end(changed=False)
-        self.awaiting_real_usage_after_compression = False
-        self._session = self._new_session()
+        """Do nothing: messages are stored as soon as they leave the conversation."""
 
     def update_model(  # noqa: PLR0917 - the host's contract
         self,
@@ -341,7 +325,7 @@ class CompactionEngine:
         provider: str = "",
         api_mode: str = "",
     ) -> None:
-        """Compute every budget for the new model's window; earlier compactions stay in force.
+        """Compute every budget for the new model's window; the edits of earlier compactions remain applied.
 
         Raises:
             ConfigurationError: If the window is not above 0; then nothing changes.
@@ -350,7 +334,7 @@ class CompactionEngine:
         self.context_length, self._main = context_length, MainModel(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
-            self._session.reconfigure(self._strategy().forced(), window=context_length)
+            self.session.reconfigure(self._strategy().forced(), window=context_length)
         except Exception:
             self.context_length, self._main, self.threshold_percent = before
             raise
@@ -373,7 +357,7 @@ class CompactionEngine:
         return handle_tool_call(name, args, store=store, session=self._conversation)
 
     def get_status(self) -> dict[str, Any]:
-        """Return the host's five figures, and the result of the last compaction."""
+        """Return the five figures that the host shows, and the result of the last compaction."""
         result, used = self.last_result, max(0, self.last_prompt_tokens)
         return {
             "last_prompt_tokens": used,
@@ -384,14 +368,14 @@ class CompactionEngine:
             "engine": self.name,
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
-            "notice": None if self.last_notice is None else str(self.last_notice),
+            "notice": self.last_notice,
             "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
         }
 
 
 def _reported(usage: Mapping[str, Any], name: str) -> int:
-    value: Any = usage.get(name, 0) if isinstance(usage, Mapping) else None
-    if value is None and isinstance(usage, Mapping):
+    value: Any = usage.get(name) if isinstance(usage, Mapping) else "nothing"
+    if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")

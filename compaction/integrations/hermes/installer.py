@@ -12,6 +12,7 @@ import attrs
 
 from ...errors import ConfigurationError, UnwritableFile
 from ...files import write_text
+from ...formats import fields_of
 from .plugin import PLUGIN
 
 KNOWN_VERSIONS: Final = "0.19"
@@ -27,7 +28,6 @@ _MANIFEST: Final = f"""name: {PLUGIN}
 version: {{version}}
 description: Keeps conversations inside the context window, valid and, with a store, without loss.
 """
-_FILES: Final = ("__init__.py", "plugin.yaml")
 
 
 def hermes_home() -> Path:
@@ -59,8 +59,8 @@ def install_plugin(path: Path | None = None) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnwritableFile(f"{folder}: it cannot be created ({error.strerror}); name a writable folder") from error
-    texts = (_INIT, _MANIFEST.format(version=_version("compaction-toolkit") or "0"))
-    for name, text in zip(_FILES, texts, strict=True):
+    manifest = _MANIFEST.format(version=_version("compaction-toolkit") or "0")
+    for name, text in (("__init__.py", _INIT), ("plugin.yaml", manifest)):
         with write_text(folder / name) as write:
             write(text)
     return folder
@@ -115,7 +115,7 @@ class HermesStatus:
 
     @property
     def active(self) -> bool:
-        """Whether Hermes will use the engine when it starts next."""
+        """Whether Hermes will use the engine at its next start."""
         return self.hermes is not None and (self.installed or self.entry_point) and bool(self.enabled) and self.engine == PLUGIN
 
     def lines(self) -> list[str]:
@@ -147,18 +147,14 @@ def hermes_status(path: Path | None = None) -> HermesStatus:
     Args:
         path: The folder of plugins, as for `install_plugin`.
     """
-    folder = _plugin_folder(path)
-    config = _config()
-    plugins, context = _block(config, "plugins"), _block(config, "context")
-    listed = plugins.get("enabled")
-    points = entry_points(group="hermes_agent.plugins", name=PLUGIN)
-    engine = context.get("engine")
+    folder, config = _plugin_folder(path), _config()
+    listed, engine = _setting(config, "plugins", "enabled"), _setting(config, "context", "engine")
     enabled = isinstance(listed, list) and PLUGIN in listed
     return HermesStatus(
         hermes=_version("hermes-agent"),
         folder=folder,
         installed=(folder / "__init__.py").is_file(),
-        entry_point=bool(points),
+        entry_point=bool(entry_points(group="hermes_agent.plugins", name=PLUGIN)),
         enabled=True if folder.parent.name == "context_engine" else None if config is None else enabled,
         engine=engine if isinstance(engine, str) else None,
     )
@@ -178,17 +174,14 @@ def _config() -> dict[str, Any] | None:
         return {}
     try:
         import yaml
-
-        data: Any = yaml.safe_load(file.read_text("utf-8-sig"))
-    except (ImportError, OSError, ValueError):
+    except ImportError:
         return None
-    except Exception as error:
-        if not type(error).__module__.startswith("yaml"):
-            raise
+    try:
+        data: object = yaml.safe_load(file.read_text("utf-8-sig"))
+    except (OSError, ValueError, yaml.YAMLError):
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else None
 
 
-def _block(config: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    block: Any = (config or {}).get(name)
-    return cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+def _setting(config: dict[str, Any] | None, block: str, name: str) -> object:
+    return (fields_of((config or {}).get(block)) or {}).get(name)

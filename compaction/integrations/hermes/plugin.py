@@ -1,7 +1,7 @@
-"""`CompactionEngine` as a plugin of Hermes Agent, which finds it by a plugin folder or by an entry point.
+"""`CompactionEngine` as a plugin of Hermes Agent, found by a plugin folder or by an entry point.
 
-Hermes (tested with 0.19) accepts an engine that is an instance of its own base class, copies it for each agent, filters the
-arguments of ``compress`` by its signature, and then reads a few flags of the engine. In ``config.yaml``::
+Hermes (tested with 0.19) requires an instance of its base class, copies the engine for each agent, passes the arguments that
+``compress`` takes, and then reads a few flags of the engine. In ``config.yaml``::
 
     plugins:
       enabled: [compaction]
@@ -13,7 +13,6 @@ arguments of ``compress`` by its signature, and then reads a few flags of the en
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -55,11 +54,6 @@ def register(ctx: Any) -> None:
     Raises:
         ConfigurationError: If ``config.yaml`` holds an invalid value; Hermes then reports it and uses its own engine.
     """
-    engine = engine_class()(EngineSettings.from_config(_config()))
-    ctx.register_context_engine(engine)
-
-
-def _config() -> Mapping[str, Any]:
-    """Return Hermes' configuration, as Hermes reads it."""
-    config: Mapping[str, Any] = importlib.import_module("hermes_cli.config").load_config()
-    return config
+    make = engine_class()
+    config = importlib.import_module("hermes_cli.config").load_config()
+    ctx.register_context_engine(make(EngineSettings.from_config(config)))

@@ -1,8 +1,8 @@
-"""Two checks that a host makes beside its engine: whether a session is already too large, and whether a compaction is near.
+"""Two checks besides the engine's: a session that is already too large, and a compaction that is near.
 
-Both are values whose answers the host shows; neither writes into the conversation. Hermes Agent once warned the model itself
-and removed that again: a model that knew its context was short gave up on complex tasks early. So a notice is for the user, and
-an engine makes none unless it is given a `ContextPressure`.
+Neither check changes the conversation; the host shows the results. Hermes Agent once warned the model itself and removed the
+warning, because the model then gave up on complex tasks early. A notice is therefore for the user, and an engine has none
+unless it gets a `ContextPressure`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Hygiene:
 
 @attrs.frozen(kw_only=True)
 class SessionHygiene:
-    """A check, before the agent runs, whether a session outgrew its window between turns, for instance overnight.
+    """A check before the agent runs: a session may outgrow its window between turns, for instance overnight.
 
-    It is a safety net above the engine's own threshold; at the same share, it would fire on every turn of a long session.
+    Its limit is above the engine's threshold; at the same share, a compaction would be due on every turn of a long session.
 
     Args:
         ratio: Share of the window, above 0 and at most 1.
-        least_messages: The smallest number of messages for which it is ever due.
-        enabled: Whether the host compacts at all; if not, it is never due. Hermes Agent calls it ``compression.enabled``.
+        least_messages: The smallest number of messages for which a compaction is due.
+        enabled: Whether a compaction can be due; Hermes Agent's ``compression.enabled``.
 
     >>> chat = [{"role": "user", "content": "word " * 80}] * 5
     >>> SessionHygiene().check(chat, window=500)
@@ -57,7 +57,7 @@ class SessionHygiene:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> SessionHygiene:
-        """Return the check for a host's configuration: off where ``compression.enabled`` is false.
+        """Return the check for a host's configuration, disabled if ``compression.enabled`` is false.
 
         Args:
             config: The parsed file.
@@ -101,33 +101,16 @@ class SessionHygiene:
 
 
 @attrs.frozen(kw_only=True)
-class PressureNotice:
-    """A notice that the next compaction is near.
-
-    Args:
-        tokens: Tokens used.
-        threshold_tokens: Tokens at which compaction is due.
-    """
-
-    tokens: int
-    threshold_tokens: int
-
-    def __str__(self) -> str:
-        share_used = self.tokens / self.threshold_tokens
-        return f"Context is {share_used:.0%} to compaction threshold ({self.tokens:,}/{self.threshold_tokens:,} tokens)"
-
-
-@attrs.frozen(kw_only=True)
 class ContextPressure:
-    """Decides when to give notice that the next compaction is near: once, until usage falls below the share again.
+    """A notice that the next compaction is near: once, until usage falls below the share again.
 
     Args:
         ratio: Share of the compaction threshold (not of the window), above 0 and at most 1.
-        told: Whether the notice was given already.
+        told: Whether the notice has been given.
 
     >>> pressure, notice = ContextPressure().seen(42_500, 50_000)
-    >>> print(notice)
-    Context is 85% to compaction threshold (42,500/50,000 tokens)
+    >>> notice
+    'Context is 85% to compaction threshold (42,500/50,000 tokens)'
     >>> pressure.seen(45_000, 50_000)[1] is None, pressure.seen(20_000, 50_000)[0].told
     (True, False)
     """
@@ -135,13 +118,16 @@ class ContextPressure:
     ratio: float = attrs.field(default=0.85, validator=share)
     told: bool = False
 
-    def seen(self, tokens: int, threshold_tokens: int) -> tuple[ContextPressure, PressureNotice | None]:
-        """Return the state after a reported usage, and the notice to give now, if any.
+    def seen(self, tokens: int, threshold_tokens: int) -> tuple[ContextPressure, str | None]:
+        """Return the state after reported usage, and the notice to show now, if any.
 
         Args:
             tokens: Tokens reported.
             threshold_tokens: Tokens at which compaction is due.
         """
         near = threshold_tokens > 0 and tokens >= self.ratio * threshold_tokens
-        notice = PressureNotice(tokens=tokens, threshold_tokens=threshold_tokens) if near and not self.told else None
-        return attrs.evolve(self, told=near), notice
+        if not near or self.told:
+            return attrs.evolve(self, told=near), None
+        share_used = f"{tokens / threshold_tokens:.0%}"
+        notice = f"Context is {share_used} to compaction threshold ({tokens:,}/{threshold_tokens:,} tokens)"
+        return attrs.evolve(self, told=True), notice

@@ -1,4 +1,4 @@
-"""Whether compacting still helps: an engine that cannot get below its threshold waits until there is something new."""
+"""Tracks the effect of compactions: an engine that stays above its threshold waits until the request has grown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 _STRIKES: Final = 2
-_NEW_SHARE: Final = 10  # a tenth of the threshold has to be new
+_NEW_SHARE: Final = 10  # a tenth of the threshold must be new
 
 
 @attrs.define

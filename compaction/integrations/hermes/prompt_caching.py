@@ -1,7 +1,7 @@
 """Prompt-cache breakpoints for Anthropic's models: at the system prompt and the three latest messages.
 
-A provider keeps the prompt up to a breakpoint for some minutes and bills it at a tenth when the next request starts with the
-same bytes. The first breakpoint stays in place, the other three move along with the conversation. The rules are those of Hermes
+A provider caches the prompt up to a breakpoint for some minutes, and bills it at a tenth if the next request starts with the
+same bytes. The first breakpoint stays in place, and the other three move with the conversation. The rules are those of Hermes
 Agent ("system and 3"); see ``docs/hermes-plugin.md``.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import MessageFormat, anthropic, openai_chat, resolve
+from ...formats import MessageFormat, anthropic, fields_of, items_of, openai_chat, resolve
 from ...formats.anthropic import THINKING
 
 MAX_BREAKPOINTS: Final = 4
@@ -65,10 +65,8 @@ def apply_cache_control(
         raise ConfigurationError(f"apply_cache_control: {found.name} has no such breakpoints; use openai-chat or anthropic")
     native = native and found is openai_chat
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
-    copies = [_unmarked(message, place) for place, message in enumerate(messages)]
-    chosen: list[int] = []
-    if copies and copies[0].get("role") == "system":
-        chosen.append(0)
+    copies: list[Mapping[str, Any]] = [_unmarked(message, place) for place, message in enumerate(messages)]
+    chosen = [0] if copies and copies[0].get("role") == "system" else []
     others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
     chosen += others[len(chosen) - MAX_BREAKPOINTS :]
     for place in chosen:
@@ -76,38 +74,34 @@ def apply_cache_control(
     return copies
 
 
-def _unmarked(message: object, place: int) -> Any:
+def _unmarked(message: object, place: int) -> Mapping[str, Any]:
     """Return the message without breakpoints; the message itself if it has none."""
     if not isinstance(message, Mapping):
         raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
     known = cast("Mapping[str, Any]", message)
     parts = _parts(known)
-    if _KEY not in known and not any(isinstance(part, Mapping) and _KEY in part for part in parts):
+    if not any(_KEY in (fields_of(each) or ()) for each in (known, *parts)):
         return known
-    bare = {key: value for key, value in known.items() if key != _KEY}
-    if parts:
-        bare["content"] = [_without_key(part) for part in parts]
-    return bare
+    bare = _without_key(known)
+    return {**bare, "content": list(map(_without_key, parts))} if parts else bare
 
 
-def _parts(message: Mapping[str, Any]) -> list[Any]:
+def _parts(message: Mapping[str, Any]) -> Sequence[Any]:
     """Return the parts of a message whose content is a list; otherwise none."""
-    content = message.get("content")
-    parts: list[Any] = [*content] if isinstance(content, list) else []
-    return parts
+    return items_of(message.get("content")) or ()
 
 
 def _without_key(part: Any) -> Any:
-    if not isinstance(part, Mapping):
-        return part
-    return {key: value for key, value in cast("Mapping[str, Any]", part).items() if key != _KEY}
+    fields = fields_of(part)
+    return part if fields is None else {key: value for key, value in fields.items() if key != _KEY}
 
 
 def _carries(message: Mapping[str, Any], native: bool) -> bool:
     """Return whether the provider uses a mark on this message."""
     parts = _parts(message)
     if parts and not _is_marked_whole(message, native):
-        return isinstance(parts[-1], Mapping) and cast("Mapping[str, Any]", parts[-1]).get("type") not in THINKING
+        last = fields_of(parts[-1])
+        return last is not None and last.get("type") not in THINKING
     return native or bool(message.get("content"))
 
 
@@ -119,12 +113,9 @@ def _marked(message: Mapping[str, Any], mark: dict[str, str], native: bool) -> d
     content = message.get("content")
     if _is_marked_whole(message, native) or not content:
         return {**message, _KEY: dict(mark)}
-    if isinstance(content, str):
-        return {**message, "content": [{"type": "text", "text": content, _KEY: dict(mark)}]}
-    *others, last = _parts(message)
-    if not isinstance(last, Mapping):
-        return {**message}
-    return {**message, "content": [*others, {**cast("Mapping[str, Any]", last), _KEY: dict(mark)}]}
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else _parts(message)
+    last = fields_of(parts[-1])
+    return {**message, "content": [*parts[:-1], {**last, _KEY: dict(mark)}]} if last is not None else {**message}
 
 
 def should_cache(model: str, provider: str) -> bool:
@@ -162,9 +153,7 @@ def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
 
 def _plain(message: object, place: int) -> Any:
     """Return the message without breakpoints, its content in the form it had without one."""
-    bare: Any = _unmarked(message, place)
+    bare = _unmarked(message, place)
     parts = _parts(bare)
-    if bare is message or len(parts) != 1 or not isinstance(parts[0], Mapping):
-        return bare
-    part = cast("Mapping[str, Any]", parts[0])
-    return {**bare, "content": part["text"]} if {*part} == {"type", "text"} else bare
+    only = fields_of(parts[0]) if bare is not message and len(parts) == 1 else None
+    return {**bare, "content": only["text"]} if only is not None and {*only} == {"type", "text"} else bare

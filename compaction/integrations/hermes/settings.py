@@ -6,18 +6,17 @@ import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
 from ... import presets
 from ...checks import one_of
 from ...errors import ConfigurationError
+from ...formats import fields_of
 from ...strategies import Pipeline, Strategy
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
 from .prompt_caching import CacheTTL
-
-_T = TypeVar("_T")
 
 SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
 """The server of a summary model without a base URL."""
@@ -28,6 +27,23 @@ _OPENROUTER: Final = "https://openrouter.ai/api/v1"
 _DOCUMENTED: Final = inspect.signature(presets.hermes).parameters  # the figures' only place
 
 _SWITCH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+# Each setting, its key in ``config.yaml``, and its type; the first key that is set counts.
+_KEYS: Final[tuple[tuple[str, str, type], ...]] = (
+    ("enabled", "compression.enabled", bool),
+    ("threshold", "compression.threshold", float),
+    ("target_ratio", "compression.target_ratio", float),
+    ("protect_first_n", "compression.protect_first_n", int),
+    ("protect_last_n", "compression.protect_last_n", int),
+    ("summary_model", "auxiliary.compression.model", str),
+    ("summary_model", "compression.summary_model", str),  # an older key
+    ("summary_provider", "auxiliary.compression.provider", str),
+    ("summary_base_url", "auxiliary.compression.base_url", str),
+    ("summary_key_env", "auxiliary.compression.key_env", str),
+    ("cache_ttl", "prompt_caching.cache_ttl", str),
+    ("cache_ttl", "model.cache_ttl", str),  # an older key
+    ("pipeline", "context.pipeline", str),
+    ("store", "context.store", str),
+)
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -53,8 +69,8 @@ class EngineSettings:
     """The settings of a `CompactionEngine`.
 
     Args:
-        enabled: Whether it compacts by itself; in a file also in the words that Hermes reads, such as ``yes`` or 0.
-        threshold: Share of the window at which it does, above 0 and at most 1.
+        enabled: Whether it compacts automatically; a file may contain Hermes' words too, such as ``yes`` or 0.
+        threshold: Share of the window at which it compacts, above 0 and at most 1.
         target_ratio: Share of the threshold that the latest messages may take, 0.10 to 0.80.
         protect_first_n: Messages at the start that stay, the system message included.
         protect_last_n: Messages at the end that stay at least.
@@ -152,62 +168,40 @@ class EngineSettings:
         Raises:
             ConfigurationError: If a value is of the wrong type or out of range; names its key.
         """
-        compression = _block(config, "compression")
-        auxiliary = _block(_block(config, "auxiliary"), "compression", "auxiliary.")
-        context = _block(config, "context")
-        model = _text(auxiliary, "model", "auxiliary.compression") or _text(compression, "summary_model", "compression")
-        ttl = _text(_block(config, "prompt_caching"), "cache_ttl", "prompt_caching")
-        if ttl is None and isinstance(config.get("model"), Mapping):
-            ttl = _text(_block(config, "model"), "cache_ttl", "model")
-        base_url = _text(auxiliary, "base_url", "auxiliary.compression")
-        provider = _text(auxiliary, "provider", "auxiliary.compression")
-        pipeline, store = _text(context, "pipeline", "context"), _text(context, "store", "context")
-        given = {
-            "enabled": _switch(compression, "enabled", "compression"),
-            "threshold": _value(compression, "threshold", float, "compression"),
-            "target_ratio": _value(compression, "target_ratio", float, "compression"),
-            "protect_first_n": _value(compression, "protect_first_n", int, "compression"),
-            "protect_last_n": _value(compression, "protect_last_n", int, "compression"),
-            "summary_model": model,
-            "summary_provider": provider if base_url is None else None,
-            "summary_base_url": base_url,
-            "summary_key_env": _text(auxiliary, "key_env", "auxiliary.compression"),
-            "cache_ttl": ttl,
-            "pipeline": None if pipeline is None else Path(pipeline).expanduser(),
-            "store": None if store is None else Path(store).expanduser(),
-        }
+        given: dict[str, Any] = {}
+        for field, path, kind in _KEYS:
+            if field not in given and (value := _value(config, path, kind)) is not None:
+                given[field] = Path(value).expanduser() if path.startswith("context.") else value
+        if "summary_base_url" in given:
+            given.pop("summary_provider", None)
         try:
-            return cls(**cast("dict[str, Any]", {key: value for key, value in given.items() if value is not None}))
+            return cls(**given)
         except ConfigurationError as error:
             raise ConfigurationError(f"config.yaml: {error}") from error
 
 
-def _block(config: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:
-    block: Any = config.get(name)
-    if block is None:
-        return {}
-    if not isinstance(block, Mapping):
-        raise ConfigurationError(f"config.yaml: {above}{name} must be a block of keys (got {block!r})")
-    return cast("Mapping[str, Any]", block)
+def _value(config: Mapping[str, Any], path: str, kind: type) -> Any:
+    """Return the value at a path; ``None`` if it is missing, or an empty text.
 
-
-def _text(block: Mapping[str, Any], name: str, where: str) -> str | None:
-    """Return a text; ``None`` if it is missing or empty."""
-    return _value(block, name, str, where) or None
-
-
-def _switch(block: Mapping[str, Any], name: str, where: str) -> bool | None:
-    """Return a truth value, also one that is written as a text or a number."""
+    Raises:
+        ConfigurationError: If it is of another type, or something on the path is not a block.
+    """
+    *blocks, name = path.split(".")
+    block = config
+    for depth, each in enumerate(blocks, 1):
+        inner: Any = block.get(each)
+        fields = fields_of(inner)
+        if inner is None or (each == "model" and fields is None):  # in Hermes, a model may also be a name
+            return None
+        if fields is None:
+            raise ConfigurationError(f"config.yaml: {'.'.join(blocks[:depth])} must be a block of keys (got {inner!r})")
+        block = fields
     value: Any = block.get(name)
-    known = _SWITCH.get(str(value).lower())
-    return _value(block, name, bool, where) if known is None else known
-
-
-def _value(block: Mapping[str, Any], name: str, kind: type[_T], where: str) -> _T | None:
-    value: Any = block.get(name)
-    if value is None:
+    if kind is bool:
+        value = _SWITCH.get(str(value).lower(), value)
+    if value is None or (value == "" and kind is str):
         return None
     allowed = (int, float) if kind is float else (kind,)
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigurationError(f"config.yaml: {where}.{name} must be {_WORDS[kind]} (got {value!r})")
-    return cast("_T", value)
+        raise ConfigurationError(f"config.yaml: {path} must be {_WORDS[kind]} (got {value!r})")
+    return value

@@ -1,4 +1,4 @@
-"""LangChain's messages as a wire format: every block, call, artifact and extra is kept, and the same objects come back.
+"""LangChain's messages as a wire format: every block, call, artifact and extra is kept.
 
 Reducers and checkpointers identify a message by its id. A changed copy keeps its id, so that a graph treats it as the same
 message.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
 from ...formats import fields_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter
+from ..message_adapter import MessageAdapter, as_json_text
 from ..requirements import import_framework
 
 _ROLES: Final[Mapping[str, str]] = {
@@ -108,10 +108,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _parts(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [TextPart(content)] if content else []
@@ -122,35 +118,29 @@ def _block(block: Any) -> Part:
     """Read one content block; a call that is also in ``tool_calls`` is kept but not counted twice."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
-    if not isinstance(block, dict):
-        return OtherPart(_shown(block), raw=block)
-    fields = cast("dict[str, Any]", block)
+    fields = fields_of(block)
+    if fields is None:
+        return OtherPart(as_json_text(block), raw=block)
     kind = _text(fields.get("type"))
     if kind == "text" and isinstance(fields.get("text"), str):
         return TextPart(fields["text"], raw=block)
     if kind in _THOUGHTS:
         return ReasoningPart(_text(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
     if kind in _MEDIA:
-        return MediaPart(_MEDIA[kind], _detail(fields), len(_data(fields)), raw=block)
+        detail = _text((fields_of(fields.get("image_url")) or {}).get("detail"))
+        return MediaPart(_MEDIA[kind], detail, len(_data(fields)), raw=block)
     if kind in _CALL_BLOCKS:
         return OtherPart("", raw=block)
-    return OtherPart(_shown(fields), raw=block)
-
-
-def _detail(fields: Mapping[str, Any]) -> str:
-    image = fields.get("image_url")
-    return _text(cast("dict[str, Any]", image).get("detail")) if isinstance(image, dict) else ""
+    return OtherPart(as_json_text(fields), raw=block)
 
 
 def _data(fields: Mapping[str, Any]) -> str:
     """Return the data in the block itself; empty if it holds a URL."""
-    url = fields.get("image_url")
-    url = cast("dict[str, Any]", url).get("url") if isinstance(url, dict) else url
+    image, source = fields.get("image_url"), fields_of(fields.get("source")) or {}
+    url = (fields_of(image) or {"url": image}).get("url")
     if isinstance(url, str) and url.startswith("data:"):
         return url
-    source = fields.get("source")
-    inner = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
-    return _text(fields.get("base64") or fields.get("data") or inner)
+    return _text(fields.get("base64") or fields.get("data") or source.get("data"))
 
 
 def _extra_parts(raw: Any) -> list[Part]:
@@ -160,7 +150,7 @@ def _extra_parts(raw: Any) -> list[Part]:
 
 def _calls(raw: Any) -> list[Part]:
     return [
-        ToolCallPart(_text(call.get("id")), _text(call.get("name")), _shown(call.get("args") or {}), raw=call)
+        ToolCallPart(_text(call.get("id")), _text(call.get("name")), as_json_text(call.get("args") or {}), raw=call)
         for call in getattr(raw, "tool_calls", None) or ()
     ]
 
@@ -196,19 +186,13 @@ def _content(content: str | list[Any], before: Sequence[Part], after: Sequence[P
 
 def _is_call_of(block: Any, calls: set[str]) -> bool:
     """Return whether a block repeats a call that was removed."""
-    fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+    fields = fields_of(block) or {}
     return fields.get("type") in _CALL_BLOCKS and fields.get("id") not in calls
 
 
 def _changed_block(part: Part, known: Sequence[Part]) -> Any:
     if any(part is each for each in known):
-        return (
-            part.raw
-            if part.raw is not None
-            else {"type": "text", "text": part.text}
-            if isinstance(part, TextPart)
-            else part.raw
-        )
+        return {"type": "text", "text": part.text} if part.raw is None and isinstance(part, TextPart) else part.raw
     if isinstance(part, TextPart):
         return {**(fields_of(part.raw) or {"type": "text"}), "text": part.text}
     raise ConfigurationError(
@@ -217,7 +201,7 @@ def _changed_block(part: Part, known: Sequence[Part]) -> Any:
 
 
 def _changed_call(part: ToolCallPart) -> Any:
-    if part.raw is not None and _shown(part.raw.get("args") or {}) == part.arguments:
+    if part.raw is not None and as_json_text(part.raw.get("args") or {}) == part.arguments:
         return part.raw
     try:
         arguments = json.loads(part.arguments or "{}")

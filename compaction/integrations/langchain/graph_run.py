@@ -1,10 +1,11 @@
-"""Facts about a run of a graph: its conversation, its model, how its messages are replaced, and the tool that compacts it."""
+"""Functions for a run of a graph: its conversation's id, its model's name, replacing its messages, and the compaction tool."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from ...formats import fields_of
 from ..requirements import import_framework
 
 _SEPARATOR: Final = "|"  # of LangGraph's checkpoint_ns: the graphs around a node, outermost first, and the node
@@ -12,14 +13,14 @@ _TASK: Final = ":"  # before the id of one run of a node
 
 
 def conversation_id(config: Mapping[str, Any] | None = None) -> str | None:
-    """Return the id of the conversation that the running node belongs to: its thread, and for a subgraph its place in it.
+    """Return the id of the running node's conversation: its thread, and in a subgraph also the names of the graphs around it.
 
     Args:
-        config: The node's configuration; ``None`` for that of the node that is running.
+        config: The node's configuration; ``None`` for the configuration of the running node.
 
     Returns:
-        ``None`` without a thread, and in a subgraph or sub-agent that starts from scratch each time: it shares its parent's
-        thread, but not its conversation, which is found by its messages.
+        ``None`` without a thread, and in a subgraph or sub-agent that starts from scratch each time. Such a graph shares its
+        parent's thread but not its conversation, and its conversation is found by the messages.
 
     >>> conversation_id({"configurable": {"thread_id": "a", "checkpoint_ns": "summarize:1"}})
     'a'
@@ -47,7 +48,7 @@ def _running() -> Mapping[str, Any]:
 
 
 def model_name(model: object) -> str | None:
-    """Return the name of a chat model, as ``window="auto"`` needs it; ``None`` if it does not say.
+    """Return the name of a chat model for ``window="auto"``; ``None`` if the model has no name.
 
     Args:
         model: A chat model, one with tools bound to it, or a name.
@@ -55,15 +56,10 @@ def model_name(model: object) -> str | None:
     >>> model_name("gpt-5")
     'gpt-5'
     """
-    if isinstance(model, str):
-        return model
-    names = (getattr(model, "model_name", None), getattr(model, "model", None))
-    named = next((name for name in names if isinstance(name, str) and name), None)
-    if named is not None:
-        return named
-    described = getattr(model, "_get_ls_params", None)
-    made: Any = described() if callable(described) else {}
-    name = cast("Mapping[str, Any]", made).get("ls_model_name") if isinstance(made, Mapping) else None
+    names = (model, getattr(model, "model_name", None), getattr(model, "model", None))
+    name: object = next((name for name in names if isinstance(name, str) and name), None)
+    if name is None and callable(described := getattr(model, "_get_ls_params", None)):
+        name = (fields_of(described()) or {}).get("ls_model_name")
     return name if isinstance(name, str) and name else None
 
 
@@ -81,7 +77,7 @@ _DESCRIPTION: Final = (
 
 
 def conversation_tool() -> Any:
-    """Return the tool ``compact_conversation(focus="")``; the next model call finds its result and compacts."""
+    """Return the tool ``compact_conversation(focus="")``; the model call that follows its result compacts first."""
 
     def compact_conversation(focus: str = "") -> str:
         return "The conversation is compacted before your next answer."
@@ -91,7 +87,7 @@ def conversation_tool() -> Any:
 
 
 def focus_of_call(messages: Sequence[Any]) -> str | None:
-    """Return the focus with which the model just called the tool; ``None`` if its last calls were others. O(last calls)."""
+    """Return the focus of the model's last call of the tool; ``None`` if its last calls were of other tools. O(last calls)."""
     called: set[str] = set()
     for message in reversed(messages):
         if message.type != "tool":

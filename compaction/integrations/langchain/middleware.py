@@ -6,9 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ...run import unawaited
 from ...strategies import StrategyLike
 from ...tokens import LengthError, MessageMeter
-from ..conversation import FrameworkConversations
+from ..conversation import FrameworkConversations, as_async
 from ..options import IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
 from .format import langchain
@@ -38,7 +39,7 @@ _KEY: Final = "compaction"
 
 
 class _Middleware(_AgentMiddleware):
-    """The base of both middlewares: counts the system prompt and the tools, and takes requests to compact."""
+    """The base of both middlewares: counts the system prompt and the tools, and stores requests to compact."""
 
     state_schema: Any = _State
 
@@ -49,20 +50,19 @@ class _Middleware(_AgentMiddleware):
         self._conversations = FrameworkConversations(self.options, langchain)
         self._meter = MessageMeter(self.options.counter)
         self._schemas: tuple[list[int], int] = ([], 0)
-        self._focuses: dict[str, str] = {}  # by thread: the host's requests that are not met yet
+        self._focuses: dict[str, str] = {}  # by thread: requests of the host that wait for the next call
         self.tools = [conversation_tool()] if compact_tool else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
-        """Compact a thread before its next model call, whatever the trigger says: for the host's own ``/compact``.
+        """Compact before the next model call of a thread, whatever the trigger says; for a host's ``/compact``.
 
         Args:
-            thread_id: The thread, as in the agent's configuration, where it may stand without a checkpointer too.
-            focus: What a summary should say most about; empty for no subject.
+            thread_id: The thread in the agent's configuration; it needs no checkpointer.
+            focus: A topic that a summary should give most room to.
         """
         self._focuses[thread_id] = focus
 
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
-        """Return the id and the focus of a turn."""
         id = conversation_id()
         focus = None if id is None else self._focuses.pop(id, None)
         if focus is None and self.tools:
@@ -84,10 +84,10 @@ class CompactionMiddleware(_Middleware):
     """A middleware that sends a compacted view and leaves the agent's messages whole.
 
     Use it as ``middleware=[CompactionMiddleware(strategy)]``. Edits are saved in the agent's state under ``"compaction"``, as
-    private JSON-ready data: with a checkpointer, another process resumes with the same view. Without one, or as a subgraph, the
-    conversation is found by its messages. The system prompt and the tools count, then the usage that the provider reports. A
-    request that the provider refuses because of its length is compacted further and sent once more. Holds state: the
-    conversations used last.
+    private JSON-ready data: with a checkpointer, another process resumes with the same view. Without one, or in a subgraph,
+    the conversation is found by its messages. The system prompt and the tools count, and the usage that the provider reports
+    corrects the counts. A request that the provider refuses as too long is compacted further and sent once more. Holds state:
+    the conversations used last.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -100,41 +100,27 @@ class CompactionMiddleware(_Middleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the view, and save the changes with the model's answer."""
-        messages, saved = request.messages, request.state.get(_KEY)
-        options = {**self._turn_options(messages), **self._request_options(request)}
-        turn = self._conversations.turn_sync(messages, saved=saved, **options)
-        try:
-            answer = handler(request.override(messages=turn.view))
-        except Exception as error:
-            again = turn.overflowed_sync(error)
-            if again is None:
-                raise
-            answer = handler(request.override(messages=again))
-        turn.record_usage(_usage(answer))
-        return _with_state(answer, turn.state(saved))
+        return unawaited(self._call(request, as_async(handler), sync=True))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
-        messages, saved = request.messages, request.state.get(_KEY)
-        options = {**self._turn_options(messages), **self._request_options(request)}
-        turn = await self._conversations.turn(messages, saved=saved, **options)
-        try:
-            answer = await handler(request.override(messages=turn.view))
-        except Exception as error:
-            again = await turn.overflowed(error)
-            if again is None:
-                raise
-            answer = await handler(request.override(messages=again))
+        return await self._call(request, handler, sync=False)
+
+    async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
+        saved = request.state.get(_KEY)
+        options = {**self._turn_options(request.messages), **self._request_options(request)}
+        turn = await self._conversations.turn(request.messages, saved=saved, sync=sync, **options)
+        answer = await turn.send(lambda view: handler(request.override(messages=view)), sync=sync)
         turn.record_usage(_usage(answer))
         return _with_state(answer, turn.state(saved))
 
 
 class RewritingMiddleware(_Middleware):
-    """A middleware that rewrites the agent's messages before a model call; later checkpoints hold only what is left.
+    """A middleware that rewrites the agent's messages before a model call; later checkpoints contain only the remaining ones.
 
-    Its summaries carry a mark in their text, so nothing else has to be saved. The system prompt and the tools count from the
-    second model call on; pass ``overhead_tokens=`` to count them in the first. A request that the provider refuses because of
-    its length is compacted further and sent once more; the messages are rewritten before the next call.
+    Summaries are recognized by a mark in their text, so nothing else is saved. The system prompt and the tools count from the
+    second model call on; pass ``overhead_tokens=`` to count them in the first. A request that the provider refuses as too long
+    is compacted further and sent once more; the messages are rewritten before the next call.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -151,50 +137,39 @@ class RewritingMiddleware(_Middleware):
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Return the new messages, or ``None`` if nothing changes."""
-        messages = state["messages"]
-        return _update(messages, self._conversations.turn_sync(messages, **self._turn_options(messages), **self._seen).view)
+        return unawaited(self._update(state["messages"], sync=True))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, awaited."""
-        messages = state["messages"]
-        turn = await self._conversations.turn(messages, **self._turn_options(messages), **self._seen)
-        return _update(messages, turn.view)
+        return await self._update(state["messages"], sync=False)
+
+    async def _update(self, messages: Sequence[Any], *, sync: bool) -> dict[str, Any] | None:
+        turn = await self._conversations.turn(messages, sync=sync, **self._turn_options(messages), **self._seen)
+        return None if turn.view == list(messages) else {"messages": rewritten(turn.view)}
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the messages, and count the system prompt and the tools for the next `before_model`."""
-        self._seen = self._request_options(request)
-        try:
-            return handler(request)
-        except Exception as error:
-            if LengthError.read(error) is None:
-                raise
-            turn = self._conversations.turn_sync(request.messages, id=conversation_id(), **self._seen)
-            again = turn.overflowed_sync(error)
-            if again is None:
-                raise
-        return handler(request.override(messages=again))
+        return unawaited(self._call(request, as_async(handler), sync=True))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
+        return await self._call(request, handler, sync=False)
+
+    async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
         self._seen = self._request_options(request)
         try:
             return await handler(request)
         except Exception as error:
             if LengthError.read(error) is None:
                 raise
-            turn = await self._conversations.turn(request.messages, id=conversation_id(), **self._seen)
-            again = await turn.overflowed(error)
-            if again is None:
+            turn = await self._conversations.turn(request.messages, id=conversation_id(), sync=sync, **self._seen)
+            if await turn.overflowed(error, sync=sync) is None:
                 raise
-        return await handler(request.override(messages=again))
-
-
-def _update(messages: Sequence[Any], view: list[Any]) -> dict[str, Any] | None:
-    return None if view == list(messages) else {"messages": rewritten(view)}
+        return await handler(request.override(messages=turn.view))
 
 
 def _usage(answer: Any) -> Any:
-    """Return the usage that a model's answer carries, in any of the forms that a middleware sees; ``None`` without one."""
+    """Return the usage in a model's answer, in any of the forms that a middleware receives; ``None`` without one."""
     response = getattr(answer, "model_response", answer)
     messages: list[Any] = getattr(response, "result", [response])
     usages: list[Any] = [langchain.reported_usage(message) for message in messages]
@@ -205,16 +180,15 @@ def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
     """Return the model's answer with the state to save."""
     if state is None:
         return answer
-    wire, command = import_framework("langchain.agents.middleware"), import_framework("langgraph.types").Command
-    response: Any = answer
+    wire, response = import_framework("langchain.agents.middleware"), answer
     update: dict[str, Any] = {_KEY: state}
     if isinstance(answer, import_framework("langchain_core.messages").AIMessage):
         response = wire.ModelResponse(result=[answer])
     elif isinstance(answer, wire.ExtendedModelResponse):  # an inner middleware saves state too
-        inner: Any = answer
-        response = inner.model_response
-        update = {**(inner.command.update or {} if inner.command is not None else {}), **update}
-    return wire.ExtendedModelResponse(model_response=response, command=command(update=update))
+        response = answer.model_response
+        update = {**((answer.command and answer.command.update) or {}), **update}
+    command = import_framework("langgraph.types").Command(update=update)
+    return wire.ExtendedModelResponse(model_response=response, command=command)
 
 
 def _schema(tool: Any) -> Any:

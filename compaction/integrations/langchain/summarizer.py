@@ -51,7 +51,7 @@ class ChatModelSummarizer:
         return _reply(await self.model.ainvoke(list(call.messages), **self.options))
 
     def _ask_sync(self, call: ModelCall) -> ModelReply:
-        """Send without awaiting; a model that has an option ``timeout`` is given it, because nothing else can end the call."""
+        """Call the model without awaiting, with its option ``timeout`` if it has one, because nothing else can end the call."""
         fields: Mapping[str, Any] = getattr(cast("object", type(self.model)), "model_fields", {})
         has_timeout = any(field.alias == "timeout" for field in fields.values())
         timeout = {"timeout": self.summary_options.timeout_seconds} if has_timeout else {}

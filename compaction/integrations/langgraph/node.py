@@ -1,8 +1,8 @@
 """A summarization node for LangGraph graphs, for any state, used as a node or as ``pre_model_hook``.
 
-It either projects: the messages stay unchanged, the view for the model goes under another key, and the edits are in the state,
-so that nothing is summarized twice and another process resumes with the same view. Or it rewrites the messages, so that later
-checkpoints hold only what is left.
+The node projects or rewrites. A projection leaves the messages unchanged and puts the view for the model under another key. The
+edits are in the state, so that nothing is summarized twice and another process resumes with the same view. A rewrite replaces
+the messages, so that later checkpoints contain only the remaining ones.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
 
 from ...errors import ConfigurationError
 from ...index import GroupKind
-from ...result import CompactionResult
+from ...run import unawaited
 from ...strategies import StrategyLike, summary_words
 from ...tokens import LengthError
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
 from ..options import IntegrationOptions
 from ..requirements import LANGGRAPH, framework_class
@@ -43,9 +43,9 @@ class StateKeys:
         messages: The conversation.
         view: The messages for the model; ``None`` to rewrite the conversation instead, which needs a reducer that handles
             ``RemoveMessage``, such as ``add_messages``.
-        state: The saved edits; ``None`` if the state has no place for them: then they last as long as the process, in which a
-            conversation is found by its thread or its messages.
-        summary: The running summary alone, without the words around it in the view; ``None`` to leave it out.
+        state: The saved edits; ``None`` if the state has no key for them. They then last as long as the process, which finds a
+            conversation by its thread or its messages.
+        summary: The running summary, without the introduction that the view has; ``None`` to omit it.
 
     Raises:
         ConfigurationError: If two of them are the same key.
@@ -78,10 +78,10 @@ class StateKeys:
 class SummarizationNode(_Runnable):
     """A node that compacts a graph's messages, for ``graph.add_node`` or ``pre_model_hook=``.
 
-    Use it as ``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``. It works invoked and
-    awaited. It logs ``conversation_summarized`` and ``context_compressed`` after a change, and ``summarization_failed`` for
-    each failure, to ``compaction.langgraph``. The usage that replies in the state report counts. It does not see the
-    model call: decorate the node that makes it with `retrying`. Holds state: the conversations used last.
+    Use it as ``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``. It can be invoked
+    or awaited. It logs ``conversation_summarized`` and ``context_compressed`` after a change, and ``summarization_failed`` for
+    each failure, to ``compaction.langgraph``. Usage in the state's replies corrects the counts. The node does not
+    see the model call; decorate the node that makes it with `retrying`. Holds state: the conversations used last.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. `compaction.presets.langgraph_summary` is the usual one.
@@ -112,7 +112,7 @@ class SummarizationNode(_Runnable):
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
-        return self._update(input, self._turn_sync(input, config))
+        return self._update(input, unawaited(self._turn(input, config, sync=True)))
 
     async def ainvoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state."""
@@ -123,9 +123,9 @@ class SummarizationNode(_Runnable):
         return await self.ainvoke(state)
 
     def retrying(self, node: _Node) -> _Node:
-        """Return a node that calls the model, given a second chance if the provider finds its request too long.
+        """Return a node that calls the model, and calls it once more if the provider finds the request too long.
 
-        The node is then run once more, with a shorter view under the same key of the state::
+        The second call gets a shorter view under the same key of the state::
 
             @summarize.retrying
             async def answer(state):
@@ -138,40 +138,32 @@ class SummarizationNode(_Runnable):
 
             @functools.wraps(node)
             async def awaited(state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-                try:
-                    return await node(state, *args, **kwargs)
-                except Exception as error:
-                    if LengthError.read(error) is None:
-                        raise
-                    again = await (await self._turn(state, None)).overflowed(error)
-                    if again is None:
-                        raise
-                return await node(self._with_view(state, again), *args, **kwargs)
+                return await self._retried(lambda state: node(state, *args, **kwargs), state, sync=False)
 
             return cast("_Node", awaited)
 
         @functools.wraps(node)
         def retried(state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-            try:
-                return node(state, *args, **kwargs)
-            except Exception as error:
-                if LengthError.read(error) is None:
-                    raise
-                again = self._turn_sync(state, None).overflowed_sync(error)
-                if again is None:
-                    raise
-            return node(self._with_view(state, again), *args, **kwargs)
+            return unawaited(self._retried(as_async(lambda state: node(state, *args, **kwargs)), state, sync=True))
 
         return cast("_Node", retried)
 
-    async def _turn(self, state: Mapping[str, Any], config: Any) -> FrameworkTurn:
-        return await self._conversations.turn(self._messages(state), **self._turn_options(state, config))
+    async def _retried(
+        self, node: Callable[[Mapping[str, Any]], Awaitable[Any]], state: Mapping[str, Any], *, sync: bool
+    ) -> Any:
+        try:
+            return await node(state)
+        except Exception as error:
+            if LengthError.read(error) is None:
+                raise
+            turn = await self._turn(state, None, sync=sync)
+            if await turn.overflowed(error, sync=sync) is None:
+                raise
+        return await node({**state, **_put({}, state, self.keys.view or self.keys.messages, turn.view)})
 
-    def _turn_sync(self, state: Mapping[str, Any], config: Any) -> FrameworkTurn:
-        return self._conversations.turn_sync(self._messages(state), **self._turn_options(state, config))
-
-    def _turn_options(self, state: Mapping[str, Any], config: Any) -> dict[str, Any]:
-        return {"id": conversation_id(config), "saved": self._saved(state), "model": self._model}
+    async def _turn(self, state: Mapping[str, Any], config: Any, *, sync: bool = False) -> FrameworkTurn:
+        id, saved = conversation_id(config), self._saved(state)
+        return await self._conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
 
     def _messages(self, state: Mapping[str, Any]) -> list[Any]:
         messages = _at(state, self.keys.messages)
@@ -184,28 +176,22 @@ class SummarizationNode(_Runnable):
     def _saved(self, state: Mapping[str, Any]) -> Any:
         return None if self.keys.state is None else _at(state, self.keys.state)
 
-    def _with_view(self, state: Mapping[str, Any], view: list[Any]) -> dict[str, Any]:
-        """Return the state with another view for the model."""
-        return {**state, **_put({}, state, self.keys.view or self.keys.messages, view)}
-
     def _update(self, state: Mapping[str, Any], turn: FrameworkTurn) -> dict[str, Any]:
         keys, view = self.keys, turn.view
         _log(turn)
         if keys.view is None:
-            update = {} if view == self._messages(state) else {keys.messages: rewritten(view)}
-            return _with_summary(update, state, keys, turn) if update else {}
-        update = _put({}, state, keys.view, view)
-        if keys.state is not None and (made := turn.state(self._saved(state))) is not None:
-            update = _put(update, state, keys.state, made)
-        return _with_summary(update, state, keys, turn)
-
-
-def _with_summary(update: dict[str, Any], state: Mapping[str, Any], keys: StateKeys, turn: FrameworkTurn) -> dict[str, Any]:
-    return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(turn))
+            if view == self._messages(state):
+                return {}
+            update: dict[str, Any] = {keys.messages: rewritten(view)}
+        else:
+            update = _put({}, state, keys.view, view)
+            if keys.state is not None and (made := turn.state(self._saved(state))) is not None:
+                update = _put(update, state, keys.state, made)
+        return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(turn))
 
 
 def _summary_text(turn: FrameworkTurn) -> str:
-    """Return the words of the summaries in the view, without what is written around them; empty if there is none."""
+    """Return the text of the summaries in the view, without their introductions; empty without a summary."""
     if turn.index is None:
         return ""
     groups = [group for group in turn.index.included_groups if group.kind is GroupKind.SUMMARY and not group.is_collapsed]
@@ -237,18 +223,9 @@ def _log(turn: FrameworkTurn) -> None:
         return
     summary = _summary_text(turn)
     if summary:
-        _logger.info("conversation_summarized", extra={"input_messages": _gone(result), "summary_length": len(summary)})
-    tokens = (result.before.tokens, result.after.tokens)
-    _logger.info(
-        "context_compressed",
-        extra={
-            "original_tokens": tokens[0],
-            "compressed_tokens": tokens[1],
-            "compression_ratio": f"{(1 - tokens[1] / max(1, tokens[0])) * 100:.1f}%",
-        },
-    )
-
-
-def _gone(result: CompactionResult) -> int:
-    """Return the number of messages that the summary replaced."""
-    return result.before.messages - result.after.messages + 1
+        replaced = result.before.messages - result.after.messages + 1
+        _logger.info("conversation_summarized", extra={"input_messages": replaced, "summary_length": len(summary)})
+    before, after = result.before.tokens, result.after.tokens
+    ratio = f"{(1 - after / max(1, before)) * 100:.1f}%"
+    sizes = {"original_tokens": before, "compressed_tokens": after, "compression_ratio": ratio}
+    _logger.info("context_compressed", extra=sizes)

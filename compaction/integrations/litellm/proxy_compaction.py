@@ -1,9 +1,9 @@
-"""LiteLLM proxy: a callback that compacts requests before they are routed, and once more if the provider finds one too long.
+"""LiteLLM proxy: a callback that compacts requests before they are routed, and further if the provider finds one too long.
 
-The proxy calls ``async_pre_call_hook`` with each request. A hook cannot send a request again, but the proxy's router can: for
-a length error it tries the model's ``context_window_fallbacks``. So each request gets its own model as the first of them. When
-the first attempt fails, the hook of the deployment is told the error and compacts harder; when the router tries again, that
-hook puts the shorter messages in.
+The proxy calls ``async_pre_call_hook`` with each request. A hook cannot repeat a request, but the proxy's router can: after a
+length error it tries the model's ``context_window_fallbacks``. The callback therefore makes each request's own model its first
+fallback. When the first attempt fails, the deployment's failure hook compacts further. When the router tries again, the
+deployment's pre-call hook replaces the messages with the shorter ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import attrs
 from ...formats import MessageFormat, anthropic, fields_of, items_of, openai_chat, openai_responses
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import LITELLM, framework_class, import_framework
@@ -32,12 +31,12 @@ else:
 
 @attrs.frozen
 class _Endpoint:
-    """The fields of a request that hold its messages, and those that count besides.
+    """The fields of a request that contain its messages, and the other fields that count.
 
     Args:
         format: The format of the messages.
         key: The field with the messages.
-        counted: Fields besides the messages that are sent to the model.
+        counted: Other fields that the model receives.
     """
 
     format: MessageFormat
@@ -46,32 +45,31 @@ class _Endpoint:
 
 
 _CHAT: Final = _Endpoint(openai_chat, "messages", ("tools", "functions"))
+_RESPONSES: Final = _Endpoint(openai_responses, "input", ("instructions", "tools"))
 _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
     "completion": _CHAT,
     "acompletion": _CHAT,
     "anthropic_messages": _Endpoint(anthropic, "messages", ("system", "tools")),
-    "responses": (_RESPONSES := _Endpoint(openai_responses, "input", ("instructions", "tools"))),
+    "responses": _RESPONSES,
     "aresponses": _RESPONSES,
 }
 _FOCUS_HEADER: Final = "x-compact-focus"
 _KEPT_ELSEWHERE: Final = ("previous_response_id", "conversation")
-_GENERATED: Final = "litellm_session_id_generated"  # the proxy made up an id for this request alone
+_GENERATED: Final = "litellm_session_id_generated"  # the proxy generated an id for this request alone
 
 
 @attrs.define(eq=False)
 class _Sent:
-    """A request under way. Holds state: what a length error changed.
+    """A request under way. Holds state: the turn, and an error to raise.
 
     Args:
         turn: Its turn of the conversation.
         key: The field with the messages.
-        again: The messages of further attempts, once the first was too long.
         refusal: The error of the next attempt, if nothing more can be removed.
     """
 
     turn: FrameworkTurn
     key: str
-    again: list[Any] | None = None
     refusal: Exception | None = None
 
 
@@ -79,17 +77,17 @@ class ProxyCompaction(_CustomLogger):
     """A callback of the LiteLLM proxy that compacts chat completions, Responses and Anthropic messages.
 
     Each conversation is found by the session id that its client sends, in any header or field that the proxy reads, and by
-    its messages; virtual keys, users, teams, end users and models share nothing. Tools and the system prompt count. What the
-    provider reports, streamed or not, anchors the counts. A request that the provider finds too long is compacted harder and
-    sent once more. A client that sends the header ``x-compact-focus`` has its conversation compacted now, with a summary that
-    gives most room to what the header says.
+    its messages. Virtual keys, users, teams, end users and models share nothing. Tools and the system prompt count. The usage
+    that the provider reports, streamed or not, corrects the counts. A request that the provider finds too long is compacted
+    further and sent once more. A request with the header ``x-compact-focus`` is compacted now, with a summary that gives most
+    room to the header's text.
 
-    A conversation that a service keeps (``previous_response_id``, ``conversation``) is left alone, and so are the proxy's
-    pass-through endpoints, which no hook sees. Holds state: the conversations, and the requests under way.
+    Conversations that a service keeps (``previous_response_id``, ``conversation``) are not compacted, and neither are the
+    proxy's pass-through endpoints, which call no hook. Holds state: the conversations, and the requests under way.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
-        store: Where to save the decisions, if anywhere; a proxy that starts again finds them by the messages.
+        store: Where to save the edits, if anywhere; a restarted proxy finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
 
     Raises:
@@ -99,12 +97,8 @@ class ProxyCompaction(_CustomLogger):
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
         LITELLM.check()
         super().__init__()
-        self._options = IntegrationOptions(strategy=strategy, **options)
-        self._counter = counter(self._options.counter)
-        formats = {each.format.name: each.format for each in _ENDPOINTS.values()}
-        self._conversations = {
-            name: FrameworkConversations(self._options, format, store=store) for name, format in formats.items()
-        }
+        given, formats = IntegrationOptions(strategy=strategy, **options), (openai_chat, anthropic, openai_responses)
+        self._conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
 
     async def async_pre_call_hook(
@@ -118,13 +112,14 @@ class ProxyCompaction(_CustomLogger):
         if not messages:
             return data
         outside = [data[name] for name in endpoint.counted if data.get(name)]
-        turn = await self._conversations[endpoint.format.name].turn(
+        conversations = self._conversations[endpoint.format.name]
+        turn = await conversations.turn(
             messages,
             id=_session_id(data),
             scope=_scope(user_api_key_dict, data),
             model=_model_name(data.get("model")),
             focus=_focus(data),
-            overhead_tokens=self._counter.count_text(json.dumps(outside, default=str)) if outside else 0,
+            overhead_tokens=conversations.count(json.dumps(outside, default=str)) if outside else 0,
         )
         self._sent[data["litellm_logging_obj"]] = _Sent(turn, endpoint.key)
         return {**data, endpoint.key: turn.view, "context_window_fallbacks": _with_retry(data)}
@@ -132,7 +127,7 @@ class ProxyCompaction(_CustomLogger):
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         """Put the shorter messages into a further attempt."""
         sent = self._known(kwargs)
-        if sent is None or (sent.again is None and sent.refusal is None):
+        if sent is None:
             return None
         if sent.refusal is not None:
             error, sent.refusal = sent.refusal, None
@@ -140,22 +135,21 @@ class ProxyCompaction(_CustomLogger):
             raise import_framework("litellm").ContextWindowExceededError(
                 message=str(error), model=str(kwargs.get("model")), llm_provider=str(kwargs.get("custom_llm_provider") or "")
             ) from error
-        return {**kwargs, sent.key: sent.again}
+        return {**kwargs, sent.key: sent.turn.view} if sent.turn.was_refused else None
 
     async def async_post_call_failure_deployment_hook(
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
-        """Compact harder if an attempt was too long; once for each request."""
+        """Compact further if an attempt was too long; once for each request."""
         sent = self._known(request_data)
-        if sent is None or sent.again is not None:
-            return
-        try:
-            sent.again = await sent.turn.overflowed(exception)
-        except Exception as error:
-            sent.refusal = error
+        if sent is not None:
+            try:
+                await sent.turn.overflowed(exception)
+            except Exception as error:
+                sent.refusal = error
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> None:
-        """Record what the provider reported for a reply that is not streamed."""
+        """Record the usage of a reply that is not streamed."""
         if (sent := self._known(data)) is not None:
             usage = StreamedUsage()
             usage.add(response)
@@ -164,7 +158,7 @@ class ProxyCompaction(_CustomLogger):
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
     ) -> AsyncGenerator[Any]:
-        """Pass a streamed reply on, and record what it reports."""
+        """Yield the events of a streamed reply, and record the usage that they report."""
         sent, usage = self._known(request_data), StreamedUsage()
         try:
             async for event in response:
@@ -175,7 +169,7 @@ class ProxyCompaction(_CustomLogger):
                 sent.turn.record_usage(usage.read())
 
     def _known(self, data: Mapping[str, Any]) -> _Sent | None:
-        """Return the request that this data belongs to; the proxy makes one logging object for each, which it never shares."""
+        """Return the request that this data belongs to; the proxy creates a logging object for each request."""
         made = data.get("litellm_logging_obj")
         return None if made is None else self._sent.get(made)
 
@@ -190,19 +184,19 @@ def _session_id(data: Mapping[str, Any]) -> str | None:
 
 
 def _focus(data: Mapping[str, Any]) -> str | None:
-    """Return the topic of a compaction that the client asks for by a header; ``None`` if it does not ask."""
+    """Return the topic of a compaction that the client requests by a header; ``None`` without the header."""
     headers = (fields_of(data.get("proxy_server_request")) or {}).get("headers")
     return (fields_of(headers) or {}).get(_FOCUS_HEADER)
 
 
 def _scope(auth: Any, data: Mapping[str, Any]) -> str:
-    """Return a name for what may share a conversation: one key, one user, one end user, one model."""
+    """Return a name for the requests that may share a conversation: those of one key, team, user, end user and model."""
     names = [getattr(auth, name, None) for name in ("api_key", "team_id", "user_id", "end_user_id")]
     return json.dumps([*names, data.get("user"), data.get("model")], default=str)
 
 
 def _model_name(group: object) -> str | None:
-    """Return the name of the model behind a model group of the proxy: that of its first deployment."""
+    """Return the name of the model behind a model group of the proxy, taken from its first deployment."""
     if not isinstance(group, str):
         return None
     router = import_framework("litellm.proxy.proxy_server").llm_router
@@ -214,7 +208,7 @@ def _model_name(group: object) -> str | None:
 
 
 def _with_retry(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the fallbacks of a request that is too long: the same model, with what the hooks put in, then those there were."""
+    """Return the fallbacks for a request that is too long: the same model with shorter messages, then the configured ones."""
     router = import_framework("litellm.proxy.proxy_server").llm_router
     given: list[Any] = data.get("context_window_fallbacks") or getattr(router, "context_window_fallbacks", None) or []
     model = data.get("model")

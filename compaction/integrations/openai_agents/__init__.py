@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from .models import CompactingModel, CompactingModels, compacting_model
-from .session import CompactingSession, CompactionFilter, compaction_filter
+from .models import CompactingModel, CompactingModels
+from .session import CompactingSession, CompactionFilter
 
 __all__ = [
     "CompactingModel",
     "CompactingModels",
     "CompactingSession",
     "CompactionFilter",
-    "compacting_model",
-    "compaction_filter",
 ]

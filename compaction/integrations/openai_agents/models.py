@@ -1,10 +1,10 @@
-"""Models around the application's own: they report usage, and send a request that was too long once more.
+"""Wrappers around the application's models: they report usage and repeat a request that was too long.
 
-    agent = Agent(..., model=compacting_model(OpenAIResponsesModel("gpt-5", client)))
+    agent = Agent(..., model=CompactingModel(OpenAIResponsesModel("gpt-5", client)))
     run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
 
-A filter sees neither the response nor the error of the request that it prepares. The model around the application's model does,
-and a filter leaves the turn for it in the context of the run.
+A filter sees neither the response nor the error of the request that it prepares. The wrapper sees both, and a filter leaves the
+turn for it in a context variable.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ current_turn: Final[ContextVar[FrameworkTurn | None]] = ContextVar("compaction_t
 
 
 class CompactingModel(_Model):
-    """A model that works with a filter: it reports usage, and sends a request that was too long once more.
+    """A wrapper for a model: it reports usage to the filter's turn, and sends a request that was too long once more.
 
-    Requests that no filter of this package prepared are passed on as they are. Other methods and fields are the model's own.
+    Requests that no filter of this package prepared pass unchanged. Other methods and fields are those of the model.
 
     Args:
         model: The application's model.
@@ -42,22 +42,13 @@ class CompactingModel(_Model):
     def __init__(self, model: Any) -> None:
         OPENAI_AGENTS.check()
         self._model = model
+        for name in ("get_retry_advice", "close", "_cleanup_on_run_end"):  # the base class has these too
+            setattr(self, name, getattr(model, name))
 
     def __getattr__(self, name: str) -> Any:
         if name == "_model":  # while it is copied or unpickled
             raise AttributeError(name)
         return getattr(self._model, name)
-
-    def get_retry_advice(self, request: Any) -> Any:
-        """Return the model's own advice."""
-        return self._model.get_retry_advice(request)
-
-    async def close(self) -> None:
-        """Close the model."""
-        await self._model.close()
-
-    async def _cleanup_on_run_end(self, owner: object) -> None:
-        await self._model._cleanup_on_run_end(owner)
 
     async def get_response(self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any) -> Any:
         """Return the model's response."""
@@ -74,10 +65,10 @@ class CompactingModel(_Model):
     async def stream_response(
         self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any
     ) -> AsyncGenerator[Any]:
-        """Yield the events of the model's response; once something was yielded, nothing is sent again."""
-        turn, given = _turn_of(input), input
+        """Yield the events of the model's response; a request is repeated only if nothing was yielded."""
+        turn, is_told = _turn_of(input), False
         while True:
-            stream, is_told = self._model.stream_response(system_instructions, given, *arguments, **options), False
+            stream = self._model.stream_response(system_instructions, input, *arguments, **options)
             try:
                 async for event in stream:
                     is_told = True
@@ -86,9 +77,9 @@ class CompactingModel(_Model):
                     yield event
                 return
             except Exception as error:
-                if is_told or turn is None or given is not input or (again := await turn.overflowed(error)) is None:
+                if is_told or turn is None or (again := await turn.overflowed(error)) is None:
                     raise
-                given = again
+                input = again
             finally:
                 if (close := getattr(stream, "aclose", None)) is not None:
                     await close()
@@ -117,20 +108,8 @@ class CompactingModels(_ModelProvider):
         await self._provider.aclose()
 
 
-def compacting_model(model: Any) -> CompactingModel:
-    """Return a model that reports usage to the filter's session, and sends a request that was too long once more.
-
-    Args:
-        model: A model of the framework. Agents that name theirs take ``RunConfig(model_provider=CompactingModels())``.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
-    """
-    return model if isinstance(model, CompactingModel) else CompactingModel(model)
-
-
 def _turn_of(input: Any) -> FrameworkTurn | None:
-    """Return the turn that these items are the view of; a run without a filter may be inside one that has one."""
+    """Return the turn whose view these items are; a run without a filter may be nested in a run with one."""
     turn = current_turn.get()
     if turn is None or not isinstance(input, list) or not input or not turn.view:
         return None
@@ -138,6 +117,6 @@ def _turn_of(input: Any) -> FrameworkTurn | None:
 
 
 def _record(turn: FrameworkTurn | None, usage: Any) -> None:
-    """Record usage, if there is any: the framework reports zeros for providers that report nothing."""
+    """Record the usage; the framework reports zeros for providers that report nothing."""
     if turn is not None and usage is not None and usage.input_tokens:
         turn.record_usage(usage)

@@ -4,17 +4,18 @@
     run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
     await Runner.run(agent, "hello", session=session, run_config=run_config)
 
-The session shortens what a run starts with, its filter what a long tool loop adds. What is stored stays whole. A run without a
-session uses `compaction_filter`. The models of `CompactingModels` report usage, and send a request that was too long once more.
+The session shortens the history at the start of a run, and its filter shortens the input inside a long tool loop. The stored
+items stay whole. A run without a session uses a `CompactionFilter`. The models of `CompactingModels` report usage and repeat a
+request that was too long.
 
-A conversation that a service keeps is not compacted. A session of such items is refused. A filter does not learn who keeps the
-items, but it sees results without their calls: the calls are with the service, which would miss what is removed here.
+A conversation that a service keeps is not compacted, and a session of such items is refused. A filter cannot see who keeps the
+items. It recognizes such a conversation by results whose calls are missing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -23,7 +24,6 @@ from ...formats import fields_of, openai_responses
 from ...formats.openai_responses import call_of, result_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
@@ -64,8 +64,9 @@ class CompactingSession(_SessionABC):
         self.session_settings: Any = getattr(underlying, "session_settings", None)
         self.underlying = underlying
         self._store = store
-        self._options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = FrameworkConversations(self._options, openai_responses, store=store)
+        self._conversations = FrameworkConversations(
+            IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
+        )
         self._focus: str | None = None
         self.turn: FrameworkTurn | None = None
         self.skipped: str | None = None
@@ -86,13 +87,13 @@ class CompactingSession(_SessionABC):
         return (await self._turn(items)).view
 
     async def filter(self, data: Any) -> Any:
-        """Return the model's input inside a run, for ``RunConfig(call_model_input_filter=session.filter)``."""
+        """Return the compacted input of a model call, for ``RunConfig(call_model_input_filter=session.filter)``."""
         self.skipped = _skips(data.model_data.input)
         if self.skipped is not None:
             return data.model_data
         if self.turn is None and self._store is not None:
-            await self.get_items()  # a run resumed in a new process brings a view, and what was decided is about the items
-        return _sent(data, await self._turn(data.model_data.input, **_request(data, self._options)))
+            await self.get_items()  # a run resumed in a new process starts with a view, but the saved edits name stored items
+        return _sent(data, await self._turn(data.model_data.input, **_request(data, self._conversations)))
 
     async def _turn(self, items: list[Any], **request: Any) -> FrameworkTurn:
         focus, self._focus = self._focus, None
@@ -104,13 +105,13 @@ class CompactingSession(_SessionABC):
         await self.underlying.add_items(items)
 
     async def pop_item(self) -> Any:
-        """Remove and return the newest stored item; edits of it are undone when the history is read again."""
+        """Remove and return the newest stored item; its edits are undone when the history is read again."""
         return await self.underlying.pop_item()
 
     async def clear_session(self) -> None:
         """Delete the items and the edits."""
         await self.underlying.clear_session()
-        self._conversations = FrameworkConversations(self._options, openai_responses, store=self._store)
+        self._conversations = FrameworkConversations(self._conversations.options, openai_responses, store=self._store)
         if self._store is not None:
             self._store.delete(quote(self.session_id, safe=""))
             if self.turn is not None and self.turn.session is not None:
@@ -119,19 +120,31 @@ class CompactingSession(_SessionABC):
 
 
 class CompactionFilter:
-    """The filter that `compaction_filter` returns. Holds state: the conversations, each found by its items.
+    """A filter that compacts the model's input before each call: ``RunConfig(call_model_input_filter=CompactionFilter(...))``.
+
+    Instructions and tools count. One filter serves any number of conversations and finds each by its items. A call whose
+    history a service keeps (``previous_response_id``, ``conversation_id``) brings only new items. If these are results, they
+    are not compacted, and ``skipped`` holds the reason. The first call of such a run looks like one of a local conversation.
+
+    Holds state: the conversations.
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
 
     Args:
-        options: The options.
-        store: Where to save the conversations, if anywhere.
+        strategy: The strategy; its trigger decides when it runs.
+        store: Where to save the edits, if anywhere; without it they remain applied while the process lives.
+        options: As for `IntegrationOptions`.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, options: IntegrationOptions, store: SessionStore | None = None) -> None:
-        self._options = options
-        self._conversations = FrameworkConversations(options, openai_responses, store=store)
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+        OPENAI_AGENTS.check()
+        self._conversations = FrameworkConversations(
+            IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
+        )
         self.skipped: str | None = None
 
     async def __call__(self, data: Any) -> Any:
@@ -139,59 +152,33 @@ class CompactionFilter:
         self.skipped = _skips(data.model_data.input)
         if self.skipped is not None:
             return data.model_data
-        return _sent(data, await self._conversations.turn(data.model_data.input, **_request(data, self._options)))
-
-
-def compaction_filter(strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> CompactionFilter:
-    """Return a filter that compacts the model's input before each call, for ``RunConfig(call_model_input_filter=...)``.
-
-    Instructions and tools count. One filter serves any number of conversations, each of which it finds by its items. A call
-    whose history a service keeps (``previous_response_id``, ``conversation_id``) brings only new items: if these are results,
-    they are not compacted, and ``skipped`` holds the reason. The first call of such a run cannot be distinguished from one of a
-    local conversation.
-
-    Args:
-        strategy: The strategy; its trigger decides when it runs.
-        store: Where to save the edits, if anywhere; without it they are in force while the process lives.
-        options: As for `IntegrationOptions`.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
-    """
-    OPENAI_AGENTS.check()
-    return CompactionFilter(IntegrationOptions(strategy=strategy, **options), store)
+        return _sent(data, await self._conversations.turn(data.model_data.input, **_request(data, self._conversations)))
 
 
 def _refuse_services(session: Any) -> None:
-    """Check that a session keeps its items itself.
+    """Check that a session, and each session it wraps, keeps its items itself.
 
     Raises:
         ConfigurationError: If a service keeps or compacts them.
     """
     kept = import_framework("agents.memory").OpenAIConversationsSession
-    for each in _layers(session):
-        name = type(each).__name__
-        if isinstance(each, kept):
+    while session is not None:
+        name = type(session).__name__
+        if isinstance(session, kept):
             raise ConfigurationError(
                 f"CompactingSession: a service keeps the items of {name}, so removing them here has no effect; pass a session"
                 " that keeps its items itself, such as SQLiteSession"
             )
-        if callable(getattr(each, "run_compaction", None)):
+        if callable(getattr(session, "run_compaction", None)):
             raise ConfigurationError(
                 f"CompactingSession: {name} lets a service compact its items, which the framework would not see; pass its"
                 " underlying session, or use it alone"
             )
-
-
-def _layers(session: Any) -> Iterator[Any]:
-    """Yield a session and the sessions it wraps."""
-    while session is not None:
-        yield session
         session = getattr(session, "underlying_session", None)
 
 
 def _skips(items: Sequence[Any]) -> str | None:
-    """Return why these items must not be compacted, or ``None``: they answer calls that are not among them. O(items)."""
+    """Return a reason if the items contain a result without its call, which a service then keeps; else ``None``. O(items)."""
     calls: set[str] = set()
     for item in items:
         fields = fields_of(item) or {}
@@ -202,10 +189,10 @@ def _skips(items: Sequence[Any]) -> str | None:
     return None
 
 
-def _request(data: Any, options: IntegrationOptions) -> dict[str, Any]:
-    """Return what a turn must know of a call: tokens of the instructions and the tools, and the model's name."""
+def _request(data: Any, conversations: FrameworkConversations) -> dict[str, Any]:
+    """Return the tokens of a call's instructions and tools, and the model's name, for a turn."""
     text = f"{data.model_data.instructions or ''}{_tools_text(data.agent)}"
-    return {"overhead_tokens": counter(options.counter).count_text(text), "model": _model_name(data.agent)}
+    return {"overhead_tokens": conversations.count(text), "model": _model_name(data.agent)}
 
 
 def _sent(data: Any, turn: FrameworkTurn) -> Any:
@@ -215,7 +202,6 @@ def _sent(data: Any, turn: FrameworkTurn) -> Any:
 
 
 def _model_name(agent: Any) -> str | None:
-    """Return the name of the agent's model, if it has one."""
     model = getattr(agent, "model", None)
     if model is None:
         model = import_framework("agents.models").get_default_model()
@@ -224,7 +210,6 @@ def _model_name(agent: Any) -> str | None:
 
 
 def _tools_text(agent: Any) -> str:
-    """Return the agent's function tools as they are sent."""
     tools: Sequence[Any] = getattr(agent, "tools", None) or ()
     schemas = [
         {

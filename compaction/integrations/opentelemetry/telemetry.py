@@ -2,8 +2,8 @@
 
     session = CompactionSession(strategy, on_event=OpenTelemetryEvents())
 
-Names that the GenAI semantic conventions (1.41) define are used: ``gen_ai.operation.name``, ``gen_ai.conversation.id`` and
-``error.type``. They have no name for compaction, so those are under ``compaction``. No text of a message is recorded.
+The names ``gen_ai.operation.name``, ``gen_ai.conversation.id`` and ``error.type`` are those of the GenAI semantic conventions
+(1.41). The conventions have no names for compaction; those begin with ``compaction``. No text of a message is recorded.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _of(event: Event) -> dict[str, Any]:
 
 
 def _attributes(event: Event) -> dict[str, Any]:
-    """Return the figures of an event; of an error its type alone, as its words may quote a message."""
+    """Return the figures of an event; of an error only its type, because its text may quote a message."""
     match event:
         case NearLimit(tokens=tokens, window=window):
             return {"compaction.tokens": tokens, "compaction.window": window}

@@ -1,14 +1,13 @@
-"""pydantic-ai's messages as a wire format: requests and responses with all their parts; the same objects come back.
+"""pydantic-ai's messages as a wire format: requests and responses with all their parts.
 
-A request with a system prompt counts as a system message, whatever else it holds, so nothing of it is dropped. A request that
-holds only results has the role ``"tool"``.
+A request with a system prompt is read as a system message, so that nothing in it is dropped. A request that contains only
+results has the role ``"tool"``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -19,7 +18,7 @@ from ...errors import ConfigurationError, InvalidMessage
 from ...formats import items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ...tokens import Usage
-from ..message_adapter import MessageAdapter
+from ..message_adapter import MessageAdapter, as_json_text, media_kind
 from ..requirements import import_framework
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
@@ -99,7 +98,7 @@ pydantic_ai = PydanticAI()
 
 
 def _part_key(part: Any) -> Any:
-    """Return a part as it is after it was stored as JSON and read again; what no model is sent is left out."""
+    """Return a part as it reads after it was stored as JSON, without the fields that no model receives."""
     fields: dict[str, Any] = {name: value for name, value in part.__dict__.items() if name not in _NOT_SENT}
     content = fields.get("content")
     if content is not None and not isinstance(content, str):
@@ -122,23 +121,15 @@ def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:
         return "assistant"
     if any(part.part_kind == "system-prompt" for part in wire):
         return "system"
-    if (
-        parts
-        and any(isinstance(part, ToolResultPart) for part in parts)
-        and not any(isinstance(part, TextPart) for part in parts)
-    ):
-        return "tool"
-    return "user"
+    kinds = set(map(type, parts))
+    return "tool" if ToolResultPart in kinds and TextPart not in kinds else "user"
 
 
 def _read(part: Any, place: int) -> list[Part]:
-    """Read one wire part."""
     kind, here = part.part_kind, _Place(place)
-    if kind in ("text", "system-prompt"):
+    if kind in ("text", "system-prompt") or (kind == "user-prompt" and isinstance(part.content, str)):
         return [TextPart(part.content, raw=here)]
     if kind == "user-prompt":
-        if isinstance(part.content, str):
-            return [TextPart(part.content, raw=here)]
         return [_element(each, _Place(place, at)) for at, each in enumerate(part.content)]
     if kind == "thinking":
         return [ReasoningPart(part.content, raw=here)]
@@ -148,9 +139,9 @@ def _read(part: Any, place: int) -> list[Part]:
         return [ToolResultPart(part.tool_call_id, *_return_value(part.content, place), raw=here)]
     if kind == "retry-feedback":
         return [OtherPart(part.model_response(), raw=here)]
+    if kind == "retry-prompt" and part.tool_name is None:
+        return [TextPart(part.model_response(), raw=here)]
     if kind == "retry-prompt":
-        if part.tool_name is None:
-            return [TextPart(part.model_response(), raw=here)]
         return [ToolResultPart(part.tool_call_id, part.model_response(), raw=here)]
     return [OtherPart(_shown(part), raw=here)]
 
@@ -163,8 +154,7 @@ def _element(content: Any, here: _Place) -> Part:
     if kind in _MEDIA:
         return MediaPart(_MEDIA[kind], raw=here)
     if kind == "binary":
-        sort = content.media_type.split("/")[0]
-        return MediaPart(sort if sort in ("image", "audio", "video") else "file", size_bytes=len(content.data), raw=here)
+        return MediaPart(media_kind(content.media_type), size_bytes=len(content.data), raw=here)
     return OtherPart("" if kind in _QUIET else _shown(content), raw=here)
 
 
@@ -182,7 +172,7 @@ def _is_media(value: Any) -> bool:
 
 
 def _json(value: Any) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return "" if value is None else as_json_text(value)
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A capability for pydantic-ai that compacts each model request, which can be a history processor too."""
+"""A capability for pydantic-ai that compacts each model request, and also works as a history processor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from ...result import CompactionResult
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ...tokens import counter
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import PYDANTIC_AI, framework_class, import_framework
@@ -24,15 +23,15 @@ else:
 class CompactionProcessor(_Capability):
     """A capability that compacts each model request: ``Agent(..., capabilities=[CompactionProcessor(strategy)])``.
 
-    The history stays whole: ``all_messages()`` and ``new_messages()`` hold what was said, and only requests are shortened. Any
-    number of runs may share one processor; each conversation is found by its messages. Usage comes from the responses in the
-    history. A request that the provider found too long is compacted harder and sent once more, streamed ones too. Tools and
-    instructions count, and ``window="auto"`` reads the model's name.
+    Only requests are shortened. The history stays whole, also in ``all_messages()`` and ``new_messages()``. Runs may share one
+    processor, which finds each conversation by its messages. Usage comes from the responses in the history. A request that the
+    provider found too long is compacted further and sent once more, streamed or not. Tools and instructions count, and
+    ``window="auto"`` reads the model's name.
 
-    As a history processor, ``ProcessHistory(CompactionProcessor(strategy))``, it makes the compacted messages the history:
-    ``all_messages()`` is compacted from then on. It sees neither tools nor the model, and nothing is sent once more.
+    As a history processor, ``ProcessHistory(CompactionProcessor(strategy))``, it replaces the history with the compacted
+    messages, also in ``all_messages()``. It then sees neither tools nor the model, and repeats no request.
 
-    Holds state: the conversations, and the last result.
+    Holds state: the conversations.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -48,14 +47,12 @@ class CompactionProcessor(_Capability):
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
         self._focus: dict[str, str] = {}
-        self._results: list[CompactionResult] = []
         self._turn: FrameworkTurn | None = None
-        self._again: list[Any] | None = None
 
     @property
     def last(self) -> CompactionResult | None:
         """The result of the last turn of any run; ``None`` before the first."""
-        return self._results[-1] if self._results else None
+        return None if self._conversations.last is None else self._conversations.last.result
 
     def compact_next(self, conversation_id: str, focus: str = "") -> None:
         """Compact before the next request of a conversation, whatever the strategy's trigger says.
@@ -68,26 +65,20 @@ class CompactionProcessor(_Capability):
 
     async def __call__(self, messages: list[Any]) -> list[Any]:
         """Return the compacted history, for ``ProcessHistory``."""
-        return (await self._next(messages)).view
-
-    async def _next(self, messages: list[Any], **request: Any) -> FrameworkTurn:
-        turn = await self._conversations.turn(messages, **request)
-        self._results[:] = [turn.result]
-        return turn
+        return (await self._conversations.turn(messages)).view
 
     # ---------------------------------------------------------------- hooks of the framework
 
     async def for_run(self, ctx: Any) -> Self:
         """Return a copy for a run, which shares the conversations."""
         made = copy.copy(self)
-        made._turn = made._again = None
+        made._turn = None
         return made
 
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Compact the messages of a request; the run's history stays whole."""
-        self._again = None
-        joined = import_framework("pydantic_ai.messages").repair_messages  # as the framework joins them in the next run
-        self._turn = await self._next(
+        joined = import_framework("pydantic_ai.messages").repair_messages  # the framework joins them like this in the next run
+        self._turn = await self._conversations.turn(
             joined(request_context.messages, repair_last_response=False),
             model=request_context.model.model_name,
             overhead_tokens=self._overhead(request_context.model_request_parameters),
@@ -98,28 +89,25 @@ class CompactionProcessor(_Capability):
 
     async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Send the shorter messages after a request that was too long."""
-        if self._again is not None:
-            request_context.messages = list(self._again)
+        if self._turn is not None and self._turn.was_refused:
+            request_context.messages = list(self._turn.view)
         return request_context
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
-        """Ask the framework for one more attempt if the request was too long.
+        """Have the framework try once more if the request was too long.
 
         Raises:
-            Exception: The error itself, if it says something else or the second attempt failed too.
+            Exception: The error itself, if it is not the first length error.
             BudgetUnsatisfiable: If nothing more may be removed.
         """
-        if self._turn is None or self._again is not None:
-            raise error
-        self._again = await self._turn.overflowed(error)
-        if self._again is None:
+        if self._turn is None or await self._turn.overflowed(error) is None:
             raise error
         raise import_framework("pydantic_ai").RetryModelRequest from error
 
     def _overhead(self, parameters: Any) -> int:
-        """Return the tokens of what is sent beside the messages: instructions and tools."""
+        """Return the tokens of the instructions and the tools."""
         parts, tools = parameters.instruction_parts or (), [*parameters.function_tools, *parameters.output_tools]
         shown = [part.content for part in parts]
         for tool in tools:
             shown += [tool.name, tool.description or "", json.dumps(tool.parameters_json_schema, default=str)]
-        return counter(self.options.counter).count_text("\n".join(shown))
+        return self._conversations.count("\n".join(shown))

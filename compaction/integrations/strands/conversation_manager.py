@@ -1,18 +1,18 @@
 """A conversation manager for Strands that compacts each request on its way to the model.
 
-Strands' own managers rewrite ``agent.messages``. This one adds a middleware around the model call instead, which is given a
-copy of the messages: what is sent is compacted, and the agent's messages stay whole. What was decided is saved with the agent,
+Strands' own managers rewrite ``agent.messages``. This manager adds a middleware around the model call instead. The middleware
+gets a copy of the messages and sends a compacted view, so the agent's messages stay whole. The edits are saved with the agent,
 as the manager's state in its session.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
 
-from ...formats import bedrock
+from ...formats import bedrock, fields_of
 from ...strategies import StrategyLike
-from ...tokens import LengthError, Usage, counter
+from ...tokens import LengthError, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import IntegrationOptions
 from ..requirements import STRANDS, framework_class, import_framework
@@ -29,16 +29,13 @@ if TYPE_CHECKING:
 else:
     _ConversationManager = framework_class("strands.agent.conversation_manager", "ConversationManager")
 
-_NO_ID: Final = "default"
-"""The id of every agent that was given none."""
-
 
 class CompactionConversationManager(_ConversationManager):
     """A conversation manager that compacts what is sent before each model call.
 
     Use it as ``Agent(conversation_manager=CompactionConversationManager(strategy))``, one for each agent. The system prompt and
     the tools count. A request that is too long is compacted harder and sent once more. Holds state: the conversations used
-    last, and what a session manager should save.
+    last, and the data for a session manager.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -53,7 +50,6 @@ class CompactionConversationManager(_ConversationManager):
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, bedrock)
-        self._counter = counter(self.options.counter)
         self._saved: dict[str, Any] | None = None
         self._asked: str | None = None
 
@@ -76,29 +72,26 @@ class CompactionConversationManager(_ConversationManager):
     async def _call(self, context: Any, call: Callable[[Any], AsyncIterator[Any]]) -> AsyncIterator[Any]:
         """Call the model with the compacted messages, once more if they were too long."""
         turn = await self._turn(context)
-        try:
-            async for event in call(context.replace(messages=turn.view)):
-                _record(turn, event)
-                yield event
-            return
-        except Exception as error:
-            view = await turn.overflowed(_as_length_error(error))
-            if view is None:
-                raise
-        self._save(turn)
-        async for event in call(context.replace(messages=view)):
-            _record(turn, event)
-            yield event
+        while True:
+            try:
+                async for event in call(context.replace(messages=turn.view)):
+                    _record(turn, event)
+                    yield event
+                return
+            except Exception as error:
+                if await turn.overflowed(_as_length_error(error)) is None:
+                    raise
+            self._save(turn)
 
     async def _turn(self, context: Any) -> FrameworkTurn:
         id, focus = context.agent.agent_id, self._asked
         self._asked = None
         turn = await self._conversations.turn(
             _taking_turns(context.messages),
-            id=None if id == _NO_ID else id,
+            id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
-            overhead_tokens=self._counter.count_text(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
+            overhead_tokens=self._conversations.count(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
             focus=focus,
         )
         self._save(turn)
@@ -113,7 +106,7 @@ class CompactionConversationManager(_ConversationManager):
         return {**super().get_state(), "compaction": self._saved}
 
     def restore_from_session(self, state: dict[str, Any]) -> None:
-        """Take up what was saved; the agent's messages are whole in its session, so none are added."""
+        """Restore the edits; the agent's messages are whole in its session, so none are added."""
         super().restore_from_session(state)
         self._saved = state.get("compaction")
 
@@ -121,22 +114,20 @@ class CompactionConversationManager(_ConversationManager):
         """Do nothing: the agent's messages stay whole."""
 
     def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:
-        """Raise the error of a request that was too long twice; it was compacted and sent once more before."""
+        """Raise the error: the middleware has already compacted the request and sent it once more."""
         if e is not None:
             raise e
 
 
 def _record(turn: FrameworkTurn, event: Any) -> None:
-    """Record the usage that the last event of a call reports."""
     if isinstance(event, import_framework("strands.middleware").ModelStopReason):
         turn.record_usage(_usage(event["stop"][2]))
 
 
 def _taking_turns(messages: Sequence[Any]) -> list[Any]:
-    """Return the messages with neighbours of one role as one message; O(messages).
+    """Return the messages with neighbours of one role merged into one message; O(messages).
 
-    Strands leaves two messages of the user side by side after a structured answer or a run that was cancelled, which Bedrock
-    refuses.
+    After a structured answer or a cancelled run, Strands leaves two user messages next to each other, which Bedrock refuses.
     """
     taken: list[Any] = []
     for message in messages:
@@ -148,15 +139,12 @@ def _taking_turns(messages: Sequence[Any]) -> list[Any]:
 
 
 def _model(model: Any) -> str | None:
-    """Return the name of the model, if it has one."""
-    config: object = model.get_config()
-    fields = cast("Mapping[str, object]", config if isinstance(config, Mapping) else {})
-    name = fields.get("model_id")
+    name = (fields_of(model.get_config()) or {}).get("model_id")
     return name if isinstance(name, str) else None
 
 
 def _as_length_error(error: Exception) -> Exception:
-    """Return an error that reads as a length error if the framework says that it is one, in whatever words of a provider."""
+    """Return an error that `LengthError` recognizes, if the framework classifies this one as a length error."""
     overflow = import_framework("strands.types.exceptions").ContextWindowOverflowException
     if not isinstance(error, overflow) or LengthError.read(error) is not None:
         return error
@@ -166,7 +154,7 @@ def _as_length_error(error: Exception) -> Exception:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Return what a model reported; its total shows whether what was read from a cache is part of the input."""
+    """Return the reported usage; the total shows whether the input includes the tokens read from a cache."""
     sent, said = usage.get("inputTokens", 0), usage.get("outputTokens", 0)
     cached, written = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)
     apart = sent + said != usage.get("totalTokens")

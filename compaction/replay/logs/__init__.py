@@ -1,4 +1,4 @@
-"""Session logs of widely used agents, recognized by their content and read as recordings in OpenAI chat form.
+"""Session logs of widely used agents, recognized by their content and read as recordings.
 
 Any other file is read as a file of conversations, as `compaction.files` does.
 """
@@ -7,27 +7,36 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
 from ...errors import UnreadableFile
 from ...files import read_conversations, unreadable_errors
-from ...formats import openai_chat
 from ..recordings import Recording
 from .document_logs import is_atif, is_swe_agent, is_tau_bench, read_atif, read_swe_agent, read_tau_bench
-from .gateway import is_gateway_log, read_gateway_log
-from .line_logs import is_claude_code, is_codex, read_claude_code, read_codex
+from .line_logs import is_claude_code, is_codex, is_gateway_log, read_claude_code, read_codex, read_gateway_log
 
 __all__ = ["recordings_of"]
 
+_Reader: TypeAlias = Callable[[Any, str], Iterable[Recording]]
+
 _LINES_TO_DETECT: Final = 50
 _GZIP: Final = b"\x1f\x8b"
-_LINES: Final = ((is_codex, read_codex), (is_claude_code, read_claude_code))
-_DOCUMENTS: Final = ((is_atif, read_atif), (is_swe_agent, read_swe_agent), (is_tau_bench, read_tau_bench))
+_LINES: Final[Sequence[tuple[Callable[[Sequence[Any]], bool], _Reader]]] = (
+    (is_gateway_log, read_gateway_log),
+    (is_codex, read_codex),
+    (is_claude_code, read_claude_code),
+)
+_DOCUMENTS: Final[Sequence[tuple[Callable[[Any], bool], _Reader]]] = (
+    (is_atif, read_atif),
+    (is_swe_agent, read_swe_agent),
+    (is_tau_bench, read_tau_bench),
+)
 
 
 def recordings_of(source: Path) -> list[Recording]:
@@ -45,26 +54,20 @@ def recordings_of(source: Path) -> list[Recording]:
     >>> [each.id for each in recordings_of(path)]
     ['task 3, trial 1']
     """
-    where, data = str(source), _data(source)
+    where = str(source)
+    with unreadable_errors(where):
+        data = source.read_bytes()
+        data = gzip.decompress(data) if data.startswith(_GZIP) else data
     first = _first_records(data)
-    if is_gateway_log(first):
-        records, notes = _records(data, where)
-        return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read_gateway_log(records, where)]
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data, where)
-            return [attrs.evolve(found, format=openai_chat, notes=(*found.notes, *notes)) for found in read(records, where)]
+            return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
     document = _document(data)
-    for fits, read_document in _DOCUMENTS:
-        if fits(document):
-            return [attrs.evolve(found, format=openai_chat) for found in read_document(document, where)]
+    for recognizes, read in _DOCUMENTS:
+        if recognizes(document):
+            return list(read(document, where))
     return [Recording(id=each.id, messages=each.messages, where=each.where) for each in read_conversations(source)]
-
-
-def _data(source: Path) -> bytes:
-    with unreadable_errors(str(source)):
-        data = source.read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP) else data
 
 
 def _first_records(data: bytes) -> list[Any]:
@@ -85,14 +88,12 @@ def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
         UnreadableFile: If a line other than the last is not JSON; the log of a running session may end within a line.
     """
     records: list[Any] = []
-    lines = data.splitlines()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    for number, line in lines:
         try:
             records.append(json.loads(line))
         except (ValueError, RecursionError) as error:
-            if any(rest.strip() for rest in lines[number:]):
+            if number != lines[-1][0]:
                 raise UnreadableFile(f"{where}, line {number}: it is not JSON ({error}); remove the line") from error
             return records, (f"line {number}, the last, is truncated and skipped",)
     return records, ()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from ...formats import openai_chat
 from ..recordings import Recording, seconds_of
 
 
@@ -31,22 +33,19 @@ def text_of(content: Any) -> str:
         return ""
     if not isinstance(content, list | tuple):
         return json.dumps(content, ensure_ascii=False)
-    return "\n".join([_part_text(part) for part in list_items(content)])
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    fields = object_fields(part)
-    text = fields.get("text")
-    return text if isinstance(text, str) else f"[{fields.get('type', 'part')}]"
+    texts: list[str] = []
+    for part in list_items(content):
+        fields = object_fields(part)
+        text = part if isinstance(part, str) else fields.get("text")
+        texts.append(text if isinstance(text, str) else f"[{fields.get('type', 'part')}]")
+    return "\n".join(texts)
 
 
 class ChatBuilder:
     """A conversation under construction. Holds state: the messages, and the time of each.
 
     >>> chat = ChatBuilder()
-    >>> chat.say("user", "hi", time="2026-01-05T10:00:00Z")
+    >>> chat.say("user", "hi", "2026-01-05T10:00:00Z")
     >>> chat.answer(calls=[("c1", "now", {})])
     >>> [message["role"] for message in chat.recording("7", "log.jsonl").messages]
     ['user', 'assistant']
@@ -55,21 +54,22 @@ class ChatBuilder:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
         self._times: list[float | None] = []
-        self._notes: dict[str, int] = {}
+        self._notes: Counter[str] = Counter()
 
-    def say(self, role: str, text: str, *, time: Any = None) -> None:
-        """Add a message of any role."""
-        self._add({"role": role, "content": text}, time)
+    def say(self, role: str, text: str, time: Any = None, **fields: Any) -> None:
+        """Add a message of any role, with more fields if given."""
+        self._messages.append({"role": role, **fields, "content": text})
+        self._times.append(seconds_of(time))
 
-    def result(self, call_id: str, text: str, *, time: Any = None) -> None:
+    def result(self, call_id: Any, text: str, time: Any = None) -> None:
         """Add a tool result."""
-        self._add({"role": "tool", "tool_call_id": call_id, "content": text}, time)
+        self.say("tool", text, time, tool_call_id=str(call_id or ""))
 
     def answer(
         self,
         text: str = "",
         *,
-        calls: Iterable[tuple[str, str, Any]] = (),
+        calls: Iterable[tuple[Any, Any, Any]] = (),
         reasoning: str = "",
         time: Any = None,
         more: bool = False,
@@ -78,29 +78,25 @@ class ChatBuilder:
 
         Args:
             text: Its text.
-            calls: The id, tool and arguments of each call, the arguments as a JSON value or text.
+            calls: The id, tool and arguments of each call; the arguments are a JSON value or text.
             reasoning: Its visible reasoning.
             time: Its time.
             more: Whether this is another piece of the last answer, as some logs write answers in pieces.
         """
         if not (more and self._messages and self._messages[-1]["role"] == "assistant"):
-            self._add({"role": "assistant", "content": None}, time)
+            self.say("assistant", "", time)
         message = self._messages[-1]
         for name, words in (("content", text), ("reasoning_content", reasoning)):
             if words:
                 message[name] = f"{message[name]}\n{words}" if message.get(name) else words
-        if new := [_call(*call) for call in calls]:
-            message.setdefault("tool_calls", []).extend(new)
-        if message["content"] is None and "tool_calls" not in message:
-            message["content"] = ""
-
-    def _add(self, message: dict[str, Any], time: Any) -> None:
-        self._messages.append(message)
-        self._times.append(seconds_of(time))
+        for id, name, arguments in calls:
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            function = {"name": str(name or ""), "arguments": written}
+            message.setdefault("tool_calls", []).append({"id": str(id or ""), "type": "function", "function": function})
 
     def note(self, text: str) -> None:
         """Note a problem of the log."""
-        self._notes[text] = self._notes.get(text, 0) + 1
+        self._notes[text] += 1
 
     def recording(self, id: str, where: str) -> Recording:
         """Return the conversation so far."""
@@ -108,9 +104,4 @@ class ChatBuilder:
             if message.get("tool_calls") and message["content"] == "":
                 message["content"] = None
         notes = tuple([f"{text}, {count} times" for text, count in self._notes.items()])
-        return Recording(id=id, messages=self._messages, times=self._times, where=where, notes=notes)
-
-
-def _call(id: str, name: str, arguments: Any) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": text}}
+        return Recording(id=id, messages=self._messages, times=self._times, format=openai_chat, where=where, notes=notes)

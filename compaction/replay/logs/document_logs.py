@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...formats import openai_chat
 from ..recordings import Recording
 from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
@@ -40,24 +41,21 @@ def read_atif(document: Any, where: str) -> list[Recording]:
 def _read_step(chat: ChatBuilder, step: Mapping[str, Any]) -> None:
     time, text = step.get("timestamp"), text_of(step.get("message"))
     if step.get("source") != "agent":
-        chat.say("system" if step.get("source") == "system" else "user", text, time=time)
+        chat.say("system" if step.get("source") == "system" else "user", text, time)
         return
-    calls = [object_fields(call) for call in list_items(step.get("tool_calls"))]
+    calls = map(object_fields, list_items(step.get("tool_calls")))
     chat.answer(
         text,
         reasoning=str(step.get("reasoning_content") or ""),
-        calls=[
-            (str(call.get("tool_call_id") or ""), str(call.get("function_name") or ""), call.get("arguments", {}))
-            for call in calls
-        ],
+        calls=[(call.get("tool_call_id"), call.get("function_name"), call.get("arguments", {})) for call in calls],
         time=time,
     )
     for result in map(object_fields, list_items(object_fields(step.get("observation")).get("results"))):
-        call_id = result.get("source_call_id")
-        if call_id is None:
-            chat.say("user", text_of(result.get("content")), time=time)
+        content = text_of(result.get("content"))
+        if result.get("source_call_id") is None:
+            chat.say("user", content, time)
         else:
-            chat.result(str(call_id), text_of(result.get("content")), time=time)
+            chat.result(result["source_call_id"], content, time)
 
 
 def is_swe_agent(document: Any) -> bool:
@@ -70,38 +68,30 @@ def read_swe_agent(document: Any, where: str) -> list[Recording]:
     """Return the run in a document."""
     fields = object_fields(document)
     chat = ChatBuilder()
+    steps = [object_fields(step) for step in list_items(fields.get("trajectory"))]
     history = list_items(fields.get("history"))
-    if history:
-        for message in map(object_fields, history):
-            _read_message(chat, message)
-    else:
-        _read_steps(chat, fields)
+    opening = list_items(steps[0].get("query") or steps[0].get("messages")) if steps else ()
+    for message in map(object_fields, history or opening):
+        _read_message(chat, message)
+    for step in () if history else steps:
+        chat.answer(str(step.get("response") or ""))
+        chat.say("user", text_of(step.get("observation")))
     return [chat.recording(str(fields.get("instance_id") or fields.get("environment") or where), where)]
 
 
 def _read_message(chat: ChatBuilder, message: Mapping[str, Any]) -> None:
     role, text, time = str(message.get("role") or "user"), text_of(message.get("content")), message.get("timestamp")
-    call_ids = list_items(message.get("tool_call_ids"))
-    if role == "tool" and call_ids:
-        chat.result(str(call_ids[0]), text, time=time)
-    elif role == "assistant":
-        bodies = [
-            (object_fields(call), object_fields(object_fields(call).get("function")))
-            for call in list_items(message.get("tool_calls"))
+    if role == "assistant":
+        calls = [object_fields(call) for call in list_items(message.get("tool_calls"))]
+        bodies = [object_fields(call.get("function")) for call in calls]
+        named = [
+            (call.get("id"), body.get("name"), body.get("arguments", "")) for call, body in zip(calls, bodies, strict=True)
         ]
-        calls = [(str(call.get("id") or ""), str(body.get("name") or ""), body.get("arguments", "")) for call, body in bodies]
-        chat.answer(text, calls=calls, time=time)
+        chat.answer(text, calls=named, time=time)
+    elif role == "tool" and (call_ids := list_items(message.get("tool_call_ids"))):
+        chat.result(call_ids[0], text, time)
     else:
-        chat.say("user" if role == "tool" else role, text, time=time)
-
-
-def _read_steps(chat: ChatBuilder, fields: Mapping[str, Any]) -> None:
-    steps = [object_fields(step) for step in list_items(fields.get("trajectory"))]
-    for message in map(object_fields, list_items(steps[0].get("query") or steps[0].get("messages")) if steps else ()):
-        _read_message(chat, message)
-    for step in steps:
-        chat.answer(str(step.get("response") or ""))
-        chat.say("user", text_of(step.get("observation")))
+        chat.say("user" if role == "tool" else role, text, time)
 
 
 def is_tau_bench(document: Any) -> bool:
@@ -116,5 +106,6 @@ def read_tau_bench(document: Any, where: str) -> list[Recording]:
     found: list[Recording] = []
     for number, run in enumerate(runs, 1):
         task, trial = run.get("task_id", number), run.get("trial", 0)
-        found.append(Recording(id=f"task {task}, trial {trial}", messages=list_items(run.get("traj")), where=where))
+        messages = list_items(run.get("traj"))
+        found.append(Recording(id=f"task {task}, trial {trial}", messages=messages, format=openai_chat, where=where))
     return found

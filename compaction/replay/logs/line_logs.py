@@ -1,4 +1,4 @@
-"""Logs that are JSON lines: the session files of Claude Code and of Codex CLI.
+"""Logs that are JSON lines: the session files of Claude Code and Codex CLI, and recordings of ``compaction serve --record``.
 
 In Claude Code's, the lines of type ``user`` and ``assistant`` wrap an Anthropic message. The format has no official
 documentation; it is read as described at https://github.com/skillsynchq/txcript (docs/formats/claude-code.md): in file order;
@@ -8,13 +8,16 @@ agent's own compaction summaries are skipped, as the file contains the whole his
 In Codex CLI's, the lines of type ``response_item`` are what the model sees; they are read as described at the same place
 (docs/formats/codex.md). The other lines repeat the same for display. Older releases wrote the items without an envelope. An
 answer is everything the model wrote up to the next result or user message.
+
+In a gateway's recording, each line contains the messages that a request added to its conversation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...formats import resolve
 from ..recordings import Recording
 from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
@@ -52,36 +55,27 @@ def read_claude_code(records: Sequence[Any], where: str) -> list[Recording]:
 
 
 def _read_user(chat: ChatBuilder, content: Any, time: Any) -> None:
-    """Add a user line: each result of a call as a message of its own, then what the user said."""
-    if isinstance(content, str):
-        chat.say("user", content, time=time)
-        return
-    said: list[Mapping[str, Any]] = []
-    for block in map(object_fields, list_items(content)):
-        if block.get("type") == "tool_result":
-            chat.result(str(block.get("tool_use_id") or ""), text_of(block.get("content")), time=time)
+    """Add a user line: a message for each tool result, then a message with the user's own text."""
+    said: list[Any] = []
+    for block in list_items(content):
+        fields = object_fields(block)
+        if fields.get("type") == "tool_result":
+            chat.result(fields.get("tool_use_id"), text_of(fields.get("content")), time)
         else:
-            said.append(block)
-    if said:
-        chat.say("user", text_of(said), time=time)
+            said.append(fields)
+    if said or isinstance(content, str):
+        chat.say("user", content if isinstance(content, str) else text_of(said), time)
 
 
 def _read_answer(chat: ChatBuilder, content: Any, time: Any, *, more: bool) -> None:
-    if isinstance(content, str):
-        chat.answer(content, time=time, more=more)
-        return
     blocks = [object_fields(block) for block in list_items(content)]
-    chat.answer(
-        "\n".join([text_of([block]) for block in blocks if block.get("type") == "text"]),
-        reasoning="\n".join([str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"]),
-        calls=[
-            (str(block.get("id") or ""), str(block.get("name") or ""), block.get("input", {}))
-            for block in blocks
-            if block.get("type") == "tool_use"
-        ],
-        time=time,
-        more=more,
-    )
+    texts = [block for block in blocks if block.get("type") == "text"]
+    thoughts = [str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"]
+    calls = [
+        (block.get("id"), block.get("name"), block.get("input", {})) for block in blocks if block.get("type") == "tool_use"
+    ]
+    text = content if isinstance(content, str) else text_of(texts)
+    chat.answer(text, reasoning="\n".join(thoughts), calls=calls, time=time, more=more)
 
 
 _ENVELOPES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
@@ -100,59 +94,57 @@ def is_codex(records: Sequence[Any]) -> bool:
 
 def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
     """Return the session in a file's records."""
-    reader = _Reader()
+    chat = ChatBuilder()
+    id = ""
     for fields in map(object_fields, records):
-        kind, payload = fields.get("type"), object_fields(fields.get("payload"))
+        kind, payload, time = fields.get("type"), object_fields(fields.get("payload")), fields.get("timestamp")
         if kind == "response_item":
-            reader.read_item(payload, fields.get("timestamp"))
-        elif kind == "session_meta":
-            reader.read_meta(payload, fields.get("timestamp"))
-        elif kind == "compacted":
-            reader.chat.note("a summary that the agent wrote itself is skipped")
+            _read_item(chat, payload, time)
         elif kind in _BARE:
-            reader.read_item(fields, fields.get("timestamp"))
-        elif kind is None and "id" in fields:
-            reader.read_meta(fields, fields.get("timestamp"))
-    return [reader.chat.recording(reader.id or where, where)]
+            _read_item(chat, fields, time)
+        elif kind == "compacted":
+            chat.note("a summary that the agent wrote itself is skipped")
+        elif kind == "session_meta" or (kind is None and "id" in fields):
+            meta = fields if kind is None else payload
+            id = str(meta.get("id") or "")
+            instructions = meta.get("instructions") or object_fields(meta.get("base_instructions")).get("text")
+            if isinstance(instructions, str):
+                chat.say("system", instructions, time)
+    return [chat.recording(id or where, where)]
 
 
-class _Reader:
-    """Builds the conversation from items. Holds state: the conversation, and whether the last item belongs to an answer."""
-
-    def __init__(self) -> None:
-        self.chat = ChatBuilder()
-        self.id = ""
-        self._answering = False
-
-    def read_meta(self, payload: Mapping[str, Any], time: Any) -> None:
-        self.id = str(payload.get("id") or "")
-        given = payload.get("instructions") or object_fields(payload.get("base_instructions")).get("text")
-        if isinstance(given, str):
-            self.chat.say("system", given, time=time)
-
-    def read_item(self, item: Mapping[str, Any], time: Any) -> None:
-        kind = str(item.get("type"))
-        if kind == "message" and item.get("role") == "assistant":
-            self._answer(text=text_of(item.get("content")), time=time)
-        elif kind == "message":
-            self._answering = False
-            self.chat.say(str(item.get("role") or "user"), text_of(item.get("content")), time=time)
-        elif kind == "reasoning":
-            self._answer(reasoning=text_of(item.get("summary")), time=time)
-        elif kind in _CALLS:
-            name = str(item.get("name") or ("shell" if kind == "local_shell_call" else ""))
-            self._answer(calls=[(str(item.get("call_id") or ""), name, item.get(_CALLS[kind], ""))], time=time)
-        elif kind in _RESULTS:
-            self._answering = False
-            self.chat.result(str(item.get("call_id") or ""), _output(item.get("output")), time=time)
-        else:
-            self.chat.note(f"an item of type {kind} is skipped")
-
-    def _answer(self, *, time: Any, **pieces: Any) -> None:
-        self.chat.answer(**pieces, time=time, more=self._answering)
-        self._answering = True
+def _read_item(chat: ChatBuilder, item: Mapping[str, Any], time: Any) -> None:
+    """Add an item; items of the model that follow each other are one answer."""
+    kind = str(item.get("type"))
+    if kind == "message" and item.get("role") == "assistant":
+        chat.answer(text_of(item.get("content")), time=time, more=True)
+    elif kind == "message":
+        chat.say(str(item.get("role") or "user"), text_of(item.get("content")), time)
+    elif kind == "reasoning":
+        chat.answer(reasoning=text_of(item.get("summary")), time=time, more=True)
+    elif kind in _CALLS:
+        name = item.get("name") or ("shell" if kind == "local_shell_call" else "")
+        chat.answer(calls=[(item.get("call_id"), name, item.get(_CALLS[kind], ""))], time=time, more=True)
+    elif kind in _RESULTS:
+        output = item.get("output")
+        chat.result(item.get("call_id"), text_of(object_fields(output).get("content", output)), time)
+    else:
+        chat.note(f"an item of type {kind} is skipped")
 
 
-def _output(output: Any) -> str:
-    """Return a result's text: a string, parts, or an object with either as ``content``."""
-    return text_of(object_fields(output).get("content", output))
+def is_gateway_log(records: Sequence[Any]) -> bool:
+    """Return whether the first records of a file are a gateway's."""
+    return bool(records) and object_fields(records[0]).keys() >= {"gateway", "conversation"}
+
+
+def read_gateway_log(records: Sequence[Any], where: str) -> Iterator[Recording]:
+    """Yield the conversations of a gateway's recording, each with the messages of its last request."""
+    found: dict[str, tuple[str, list[Any], list[float | None]]] = {}
+    for fields in map(object_fields, records):
+        added, keep = fields.get("messages"), fields.get("keep")
+        if isinstance(added, list | tuple) and isinstance(keep, int):
+            _, messages, times = found.setdefault(str(fields.get("conversation")), (str(fields.get("format")), [], []))
+            messages[keep:] = list_items(added)
+            times[keep:] = [fields.get("at")] * len(list_items(added))
+    for name, (format, messages, times) in found.items():
+        yield Recording(id=name, messages=messages, times=times, format=resolve(format), where=where)

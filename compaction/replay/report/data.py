@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
+
+import attrs
 
 from ...formats import resolve
 from ...messages import MediaPart, Message, ReasoningPart, ToolCallPart, ToolResultPart
 from ..recommendation import recommend
 from ..replayed import CandidateRun, ReplayedCall, ReplayedConversation
 from ..result import CandidateSummary, ReplayResult
-from ..scores import AGES, IntervalEstimate, Score, Share
+from ..scores import AGES, Score
 
 
 def overview_data(result: ReplayResult) -> dict[str, Any]:
@@ -30,20 +31,18 @@ def overview_data(result: ReplayResult) -> dict[str, Any]:
         "summaries": [_summary(result, summary) for summary in result.summaries.values()] if result.exceeding else [],
         "recommended": {"names": list(found.names), "reasons": list(found.reasons)},
         "ages": [*(name for _, name in AGES), "over 200"],
-        "conversations": [_conversation_entry(each) for each in result.conversations],
+        "conversations": [
+            {
+                "id": each.recording.id,
+                "where": each.recording.where,
+                "messages": len(each.recording.messages),
+                "calls": len(each.needs),
+                "tokens": each.tokens,
+                "exceeds": each.exceeds,
+            }
+            for each in result.conversations
+        ],
         "notes": list(result.notes),
-    }
-
-
-def _conversation_entry(each: ReplayedConversation) -> dict[str, Any]:
-    recording = each.recording
-    return {
-        "id": recording.id,
-        "where": recording.where,
-        "messages": len(recording.messages),
-        "calls": len(each.needs),
-        "tokens": each.tokens,
-        "exceeds": each.exceeds,
     }
 
 
@@ -51,8 +50,8 @@ def _summary(result: ReplayResult, summary: CandidateSummary) -> dict[str, Any]:
     score = summary.score
     return {
         "name": summary.candidate,
-        "cost": _estimate(summary.macro["cost"]),
-        "usable": _estimate(summary.macro["usable"]),
+        "cost": attrs.astuple(summary.macro["cost"]),
+        "usable": attrs.astuple(summary.macro["usable"]),
         **{name: summary.macro[name].value for name in ("old", "words", "spans", "constraints")},
         "over": score.over,
         "bad": score.invalid,
@@ -61,18 +60,10 @@ def _summary(result: ReplayResult, summary: CandidateSummary) -> dict[str, Any]:
         "peak": score.peak,
         "seconds": round(score.seconds, 2),
         "dollars": score.dollars,
-        "kinds": _shares(score.kinds),
-        "ages": _shares(score.ages),
+        "kinds": {name: attrs.astuple(share) for name, share in score.kinds.items()},
+        "ages": {name: attrs.astuple(share) for name, share in score.ages.items()},
         "causes": _causes(result, summary.candidate, score),
     }
-
-
-def _estimate(estimate: IntervalEstimate) -> list[float | None]:
-    return [estimate.value, estimate.low, estimate.high]
-
-
-def _shares(shares: Any) -> dict[str, Any]:
-    return {name: [share.found, share.needed] for name, share in shares.items() if isinstance(share, Share)}
 
 
 def _causes(result: ReplayResult, candidate: str, score: Score) -> list[tuple[str, int, int]]:
@@ -133,7 +124,7 @@ def _run(run: CandidateRun) -> dict[str, Any]:
         "missing": [[place, call.missing_facts] for place, call in enumerate(calls) if call.missing_facts],
         "moves": [[place, call.left, call.back] for place, call in enumerate(calls) if call.left or call.back],
         "deeds": [
-            [place, action.by, action.kind, action.reason, action.ordinals, _joined(action.texts)]
+            [place, action.by, action.kind, action.reason, action.ordinals, "\n\n".join(filter(None, action.texts))]
             for place, call in enumerate(calls)
             for action in call.actions
         ],
@@ -143,7 +134,3 @@ def _run(run: CandidateRun) -> dict[str, Any]:
 
 def _failure_reason(call: ReplayedCall) -> str:
     return ", ".join([*(["exceeds the window"] if call.over else []), *(f"breaks {rule}" for rule in call.broken_rules)])
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return "\n\n".join(text for text in texts if text)

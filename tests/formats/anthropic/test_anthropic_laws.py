@@ -1,4 +1,4 @@
-"""The laws where this format has a way of its own: instructions within the conversation."""
+"""Strategy laws that depend on the Anthropic format: system messages in the middle of the conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.wires import Brief, Shelf, indexed
 
 
 def test_an_instruction_that_says_nothing_gets_no_note() -> None:
-    """What is no text does not become a list with a text beside it, which breaks another rule."""
+    """Summarization adds no note to a system message whose content is not text: that would break another rule."""
     said = [{"role": role, "content": "word " * 200} for role in ("user", "assistant", "user", "assistant")]
     strategy = Summarization(keep=last(groups=1), system_note="Some of it was summarized.")
     check_strategy(strategy, messages=[{"role": "system", "content": 5}, *said], format=anthropic)
@@ -27,7 +27,7 @@ def test_an_instruction_that_says_nothing_gets_no_note() -> None:
     ids=["Offload", "Summarization of another name"],
 )
 def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: Strategy) -> None:
-    """What stays before an instruction makes it one in the middle: what answers it is not taken from it."""
+    """If another strategy's summary stays before a system message, the answer to that message is not dropped."""
     by = "GrowingSummary"
     summary = {"role": "user", "content": marked("The user wants to know the time.", by=by)}
     said = [{"role": role, "content": "word " * 90 + "end"} for role in ("assistant", "user")]
@@ -40,7 +40,7 @@ def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: S
 
 
 def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
-    """The answer to an instruction stays as long as that does, and no longer."""
+    """Truncation keeps the answer to a mid-conversation system message only while that message is in the view."""
     asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
     messages = [asked, {"role": "system", "content": "now be kind"}, answered, asked, answered]
     truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
@@ -49,7 +49,7 @@ def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
 
 
 def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
-    """While the instruction stands its answer gives way to an answer alone; once it is dropped, to anything."""
+    """The answer to an instruction may be replaced by a user message only after the instruction was dropped."""
     asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
     index = indexed([asked, {"role": "system", "content": "now be kind"}, answered, asked, answered], anthropic)
     stands_for_it = Replace([2], [anthropic.new("user", "It was kind.")], "shorter")
@@ -60,7 +60,7 @@ def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
 
 
 def test_what_comes_to_follow_an_instruction_answers_it() -> None:
-    """Once the first answer and the words after it are gone, the next is the answer, and gives way to an answer alone."""
+    """After the first answer is dropped, the next group answers the instruction and may only be replaced by an answer."""
     asked, answered = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 90}]}
@@ -78,7 +78,7 @@ def test_what_comes_to_follow_an_instruction_answers_it() -> None:
 
 
 def test_what_stood_before_an_instruction_is_summed_up_in_one_run() -> None:
-    """The user's words before an instruction stay where nothing else may stand there; what was before them goes, at once."""
+    """Summarization keeps the user message that must come before an instruction, and a second run changes nothing."""
     asked = {"role": "user", "content": "and what then? " * 9}
     said = {"role": "assistant", "content": "this, and that, and more. " * 9}
     messages = [said, asked, said, asked, {"role": "system", "content": "be kind"}, said, asked, said, asked]

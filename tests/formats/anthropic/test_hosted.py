@@ -1,4 +1,4 @@
-"""Tools that the Anthropic API runs itself: what a call, its result and the calls it made miss, and what the repair does."""
+"""Tools that the Anthropic API runs itself: unpaired calls and results, calls made by such tools, and their repair."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ RESULT: Raw = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon
 
 
 def asked(id: str) -> Raw:
-    """A call that the provider answers."""
+    """Return a call of a tool that the provider runs."""
     return {"type": "server_tool_use", "id": id, "name": "code_execution", "input": {}}
 
 
 def found(id: str) -> Raw:
-    """Its result."""
+    """Return the provider's result of that call."""
     return {"type": "code_execution_tool_result", "tool_use_id": id, "content": []}
 
 
 def called(caller: str = "") -> Raw:
-    """A call of the caller's tool, made by the model or by a call of the provider's."""
+    """Return a call of one of the caller's tools, made by the model or by a call of a provider's tool."""
     made = {"caller": {"type": "code_execution_20250825", "tool_id": caller}} if caller else {}
     return {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}, **made}
 
 
 def answer(*blocks: Raw) -> Raw:
-    """What the model wrote."""
+    """Return an answer of the model."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def user(*blocks: Raw) -> Raw:
-    """What the caller sent."""
+    """Return a user message."""
     return {"role": "user", "content": list(blocks or (WORDS,))}
 
 
@@ -48,24 +48,25 @@ def user(*blocks: Raw) -> Raw:
         pytest.param([answer(asked("a"), found("a")), user(), answer(called("a"))], [], id="a call made later"),
         pytest.param([user(called("gone"), found("gone"))], [], id="not the user's"),
         pytest.param([answer(asked("a"))], [], id="it may still come"),
-        pytest.param([answer(WORDS, called("gone"))], [(0, 1, "call-without-caller", "gone")], id="no caller"),
-        pytest.param([answer(WORDS, found("gone"))], [(0, 1, "server-result-without-call", "gone")], id="no call"),
-        pytest.param([answer(asked("a")), user(), user()], [(0, 0, "server-call-without-result", "a")], id="told once"),
+        pytest.param([answer(WORDS, called("gone"))], [(0, 1, "call-without-caller")], id="no caller"),
+        pytest.param([answer(WORDS, found("gone"))], [(0, 1, "server-result-without-call")], id="no call"),
+        pytest.param([answer(asked("a")), user(), user()], [(0, 0, "server-call-without-result")], id="told once"),
         pytest.param(
             [answer(asked("a")), user(), answer(found("a"))],
-            [(0, 0, "server-call-without-result", "a"), (2, 0, "server-result-without-call", "a")],
+            [(0, 0, "server-call-without-result"), (2, 0, "server-result-without-call")],
             id="too late",
         ),
         pytest.param(
             [answer(asked("a"), asked("a"), found("a")), user()],
-            [(0, 0, "server-call-without-result", "a")],
+            [(0, 0, "server-call-without-result")],
             id="one of two with an id",
         ),
     ],
 )
-def test_what_misses_what(messages: list[Raw], missing: list[tuple[int, int, str, str]]) -> None:
-    """A result needs its call before it, a call its result before the user goes on, and what a call made needs that call."""
-    assert [(each.index, each.position, each.rule, each.id) for each in unpaired(messages)] == missing
+def test_what_misses_what(messages: list[Raw], missing: list[tuple[int, int, str]]) -> None:
+    """A result needs an earlier call, a call a result before the next user message, and a called tool its calling call."""
+    found = [(index, f".content[{position}]", rule) for index, position, rule in missing]
+    assert [(index, where, rule) for index, (where, rule, _) in unpaired(messages)] == found
 
 
 @pytest.mark.parametrize(
@@ -80,12 +81,12 @@ def test_what_misses_what(messages: list[Raw], missing: list[tuple[int, int, str
     ],
 )
 def test_what_links_answers(blocks: list[Raw], open: tuple[str, ...], earlier: tuple[str, ...]) -> None:
-    """An answer begins what its calls without results await, and goes on with what it names and did not call."""
+    """``block_links`` returns the calls an answer leaves open and the earlier calls that it refers to."""
     assert block_links(blocks) == (open, earlier)
 
 
 def test_what_is_left_out() -> None:
-    """Results and calls that miss each other; of a call that one of these made, who made it. Nothing else is touched."""
+    """A repair removes an unpaired result, and removes the caller of a call whose caller is missing; the rest is unchanged."""
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}
     messages = [answer(found("gone"), WORDS), answer(WORDS, called("gone")), user(result), answer(WORDS)]
     done = anthropic.repair(messages)

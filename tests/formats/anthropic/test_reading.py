@@ -1,4 +1,4 @@
-"""Anthropic messages: what is read from every block, and what a changed message is written as."""
+"""Reading Anthropic messages into parts, and writing changed messages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ FOUND: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
 
 
 def user(*blocks: Any) -> Raw:
-    """A user message of blocks."""
+    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """An assistant message of blocks."""
+    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
@@ -87,14 +87,14 @@ def answer(*blocks: Any) -> Raw:
     ],
 )
 def test_what_is_read(raw: Raw, role: str, parts: list[Part]) -> None:
-    """Every block is read as what it is; what is not understood is kept whole; the caller's object is kept."""
+    """Each kind of block is read as its kind of part, unknown blocks are kept whole, and ``raw`` is the caller's object."""
     message = anthropic.read(raw)
     assert (message.role, list(message.parts)) == (role, parts)
     assert message.raw is raw
 
 
 def test_an_answer_goes_on_after_a_hosted_tool() -> None:
-    """An answer that starts with the result of a call before it belongs to the answer before."""
+    """An answer that starts with the result of a hosted tool called earlier continues the previous answer."""
     assert [anthropic.read(raw).continues for raw in (answer(FOUND, WORDS), answer(SEARCH, FOUND), user(RESULT))] == [
         True,
         False,
@@ -103,7 +103,7 @@ def test_an_answer_goes_on_after_a_hosted_tool() -> None:
 
 
 class Block(BaseModel):
-    """A block as an object with fields, as the provider's package has them."""
+    """A content block as an object with attributes, as in the provider's package."""
 
     type: str = "text"
     text: str = "hi"
@@ -111,7 +111,7 @@ class Block(BaseModel):
 
 
 class Whole(BaseModel):
-    """A response as an object with fields."""
+    """A response as an object with attributes."""
 
     id: str = "msg_1"
     role: str = "assistant"
@@ -120,7 +120,7 @@ class Whole(BaseModel):
 
 
 def test_objects() -> None:
-    """Messages and blocks may be pydantic objects; a changed copy is a dictionary, and so is what goes over the wire."""
+    """Messages and blocks may be pydantic objects; a changed copy and the wire form are dictionaries."""
     whole = Whole()
     message = anthropic.read(whole)
     assert message.parts == (TextPart("hi"),)
@@ -137,19 +137,19 @@ def test_objects() -> None:
     [("hi", "messages[3]"), (None, "messages[3]"), ({"content": "hi"}, "messages[3].role"), ({"role": []}, "messages[3].role")],
 )
 def test_what_is_no_message_is_refused(raw: Any, where: str) -> None:
-    """What has no fields or no role cannot be read; the error names its place."""
+    """A value that is not a message or has no role raises ``InvalidMessage``, and the error names its place."""
     with pytest.raises(InvalidMessage) as caught:
         anthropic.read(raw, 3)
     assert caught.value.where == where
 
 
 def without(kind: type[Part]) -> Callable[[Part], list[Part]]:
-    """Leaves out every part of a kind."""
+    """Return a change that leaves out every part of this kind."""
     return lambda part: [] if isinstance(part, kind) else [part]
 
 
 def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part]]:
-    """Changes every part of a kind."""
+    """Return a change that sets these fields of every part of this kind."""
     return lambda part: [attrs.evolve(part, **changes) if isinstance(part, kind) else part]
 
 
@@ -217,7 +217,7 @@ def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part
     ],
 )
 def test_changed_parts(raw: Raw, change: Callable[[Part], list[Part]], changed: Raw) -> None:
-    """Parts that changed or went are written so, every other field stays, and the original is not touched."""
+    """Changed and removed parts are written, every other field is kept, and the original message is not changed."""
     before = copy.deepcopy(raw)
     message = anthropic.read(raw)
     assert message.evolve(parts=[new for part in message.parts for new in change(part)]).raw == changed
@@ -225,7 +225,7 @@ def test_changed_parts(raw: Raw, change: Callable[[Part], list[Part]], changed: 
 
 
 def test_what_did_not_change_is_shared() -> None:
-    """A changed copy holds the very blocks that stayed: signed thoughts stay the bytes they were."""
+    """A changed copy shares its unchanged blocks with the original, so signed thinking keeps its bytes."""
     message = anthropic.read(answer(THOUGHT, OPAQUE, WORDS, CALL))
     evolved = message.evolve(text="new").raw["content"]
     assert [evolved[0] is THOUGHT, evolved[1] is OPAQUE, evolved[3] is CALL] == [True, True, True]
@@ -243,13 +243,13 @@ def test_what_did_not_change_is_shared() -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
-    """Thoughts are signed and media are data: neither can be made anew, and that is an error, not silence."""
+    """A ``ConfigurationError`` is raised for parts that cannot be written: new thinking, new media, invalid arguments."""
     with pytest.raises(ConfigurationError, match="parts: "):
         anthropic.read(raw).evolve(parts=parts)
 
 
 def test_what_stands_for_others() -> None:
-    """A summary and a note are the user's, so that an answer may follow; after an instruction an answer comes first."""
+    """Summaries and placeholders are user messages; directly after a system message an assistant message comes first."""
     asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
     assert [each.role for each in anthropic.summary("s", asked, said)] == ["user"]
     assert [each.role for each in anthropic.summary("s", told, said)] == ["assistant", "user"]
@@ -258,7 +258,7 @@ def test_what_stands_for_others() -> None:
 
 
 def test_preferred_neighbours() -> None:
-    """What is left starts with the user, no answer follows another, and an instruction stays between user and answer."""
+    """The format prefers a user message first, no two answers in a row, and instructions between user and answer."""
     asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
     allowed = [
         (None, asked),
@@ -276,7 +276,7 @@ def test_preferred_neighbours() -> None:
 
 
 def test_there_is_one_format() -> None:
-    """The format is one object, however it travels, and prints as its name."""
+    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(anthropic)) is anthropic
     assert repr(anthropic) == "anthropic"
 
@@ -295,7 +295,7 @@ def test_the_same_parts_are_the_same_message(messages: list[Any]) -> None:
 
 
 def test_ten_levels_and_ten_thousand_parts() -> None:
-    """Depth and number are no reason to fail."""
+    """Deep nesting and 10,000 blocks in a message are read and validated without an error."""
     deep: Any = "x"
     for _ in range(10):
         deep = [{"type": "tool_result", "tool_use_id": "a", "content": deep}]
@@ -309,7 +309,7 @@ def test_ten_levels_and_ten_thousand_parts() -> None:
 
 
 def test_results_within_results_are_kept_however_deep() -> None:
-    """A result within a result is no block the API knows: it is kept as it is, at any depth."""
+    """A tool result nested in a tool result is not a block that the API accepts: it is kept unread at any depth."""
     nested: Any = {"type": "text", "text": "x"}
     for _ in range(2_000):
         nested = {"type": "tool_result", "tool_use_id": "a", "content": [nested]}

@@ -1,4 +1,4 @@
-"""Anthropic rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+"""Anthropic rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ THOUGHT: Raw = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """A block that calls a tool."""
+    """Return a block that calls a tool."""
     return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
 
 
 def result(id: Any = "a", content: Any = "noon") -> Raw:
-    """A block with what a tool answered."""
+    """Return a block with a tool's result."""
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
 def user(*blocks: Any) -> Raw:
-    """A user message of blocks."""
+    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """An assistant message of blocks."""
+    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
@@ -81,7 +81,7 @@ PIECES = [TEXT, USER, THOUGHT, call(), result(), user(result()), answer(call()),
     ],
 )
 def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
-    """However odd: what the provider does not refuse breaks no rule."""
+    """Unusual messages that the provider accepts break no rule."""
     assert places(anthropic, messages) == []
 
 
@@ -168,12 +168,12 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
-    """All faults of a list are found at once, each at its place."""
+    """All faults of a list are found in one pass, each at its place."""
     assert places(anthropic, messages) == expected
 
 
 def test_a_call_is_told_whether_its_result_may_still_come() -> None:
-    """At the end of the list a result is not there yet; once another message came it is missing there."""
+    """A missing result is reported as pending at the end of the list, and as missing once another message follows."""
     assert [problem.message for problem in anthropic.validate([answer(call())])] == ["the call 'a' has no result yet"]
     missing = "the call 'a' has no result directly after it"
     assert [problem.message for problem in anthropic.validate([answer(call()), USER])] == [missing]
@@ -195,12 +195,12 @@ def test_a_call_is_told_whether_its_result_may_still_come() -> None:
     ids=lambda message: f"{message['role']}: {message['content'][0]['type']}",
 )
 def test_who_says_what(message: Raw) -> None:
-    """Calls and thoughts are the assistant's, results and media the user's; instructions are texts."""
+    """Blocks in the wrong role are refused: calls and thinking from a user, results and media from the assistant."""
     assert places(anthropic, [message])[0] == ("messages[0].content[0]", "block-not-allowed")
 
 
 def test_a_field_may_be_an_object_of_a_package_where_it_holds_fields() -> None:
-    """An ``input`` or a ``source`` is read as any object is; a text is a text."""
+    """``input`` may be an object with attributes; a ``text`` that is an object is malformed."""
     asked = answer(call(input=Function(name="x", arguments="")))
     assert places(anthropic, [asked]) == [("messages[0].content[0]", "pending-call")]
     assert places(anthropic, [user({"type": "text", "text": {}})]) == [("messages[0].content[0].text", "malformed-block")]
@@ -208,7 +208,7 @@ def test_a_field_may_be_an_object_of_a_package_where_it_holds_fields() -> None:
 
 @pytest.mark.parametrize("block", [{"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None], ids=repr)
 def test_a_block_has_a_type(block: Any) -> None:
-    """What is no object with a type is malformed, whoever says it."""
+    """A block that is not an object with a type is malformed in every role."""
     for message in (user(block), answer(block)):
         assert places(anthropic, [message]) == [("messages[0].content[0]", "malformed-block")]
 
@@ -254,7 +254,7 @@ def test_a_block_has_a_type(block: Any) -> None:
     ],
 )
 def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """What is repaired is repaired in its place, and what is reported is what was done."""
+    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
     done = anthropic.repair(messages)
     assert done.messages == repaired
     assert done.remaining == ()
@@ -301,12 +301,12 @@ SEARCHED = [
     ids=range(6),
 )
 def test_what_broken_code_would_miss(messages: list[Any], expected: list[str]) -> None:
-    """Each was found by breaking a rule in the code: no test had noticed."""
+    """Messages that distinguish the rules from slightly wrong versions of them give exactly these problems."""
     assert [problem.rule for problem in anthropic.validate(messages)] == expected
 
 
 def test_an_id_the_api_refuses_is_replaced_with_that_of_its_result() -> None:
-    """A call whose id holds other characters gets one of its own, and its result names it."""
+    """A call id with characters that the API refuses gets a new id, and its result refers to the new id."""
     call = {"type": "tool_use", "id": "functions.now:0", "name": "now", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "functions.now:0", "content": "noon"}
     repaired = anthropic.repair([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}])
@@ -317,7 +317,7 @@ def test_an_id_the_api_refuses_is_replaced_with_that_of_its_result() -> None:
 
 
 def test_what_the_provider_never_answered_goes_and_its_calls_stay() -> None:
-    """A call of the provider's without a result is removed once the user goes on; a call that it made is then made by none."""
+    """An unanswered provider call is removed once the user speaks, and the calls it made lose their ``caller``."""
     run = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
     made = {
         "type": "tool_use",
@@ -336,7 +336,7 @@ def test_what_the_provider_never_answered_goes_and_its_calls_stay() -> None:
 
 
 def test_a_call_of_the_providers_may_wait() -> None:
-    """Until the user speaks, what the provider runs may still come: at the end, after a pause, after results alone."""
+    """A provider call may wait for its result at the end or after tool results, but not after the user's words."""
     fetch = {"type": "server_tool_use", "id": "f", "name": "web_fetch", "input": {}}
     call = {"type": "tool_use", "id": "a", "name": "now", "input": {}}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}]}
@@ -349,7 +349,7 @@ def test_a_call_of_the_providers_may_wait() -> None:
 
 
 def test_a_last_answer_without_a_content() -> None:
-    """It may be empty, but the field is needed."""
+    """A last answer may be empty, but its ``content`` field is required: a repair sets it to an empty string."""
     messages = [ASKED, {"role": "assistant", "content": None}]
     assert places(anthropic, messages) == [("messages[1].content", "empty-content")]
     repaired = anthropic.repair(messages)

@@ -1,4 +1,4 @@
-"""The laws where this format has a way of its own: strict turns, and summaries and notes of two messages."""
+"""Strategy laws that depend on the Converse format: strict turns, and summaries and notes of two messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SESSION = agent_session(120, format=bedrock)
     ids=str,
 )
 def test_strict_turns_do_not_keep_a_strategy_from_its_work(strategy: Strategy) -> None:
-    """An agent's session becomes less than half, valid, and nothing is refused."""
+    """With strict turns a strategy still halves an agent's session, its output is valid, and no edit is refused."""
     done = compact_sync(SESSION, strategy, counter="chars/4")
     assert (bedrock.validate(done.messages), done.refused) == ([], ())
     assert done.after.tokens < done.before.tokens / 2
@@ -37,7 +37,7 @@ def test_strict_turns_do_not_keep_a_strategy_from_its_work(strategy: Strategy) -
 
 
 def test_a_note_of_two_messages_is_one_group() -> None:
-    """Also where the output is read anew: no word of the user is taken for the user's own."""
+    """A note of two messages is one summary group, also when the output is read again, and adds no user turn."""
     done = compact_sync(SESSION[:12], ToolResult(keep=last(groups=1)), counter="chars/4")
     for index in (indexed(done.messages, bedrock), MessageIndex(done.messages, counter="chars/4")):
         notes = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
@@ -46,7 +46,7 @@ def test_a_note_of_two_messages_is_one_group() -> None:
 
 
 def test_the_words_are_the_users_own_elsewhere() -> None:
-    """After anything but a summary, and after one that has both its messages."""
+    """The words that complete a summary are read as an ordinary user message where no summary comes before them."""
     word: dict[str, Any] = {"role": "user", "content": [{"text": "Go on from there."}]}
     noted: dict[str, Any] = {"role": "assistant", "content": [{"text": "Noted."}]}
     index = indexed([word, noted, word], bedrock)
@@ -54,7 +54,7 @@ def test_the_words_are_the_users_own_elsewhere() -> None:
 
 
 def test_a_session_over_many_turns() -> None:
-    """Each view is valid, and stays below what was asked for."""
+    """Every view of a session over many turns is valid and has at most 14 messages."""
     session = CompactionSession(Summarization(Brief(), trigger=messages_exceed(12), keep=last(groups=4)), counter="chars/4")
     for end in range(1, len(SESSION), 2):
         view = session.view_sync(SESSION[:end])

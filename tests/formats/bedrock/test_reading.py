@@ -1,4 +1,4 @@
-"""Converse messages: every block read as what it is, changed ones written back with everything else as it was."""
+"""Reading Converse messages into parts, and writing changed parts with every other block unchanged."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ASKED: Raw = {"guardContent": {"text": {"text": "why?", "qualifiers": ["query"]}
 
 
 def message(*blocks: Any, role: str = "user", **fields: Any) -> Message:
-    """A message of these blocks, read."""
+    """Return a read message with these blocks."""
     return bedrock.read({"role": role, "content": list(blocks), **fields})
 
 
 def answered(*content: Any, **fields: Any) -> Message:
-    """The result of a call, read."""
+    """Return a read message with a tool result of this content."""
     return message({"toolResult": {"toolUseId": "a", "content": list(content), **fields}})
 
 
@@ -64,7 +64,7 @@ def answered(*content: Any, **fields: Any) -> Message:
     ids=str,
 )
 def test_a_block_is_read_as_what_it_is(role: str, block: Any, part: Any) -> None:
-    """Of each kind one part, with the block itself; a kind that no rule knows stays whole."""
+    """Each block becomes one part of its kind that keeps the block; an unknown kind is kept whole."""
     [read] = message(block, role=role).parts
     assert type(read) is type(part)
     assert read == part or (isinstance(read, OtherPart) and read.text.startswith(part.text))
@@ -83,13 +83,13 @@ def test_a_block_is_read_as_what_it_is(role: str, block: Any, part: Any) -> None
     ids=str,
 )
 def test_a_result_is_read_with_its_text_and_media(content: list[Any], text: str, media: int) -> None:
-    """Data counts as the JSON it is."""
+    """The text and media of a tool result are read; data is read as its JSON text."""
     [result] = answered(*content).tool_results()
     assert (result.call_id, result.text, len(result.media)) == ("a", text, media)
 
 
 def test_roles() -> None:
-    """Results alone, or with a cache point, are a tool's; words beside them make the message the user's."""
+    """A message of results and cache points is a tool's; with any text it is the user's. A missing role is an error."""
     result: Raw = {"toolResult": {"toolUseId": "a", "content": []}}
     assert message(result).role == message(result, POINT).role == "tool"
     assert [message(*blocks).role for blocks in ([result, {"text": "hi"}], [POINT], [])] == ["user"] * 3
@@ -98,7 +98,7 @@ def test_roles() -> None:
 
 
 def test_what_the_provider_runs_is_no_call_of_the_callers() -> None:
-    """Its calls and results have a type, and stand in one answer."""
+    """A call and its result with a ``type`` are the provider's own: they are not tool calls, and may be in one answer."""
     run: Raw = {"toolUse": {"toolUseId": "s", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}}
     found: Raw = {"toolResult": {"toolUseId": "s", "content": [{"text": "a page"}], "type": "nova_grounding_result"}}
     read = message(run, found, {"text": "so"}, role="assistant")
@@ -107,10 +107,10 @@ def test_what_the_provider_runs_is_no_call_of_the_callers() -> None:
 
 
 class TestChanged:
-    """What is written anew, and what stays."""
+    """Changed parts are written, and unchanged parts keep their original block."""
 
     def test_a_text(self) -> None:
-        """Unknown fields and other blocks stay the objects they are."""
+        """A changed text leaves unknown fields and other blocks the same objects, and the original unchanged."""
         before = message({"text": "long"}, PNG, POINT, x_trace=7)
         after = before.evolve(text="short").raw
         assert after == {"role": "user", "content": [{"text": "short"}, PNG, POINT], "x_trace": 7}
@@ -118,14 +118,14 @@ class TestChanged:
         assert before.raw["content"][0] == {"text": "long"}
 
     def test_what_a_guardrail_checks_is_checked_again(self) -> None:
-        """The text changes, what is said of it stays; what was cited is no citation in other words."""
+        """A changed guarded text keeps its qualifiers; a changed cited text loses its citations."""
         assert message(ASKED).evolve(text="how?").raw["content"] == [
             {"guardContent": {"text": {"text": "how?", "qualifiers": ["query"]}}}
         ]
         assert message(CITED, role="assistant").evolve(text="green").raw["content"] == [{"text": "green"}]
 
     def test_a_call(self) -> None:
-        """Its arguments are an object again."""
+        """Changed arguments are written as an object; arguments that are not a JSON object raise an error."""
         before = message({"toolUse": {"toolUseId": "a", "name": "f", "input": {}, "x": 1}}, role="assistant")
         [call] = before.tool_calls()
         after = before.evolve(parts=[attrs.evolve(call, arguments='{"q": 2}')])
@@ -144,12 +144,12 @@ class TestChanged:
         ids=str,
     )
     def test_a_result(self, content: list[Any], text: str, written: list[Any]) -> None:
-        """New words stand where words stood; status and pictures stay."""
+        """A changed result text replaces the old text; the status and pictures of the result are kept."""
         after = answered(*content, status="success").evolve(text=text)
         assert after.raw["content"] == [{"toolResult": {"toolUseId": "a", "content": written, "status": "success"}}]
 
     def test_a_result_without_its_picture(self) -> None:
-        """Media can be dropped, not made."""
+        """The media of a tool result can be dropped, but new media raise an error."""
         [result] = answered({"text": "a"}, PNG).tool_results()
         dropped = answered({"text": "a"}, PNG).evolve(parts=[attrs.evolve(result, media=())])
         assert dropped.raw["content"][0]["toolResult"]["content"] == [{"text": "a"}]
@@ -158,19 +158,19 @@ class TestChanged:
 
     @pytest.mark.parametrize("part", [MediaPart("image"), ReasoningPart("hm"), OtherPart("x")], ids=str)
     def test_what_cannot_be_made(self, part: Any) -> None:
-        """A picture, a thought or what nobody knows."""
-        with pytest.raises(ConfigurationError, match="can be made anew"):
+        """Media, reasoning and unknown parts cannot be created: a ``ConfigurationError`` is raised."""
+        with pytest.raises(ConfigurationError, match="can be created"):
             message({"text": "hi"}).evolve(parts=[part])
 
     def test_parts_made_anew(self) -> None:
-        """Calls and results without a block of their own are written whole; blank texts are left out."""
+        """New calls and results are written as complete blocks; blank texts are left out."""
         made = message({"text": "hi"}, role="assistant").evolve(parts=[TextPart(" "), ToolCallPart("b", "f", "")])
         assert made.raw["content"] == [{"toolUse": {"toolUseId": "b", "name": "f", "input": {}}}]
         result = message({"text": "hi"}).evolve(parts=[ToolResultPart("b", "noon")])
         assert result.raw["content"] == [{"toolResult": {"content": [{"text": "noon"}], "toolUseId": "b"}}]
 
     def test_cache_points_never_stand_where_the_api_refuses_them(self) -> None:
-        """They stay where they are; one with nothing before it goes."""
+        """A cache point keeps its place, and is removed if nothing it could follow is left before it."""
         thought: Raw = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c"}}}
         before = message(thought, {"text": "so"}, POINT, {"text": "and"}, role="assistant")
         read = before.parts
@@ -184,10 +184,10 @@ REDACTED: Raw = {"reasoningContent": {"redactedContent": b"\0\1"}}
 
 
 class TestBytes:
-    """boto3 takes data as bytes, which JSON cannot hold."""
+    """Binary data, which boto3 takes as bytes and JSON cannot hold."""
 
     def test_they_are_stored_as_text_and_read_back(self) -> None:
-        """Every message comes back equal; base64 text stays the text it is."""
+        """A message with bytes is equal after storing and loading; base64 text stays text."""
         text: Raw = {"image": {"format": "png", "source": {"bytes": "iVBO"}}}
         for block in (PNG, DOCUMENT, REDACTED, text, {"toolResult": {"toolUseId": "a", "content": [PNG]}}):
             raw = {"role": "user", "content": [block]}
@@ -197,12 +197,12 @@ class TestBytes:
         assert bedrock.from_wire(odd) == odd
 
     def test_a_message_without_bytes_is_its_own_wire_form(self) -> None:
-        """Nothing is copied."""
+        """A message without bytes is its own wire form, and is not copied."""
         raw = {"role": "user", "content": [{"text": "hi"}]}
         assert bedrock.to_wire(raw) is raw
 
     def test_an_index_with_bytes_is_saved(self) -> None:
-        """And goes on from what was saved, its messages untouched."""
+        """An index with bytes can be saved as JSON and restored with equal messages."""
         messages = [
             {"role": "user", "content": [{"text": "see"}, PNG, DOCUMENT]},
             {"role": "assistant", "content": [{"text": "a plan"}]},
@@ -231,7 +231,7 @@ class TestBytes:
     ],
 )
 def test_a_summary_keeps_the_turns(before: str | None, after: str | None, roles: list[str]) -> None:
-    """One message where it fits between its neighbours, else two; the second belongs to the first."""
+    """A summary is one message where turns alternate with it, else two, the second of which completes the first."""
     first, last = (None if role is None else message({"text": "x"}, role=role) for role in (before, after))
     made = bedrock.summary("so far", first, last)
     assert [each.role for each in made] == roles
@@ -243,6 +243,6 @@ def test_a_summary_keeps_the_turns(before: str | None, after: str | None, roles:
 
 
 def test_a_note_in_place_of_calls_keeps_the_turns() -> None:
-    """It is one message of the model and one of the user, as calls and results were."""
+    """A note in place of calls is one assistant message and one user message, like the calls and results."""
     note, word = bedrock.placeholder("look() -> noon")
     assert (note.role, note.text, word.role, bedrock.completes_summary(word)) == ("assistant", "look() -> noon", "user", True)

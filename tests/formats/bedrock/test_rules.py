@@ -1,4 +1,4 @@
-"""The rules of Converse messages beyond the examples of their page, and what a repair does."""
+"""Converse rules beyond the examples on the format's page, and what a repair changes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_whatever_the_list_holds(messages: list[Any]) -> None:
     ids=str,
 )
 def test_what_is_wrong_with_a_block(block: Any, rule: str, where: str) -> None:
-    """Each at its place."""
+    """Each fault of a block is reported at its place."""
     found = [(problem.where, problem.rule) for problem in bedrock.message_problems(user({"text": "hi"}, block))]
     assert (f"messages[0].content[1]{where}", rule) in found
 
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_block(block: Any, rule: str, where: str) -> None:
     "block", [{"hologram": 1}, {"guardContent": {}}, {"searchResult": {"source": "a", "title": "b", "content": []}}], ids=str
 )
 def test_what_nobody_knows_is_no_problem(block: Any) -> None:
-    """A kind of block that is new, or of which little is known."""
+    """A new or little-known kind of block breaks no rule."""
     assert bedrock.validate([user(block)]) == []
 
 
@@ -113,7 +113,7 @@ def test_what_nobody_knows_is_no_problem(block: Any) -> None:
     ids=range(10),
 )
 def test_what_stands_together(messages: list[Any], problems: list[tuple[str, str]]) -> None:
-    """Pairs, turns and cache points."""
+    """Pairs of calls and results, alternating turns and cache points are checked across messages."""
     assert places(bedrock, messages) == problems
 
 
@@ -173,12 +173,12 @@ def test_what_stands_together(messages: list[Any], problems: list[tuple[str, str
     ],
 )
 def test_a_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """What can be put right without inventing anything."""
+    """Each fault whose repair needs no invented content is repaired."""
     assert bedrock.repair(messages).messages == repaired
 
 
 def test_a_call_without_a_result_gets_a_stub() -> None:
-    """It says that the result was not recorded, and counts as failed."""
+    """A call without a result gets a result with the status ``error`` among the existing results."""
     done = bedrock.repair([ASKED, answer(call("a"), call("b")), user(result("b"), {"text": "well?"})])
     stub = done.messages[2]["content"][1]["toolResult"]
     assert (stub["toolUseId"], stub["status"]) == ("a", "error")
@@ -188,7 +188,7 @@ def test_a_call_without_a_result_gets_a_stub() -> None:
 
 
 def test_a_stub_before_an_answer_is_a_message_of_its_own() -> None:
-    """Where nobody speaks between a call and a system message."""
+    """A placeholder result before a system message is a separate user message."""
     aside = {"role": "system", "content": [{"text": "be kind"}]}
     done = bedrock.repair([ASKED, answer(call()), aside, SAID])
     assert [message["role"] for message in done.messages] == ["user", "assistant", "user", "system", "assistant"]
@@ -196,7 +196,7 @@ def test_a_stub_before_an_answer_is_a_message_of_its_own() -> None:
 
 
 def test_words_with_citations_are_words() -> None:
-    """They may not come after a call either; a repair that joins two answers puts them before it."""
+    """Cited text counts as text: it may not come after a call, and a repair moves it before the call."""
     cited = {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": []}}
     messages = [ASKED, answer(call(), cited), user(result("a", {"text": "noon"}))]
     assert places(bedrock, messages) == [("messages[1].content[1]", "text-after-call")]

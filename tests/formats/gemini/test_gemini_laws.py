@@ -1,4 +1,4 @@
-"""The laws where this format has a way of its own: calls paired by name and order, and what may come first."""
+"""Strategy laws that depend on the Gemini format: calls paired by name and order, and what may come first."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SUMMED_UP = {"role": "user", "parts": [{"text": marked("The user wants to know t
 
 
 def test_truncation_never_leaves_a_call_first() -> None:
-    """A summary before a call stays: without it the list would start with a call, which the format refuses."""
+    """Truncation keeps a summary before a call: without it the list would start with a call, which the format refuses."""
     check_strategy(Truncation(keep=last(groups=2)), messages=[SUMMED_UP, *CALLED, ASKED], format=gemini)
 
 
 def test_truncation_goes_on_once_a_summary_is_gone() -> None:
-    """The call goes first, then the summary that may; the last one stays, as a call may not come first."""
+    """Truncation drops a call and then the summary before it; the last summary stays, as a call may not come first."""
     messages = [SUMMED_UP, CALLED[0], SUMMED_UP, *CALLED[1:], CALLED[0]]
     index = indexed(messages, gemini)
     assert [edit.groups for edit in edits_of(Truncation(keep=last(groups=1)), index)] == [(1,), (0,)]
@@ -35,14 +35,14 @@ def test_truncation_goes_on_once_a_summary_is_gone() -> None:
 
 
 def test_collapse_shortens_old_calls() -> None:
-    """Old calls collapse in this format too, to a note that any content may follow."""
+    """ToolResult collapses old Gemini calls to one user note."""
     index = indexed([ASKED, *CALLED, *CALLED], gemini)
     assert list(edits_of(ToolResult(keep=last(groups=1)), index)) != []
     assert [content["role"] for content in index.messages()] == ["user", "user", "model", "user"]
 
 
 def test_responses_go_with_the_call_directly_before_them() -> None:
-    """A content that answers calls of two contents stays with the second, whose calls the API takes for answered."""
+    """A content with responses to calls of two contents is grouped with the call directly before it."""
     calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("early", "late")]
     answers = [{"functionResponse": {"name": name, "response": {"result": "ok " * 90}}} for name in ("early", "late")]
     messages = [ASKED, *calls, {"role": "user", "parts": answers}, ASKED, *CALLED, ASKED]
@@ -52,7 +52,7 @@ def test_responses_go_with_the_call_directly_before_them() -> None:
 
 
 def test_dropping_without_a_summary_leaves_somebody_to_answer() -> None:
-    """Of several user messages before a call that stays, the last stays too where no summary could take their place."""
+    """When summarization fails and drops instead, the last user message before a call that is kept is kept too."""
     asked = [{"role": "user", "parts": [{"text": f"question {number}"}]} for number in range(3)]
     call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
     found = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "found"}}}]}

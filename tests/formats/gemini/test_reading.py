@@ -1,4 +1,4 @@
-"""Gemini contents: what is read from every part, and what a changed content is written as."""
+"""Reading Gemini contents into parts, and writing changed contents."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FILM: Raw = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.o
 
 
 def user(*parts: Any) -> Raw:
-    """A content of the user."""
+    """Return a content of the user."""
     return {"role": "user", "parts": list(parts)}
 
 
 def model(*parts: Any) -> Raw:
-    """A content of the model."""
+    """Return a content of the model."""
     return {"role": "model", "parts": list(parts)}
 
 
@@ -82,7 +82,7 @@ def model(*parts: Any) -> Raw:
     ],
 )
 def test_what_is_read(raw: Raw, role: str, parts: list[Part]) -> None:
-    """Every part is read as what it is; what is not understood is kept whole; the caller's object is kept."""
+    """Each part is read as its kind, unknown parts are kept whole, and ``raw`` is the caller's object."""
     message = gemini.read(raw)
     assert (message.role, list(message.parts)) == (role, parts)
     assert message.raw is raw
@@ -90,7 +90,7 @@ def test_what_is_read(raw: Raw, role: str, parts: list[Part]) -> None:
 
 @pytest.mark.parametrize(("raw", "where"), [("hi", "messages[3]"), ({"role": 5, "parts": []}, "messages[3].role")])
 def test_what_is_no_content_is_refused(raw: Any, where: str) -> None:
-    """What has no fields, or a role that is none, cannot be read; the error names its place."""
+    """A value that is not a content, or has an invalid role, raises ``InvalidMessage``, and the error names its place."""
     with pytest.raises(InvalidMessage) as caught:
         gemini.read(raw, 3)
     assert caught.value.where == where
@@ -133,7 +133,7 @@ def test_what_is_no_content_is_refused(raw: Any, where: str) -> None:
     ],
 )
 def test_changed_parts(raw: Raw, changes: Raw, changed: Raw) -> None:
-    """What changed is written so, every other field stays, and the original is not touched."""
+    """Changes are written, every other field is kept, and the original content is not changed."""
     before = copy.deepcopy(raw)
     message = gemini.read(raw)
     assert message.evolve(parts=[attrs.evolve(message.parts[0], **changes)]).raw == changed
@@ -155,13 +155,13 @@ def test_changed_parts(raw: Raw, changes: Raw, changed: Raw) -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
-    """What has no place on the wire is an error, not silence."""
+    """A ``ConfigurationError`` is raised for parts that cannot be written, such as new thoughts and new media."""
     with pytest.raises(ConfigurationError, match="parts: "):
         gemini.read(raw).evolve(parts=parts)
 
 
 def test_new_contents() -> None:
-    """A fresh content has the format's own role."""
+    """A new content has Gemini's role: an assistant's is ``model``; placeholders and summaries are ``user``."""
     assert gemini.new("assistant", "hi").raw == model({"text": "hi"})
     assert gemini.new("user", "hi").raw == user({"text": "hi"})
     assert gemini.placeholder("hi")[0].raw == user({"text": "hi"})
@@ -169,7 +169,7 @@ def test_new_contents() -> None:
 
 
 def test_joins() -> None:
-    """A call follows the user or a response; the model is preferred there whatever it says, never first or after itself."""
+    """A call may follow only the user or a response; other model contents may follow anything, but prefer the same places."""
     words = gemini.new("assistant", "x")
     asked, said, answered = gemini.new("user", "x"), gemini.read(model(CALL)), gemini.read(user(RESPONSE))
     before = (asked, answered, said, None)
@@ -180,7 +180,7 @@ def test_joins() -> None:
 
 
 def test_signed_thoughts_stay_in_the_current_turn() -> None:
-    """Thoughts that carry a signature may not leave the current turn; others may, and any may leave an earlier one."""
+    """Signed thoughts may not be removed in the current turn, but may in an earlier one; unsigned thoughts may in both."""
     signed = [gemini.read(model({"text": "hm", "thought": True, "thoughtSignature": "c2ln"}, CALL))]
     plain = [gemini.read(model({"text": "hm", "thought": True}, CALL))]
     bare = [message.evolve(parts=message.parts[1:]) for message in (*signed, *plain)]
@@ -190,7 +190,7 @@ def test_signed_thoughts_stay_in_the_current_turn() -> None:
 
 
 def test_there_is_one_format() -> None:
-    """The format is one object, however it travels, and prints as its name."""
+    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(gemini)) is gemini
     assert repr(gemini) == "gemini"
 

@@ -1,4 +1,4 @@
-"""Gemini rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+"""Gemini rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SIGNED: Raw = {"thoughtSignature": "c2ln"}
 
 
 def call(name: Any = "now", **fields: Any) -> Raw:
-    """A part that calls a function."""
+    """Return a part that calls a function."""
     return {"functionCall": {"name": name, "args": {}}, **fields}
 
 
 def response(name: Any = "now", text: str = "noon") -> Raw:
-    """A part with what a function answered."""
+    """Return a part with a function's response."""
     return {"functionResponse": {"name": name, "response": {"result": text}}}
 
 
 def model(*parts: Any) -> Raw:
-    """A content of the model."""
+    """Return a content of the model."""
     return {"role": "model", "parts": list(parts)}
 
 
 def user(*parts: Any) -> Raw:
-    """A content of the user."""
+    """Return a content of the user."""
     return {"role": "user", "parts": list(parts)}
 
 
@@ -79,12 +79,12 @@ PIECES = [USER, call(), response(), model(call()), user(response()), model({"tex
     ],
 )
 def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
-    """However odd: what the provider does not refuse breaks no rule."""
+    """Unusual contents that the provider accepts break no rule."""
     assert places(gemini, messages) == []
 
 
 def test_an_empty_text_beside_a_call_is_two_things() -> None:
-    """The part is not empty, for it calls; but the API's part is one thing or another, and an empty text is one."""
+    """A part with a call and an empty text is malformed: the API allows one kind of data in a part."""
     found = places(gemini, [USER, model({**call(), "text": ""}), user(response())])
     assert found == [("messages[1].parts[0]", "malformed-part")]
 
@@ -148,7 +148,7 @@ def test_an_empty_text_beside_a_call_is_two_things() -> None:
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
-    """All faults of a list are found at once, each at its place."""
+    """All faults of a list are found in one pass, each at its place."""
     assert places(gemini, messages) == expected
 
 
@@ -181,7 +181,7 @@ def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str
     ],
 )
 def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """What is repaired is repaired in its place, and what is reported is what was done."""
+    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
     done = gemini.repair(messages)
     assert done.messages == repaired
     assert done.remaining == ()
@@ -212,7 +212,7 @@ def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
     ids=["two things", "arguments that are no object"],
 )
 def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) -> None:
-    """Fields of data exclude each other, and arguments are an object."""
+    """A part with two kinds of data, or with arguments that are not an object, is malformed."""
     hi = {"role": "user", "parts": [{"text": "hi"}]}
     problems = gemini.validate([hi, {"role": "model", "parts": [part]}])
     assert [(each.where, each.rule) for each in problems if each.rule != "pending-call"] == [
@@ -221,7 +221,7 @@ def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) ->
 
 
 def test_a_call_after_several_words_of_the_model_is_one_content_with_all() -> None:
-    """Words of the model in several contents, and the call after them, become one: else the call still follows the model."""
+    """A repair joins several model texts and the call after them into one content, so the call follows the user."""
     hi = {"role": "user", "parts": [{"text": "hi"}]}
     said = [{"role": "model", "parts": [{"text": str(number)}]} for number in range(2)]
     call = {"functionCall": {"name": "now", "args": {}}}

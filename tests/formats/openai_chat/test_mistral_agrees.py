@@ -1,4 +1,4 @@
-"""The one other offline validator of pairs, mistral_common's V13, agrees with ours on recorded conversations and mutations."""
+"""The package's rules about pairs agree with mistral_common's V13 validator on recorded conversations and mutations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BRIEF: Raw = {"role": "system", "content": "be brief"}
 
 
 def theirs(messages: list[Raw], mode: str = "serving") -> bool:
-    """Whether V13 takes the list."""
+    """Return whether V13 accepts the list."""
     try:
         validator = mistral_rules.MistralRequestValidatorV13(mode=mistral_rules.ValidationMode(mode))
         validator.validate_messages([translated(message) for message in messages])
@@ -54,7 +54,7 @@ def theirs(messages: list[Raw], mode: str = "serving") -> bool:
 
 
 def translated(message: Raw) -> Any:
-    """The message as V13 reads it: its role and ids. Words, names and arguments are the same in all, for none is a pair."""
+    """Return the message for V13, with its role and ids; words, names and arguments are constants, as pairing ignores them."""
     if message["role"] == "assistant":
         call = mistral_calls.FunctionCall(name="tool", arguments="{}")
         calls = [mistral_calls.ToolCall(id=entry["id"], function=call) for entry in message.get("tool_calls") or ()]
@@ -66,14 +66,15 @@ def translated(message: Raw) -> Any:
 
 
 def ours(messages: list[Raw]) -> bool:
-    """Whether our rules find every call and result paired, as they must be to be sent."""
+    """Return whether the package's rules find every call and result paired, as they must be to be sent."""
     return PAIRING.isdisjoint(problem.rule for problem in openai_chat.validate(messages))
 
 
 def comparable(messages: list[Raw]) -> list[Raw]:
-    """The list without what V13 judges by other rules: it starts with a user message and has no assistant message at its end.
+    """Return the list without differences that are not about pairs.
 
-    System messages are made user messages, which part a call from its result just as well.
+    The list starts with a user message and does not end with an assistant message.
+    System messages become user messages, which separate a call from its result just as well.
     """
     kept = [HI, *({**m, "role": "user"} if m["role"] in SYSTEM else m for m in messages)]
     while kept[-1]["role"] == "assistant":
@@ -82,7 +83,7 @@ def comparable(messages: list[Raw]) -> list[Raw]:
 
 
 def mutations(messages: list[Raw]) -> Iterator[list[Raw]]:
-    """The list with one fault at a time: for every result and every call in it, up to ten of them."""
+    """Yield the list with one fault at a time, for up to ten of its results and ten of its calling messages."""
     results = [n for n, message in enumerate(messages) if message["role"] == "tool"]
     callers = [n for n, message in enumerate(messages) if message.get("tool_calls")]
     for n in results[:5] + results[-5:]:
@@ -109,7 +110,7 @@ def mutations(messages: list[Raw]) -> Iterator[list[Raw]]:
     "name", ["tau_airline", "openhands", "sweagent_demos", "cassettes", "inspect_logs", "whowhen_multiagent"]
 )
 def test_recorded_conversations_and_their_mutations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """On each recorded conversation, and with each fault put into it, the two verdicts are the same."""
+    """V13 and the package give the same verdict on each recorded conversation and on each of its mutations."""
     disagreed: list[tuple[str, list[Raw]]] = []
     verdicts: set[bool] = set()
     for conversation in corpus(name):
@@ -164,13 +165,13 @@ def test_repaired_lists(messages: list[Raw]) -> None:
     ],
 )
 def test_known_disagreements(messages: list[Raw], mode: str, we: bool, they: bool) -> None:
-    """Where V13 has another rule, or looks away, the two differ as ``docs/validity.md`` says."""
+    """The verdicts of V13 and the package differ in exactly the cases that ``docs/validity.md`` lists."""
     assert (ours(messages), theirs(messages, mode)) == (we, they)
 
 
 @pytest.mark.parametrize("identifier", ["x", "call_" + "9" * 60, "ä ö", "null"])
 def test_ids(identifier: str) -> None:
-    """V13 takes any id that is not empty, but for ``null``; ours are any text that is not empty."""
+    """The package accepts any id that is a non-empty text; V13 accepts the same, except the text ``null``."""
     call = copy.deepcopy(ASKED)
     call["tool_calls"][0]["id"] = identifier
     messages = [HI, call, {**ANSWER, "tool_call_id": identifier}]

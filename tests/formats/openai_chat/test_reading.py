@@ -1,4 +1,4 @@
-"""Chat-completions messages: what is read from every field, and what a changed message is written as."""
+"""Reading chat-completions messages into parts, and writing changed messages."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ LEGACY: Raw = {"role": "assistant", "content": None, "function_call": {"name": "
 
 
 def user(content: Any) -> Raw:
-    """A user message."""
+    """Return a user message."""
     return {"role": "user", "content": content}
 
 
 def assistant(**fields: Any) -> Raw:
-    """An assistant message."""
+    """Return an assistant message."""
     return {"role": "assistant", **fields}
 
 
 @pytest.mark.parametrize("role", ["developer", "system", "user", "assistant", "critic"])
 def test_a_plain_message(role: str) -> None:
-    """Role, words and name are read; the caller's object is kept, unknown fields and all."""
+    """Role, text and name are read; ``raw`` is the caller's object, including unknown fields."""
     raw = {"role": role, "content": "hi", "name": "Ann", "x_trace": 7}
     for fields in (raw, {"role": role, "content": "hi", "name": "Ann"}):
         message = openai_chat.read(fields)
@@ -83,7 +83,7 @@ def test_a_plain_message(role: str) -> None:
     ],
 )
 def test_content(raw: Raw, parts: list[Part]) -> None:
-    """String, list and null contents are read part by part; what is not understood is kept whole."""
+    """String, list and null contents are read part by part; unknown elements are kept whole."""
     assert list(openai_chat.read(raw).parts) == parts
 
 
@@ -107,7 +107,7 @@ def test_content(raw: Raw, parts: list[Part]) -> None:
     ],
 )
 def test_media(part: Raw, media: MediaPart) -> None:
-    """The kind and detail of media are read, and how many bytes the message itself carries: none for an address."""
+    """The kind and detail of media are read, and the number of bytes in the message itself: zero for an address."""
     assert openai_chat.read(user([part])).parts == (media,)
 
 
@@ -126,14 +126,14 @@ def test_media(part: Raw, media: MediaPart) -> None:
     ],
 )
 def test_reasoning(fields: Raw, thought: str) -> None:
-    """Thoughts are read from the fields and parts servers put them in, and are no words of the message."""
+    """Reasoning is read from each field and part in which servers send it, and is not part of the message's text."""
     message = openai_chat.read(assistant(**fields))
     assert message.parts == (ReasoningPart(thought),)
     assert message.text == ""
 
 
 def test_order_of_parts() -> None:
-    """Reasoning comes first, then the content, then what stands in fields, then the calls."""
+    """Parts come in this order: reasoning, content, other fields such as a refusal, then calls."""
     raw = {**ASKED, "content": "hi", "reasoning": "hm", "refusal": "no", "function_call": LEGACY["function_call"]}
     assert openai_chat.read(raw).parts == (
         ReasoningPart("hm"),
@@ -160,7 +160,7 @@ def test_order_of_parts() -> None:
     ],
 )
 def test_calls(calls: Any, parts: list[Part]) -> None:
-    """Calls are read as far as they can be; a malformed one is kept whole."""
+    """Calls are read as far as possible; a malformed call is kept whole."""
     assert list(openai_chat.read(assistant(content=None, tool_calls=calls)).parts) == parts
 
 
@@ -182,19 +182,19 @@ def test_calls(calls: Any, parts: list[Part]) -> None:
     ],
 )
 def test_results(raw: Raw, result: ToolResultPart) -> None:
-    """A tool or function message is one result, whatever its content."""
+    """A tool or function message is read as one result, whatever its content is."""
     assert openai_chat.read(raw).parts == (result,)
 
 
 def test_a_legacy_result_names_its_call() -> None:
-    """The result of a ``function_call`` and that call have the same id."""
+    """The result of a ``function_call`` has the same id as that call."""
     [call] = openai_chat.read(LEGACY).tool_calls()
     [result] = openai_chat.read({"role": "function", "name": "now", "content": "noon"}).tool_results()
     assert result.call_id == call.id
 
 
 class Question(BaseModel):
-    """A message class of a caller's own, with defaults."""
+    """A caller's message class, with defaults."""
 
     role: Literal["user"] = "user"
     content: str
@@ -202,7 +202,7 @@ class Question(BaseModel):
 
 
 def test_objects() -> None:
-    """Messages, calls and bodies may be pydantic objects; what they leave unset is not read, their defaults are."""
+    """Messages, calls and bodies may be pydantic objects; default values are read, and unset optional fields are not."""
     function = Function(name="now", arguments="{}")
     call = ChatCompletionMessageFunctionToolCall(id="a", type="function", function=function)
     whole = ChatCompletionMessage(role="assistant", content=None, tool_calls=[call])
@@ -230,14 +230,14 @@ def test_objects() -> None:
     ],
 )
 def test_what_is_no_message_is_refused(raw: Any, where: str) -> None:
-    """What has no fields or no role cannot be read; the error names its place."""
+    """A value that is not a message or has no role raises ``InvalidMessage``, and the error names its place."""
     with pytest.raises(InvalidMessage) as caught:
         openai_chat.read(raw, 3)
     assert caught.value.where == where
 
 
 def test_new() -> None:
-    """A fresh message holds what was asked for and nothing else."""
+    """A new message has the given role and text and no other field."""
     assert openai_chat.new("user", "hi").raw == user("hi")
 
 
@@ -276,7 +276,7 @@ def test_new() -> None:
     ],
 )
 def test_new_words(raw: Raw, changed: Raw) -> None:
-    """New words take the place of the first ones, further ones go, everything else stays; the original does not change."""
+    """New text replaces the first text and removes later texts; everything else and the original message are unchanged."""
     before = copy.deepcopy(raw)
     message = openai_chat.read(raw).evolve(text="new")
     assert message.raw == changed
@@ -285,12 +285,12 @@ def test_new_words(raw: Raw, changed: Raw) -> None:
 
 
 def without(kind: type[Part]) -> Callable[[Part], list[Part]]:
-    """Leaves out every part of a kind."""
+    """Return a change that leaves out every part of this kind."""
     return lambda part: [] if isinstance(part, kind) else [part]
 
 
 def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part]]:
-    """Changes every part of a kind."""
+    """Return a change that sets these fields of every part of this kind."""
     return lambda part: [attrs.evolve(part, **changes) if isinstance(part, kind) else part]
 
 
@@ -406,7 +406,7 @@ OPAQUE: Raw = {"type": "reasoning.encrypted", "data": "x"}
     ],
 )
 def test_changed_parts(raw: Raw, change: Callable[[Part], list[Part]], changed: Raw) -> None:
-    """Parts that changed or went are written so; the others are the very objects they were."""
+    """Changed and removed parts are written, other fields are kept, and the new message reads as the new parts."""
     message = openai_chat.read(raw)
     evolved = message.evolve(parts=[new for part in message.parts for new in change(part)])
     assert evolved.raw == changed
@@ -414,7 +414,7 @@ def test_changed_parts(raw: Raw, change: Callable[[Part], list[Part]], changed: 
 
 
 def test_new_calls() -> None:
-    """A call can be made anew, beside those there are and in a message that has none."""
+    """A new call can be added to existing calls, and to a message without calls."""
     new = ToolCallPart("c", "date", "{}")
     wire = {"id": "c", "type": "function", "function": {"name": "date", "arguments": "{}"}}
     assert openai_chat.read(assistant(content=None)).evolve(parts=[new]).raw == assistant(content=None, tool_calls=[wire])
@@ -423,7 +423,7 @@ def test_new_calls() -> None:
 
 
 def test_what_did_not_change_is_shared() -> None:
-    """A changed copy shares every part, call and field that stayed."""
+    """A changed copy shares its unchanged parts, calls and fields with the original."""
     raw = {**ASKED, "content": [WORDS, IMAGE], "x": {"y": 1}}
     message = openai_chat.read(raw)
     changed = [attrs.evolve(part, arguments="[]") if part == ToolCallPart("a", "now", "{}") else part for part in message.parts]
@@ -435,7 +435,7 @@ def test_what_did_not_change_is_shared() -> None:
 
 
 def test_changing_an_object_gives_a_dictionary() -> None:
-    """A changed copy of an object is a dictionary; calls that stayed are the objects they were."""
+    """A changed copy of an object is a dictionary; calls that did not change are the same objects in it."""
     call = ChatCompletionMessageFunctionToolCall(id="a", type="function", function=Function(name="now", arguments="{}"))
     whole = ChatCompletionMessage(role="assistant", content="hi", tool_calls=[call])
     assert openai_chat.read(whole).evolve(text="new").raw == assistant(content="new", tool_calls=[call.model_dump()])
@@ -457,20 +457,20 @@ def test_changing_an_object_gives_a_dictionary() -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
-    """Only words and calls can be made anew; a part that has no place on the wire is an error, not silence."""
+    """Only texts and calls can be created: any other new part raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError, match="parts: "):
         openai_chat.read(raw).evolve(parts=parts)
 
 
 def test_opaque_thoughts_cannot_be_reworded() -> None:
-    """A reasoning field that is not text is dropped or kept; new words for it would not be what the provider wrote."""
+    """The text of a reasoning field that is not plain text cannot be changed: a ``ConfigurationError`` is raised."""
     message = openai_chat.read(assistant(reasoning_details=[{"type": "reasoning.text", "text": "hm", "signature": "x"}]))
     with pytest.raises(ConfigurationError, match="'reasoning_details' is not plain text"):
         message.evolve(parts=[attrs.evolve(message.parts[0], text="h")])
 
 
 def test_to_wire() -> None:
-    """On the wire every object is a dictionary, at every level; what is plain already is the same object."""
+    """``to_wire`` turns objects at every level into dictionaries, and returns a plain message as the same object."""
     call = ChatCompletionMessageFunctionToolCall(id="a", type="function", function=Function(name="now", arguments="{}"))
     wire = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     whole = ChatCompletionMessage(role="assistant", content=None, tool_calls=[call])
@@ -483,7 +483,7 @@ def test_to_wire() -> None:
 
 
 def test_there_is_one_format() -> None:
-    """The format is one object, however it travels, and prints as its name."""
+    """There is one format object: unpickling and copying return the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(openai_chat)) is openai_chat
     assert copy.deepcopy(openai_chat) is openai_chat
     assert repr(openai_chat) == "openai_chat"
@@ -543,7 +543,7 @@ def test_a_kind_of_part_can_go(raw: Raw, kind: type[Part]) -> None:
 
 
 def test_recorded_messages(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """Every recorded message is read, and written back as it was."""
+    """Every recorded message is read, and written back unchanged."""
     for name in ("cassettes", "openhands", "tau_airline", "inspect_logs"):
         for conversation in corpus(name):
             messages = [openai_chat.read(raw) for raw in conversation["messages"]]

@@ -1,4 +1,4 @@
-"""Chat-completions rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+"""Chat-completions rules: each finds its faults and no others, and a repair leaves only faults that it cannot repair."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ Raw = dict[str, Any]
 
 
 def rules(messages: list[Any]) -> list[str]:
-    """The names of the rules the list breaks."""
+    """Return the names of the rules that the list breaks."""
     return [problem.rule for problem in openai_chat.validate(messages)]
 
 
 def places(messages: list[Any]) -> list[tuple[str, str]]:
-    """Where the list breaks which rule."""
+    """Return the place and name of each broken rule."""
     return [(problem.where, problem.rule) for problem in openai_chat.validate(messages)]
 
 
 def call(identifier: Any = "a", name: Any = "now", arguments: Any = "{}") -> Raw:
-    """An element of ``tool_calls``."""
+    """Return an element of ``tool_calls``."""
     return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def asked(*calls: Any, **fields: Any) -> Raw:
-    """An assistant message that makes these calls."""
+    """Return an assistant message that makes these calls."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **fields}
 
 
 def answer(identifier: Any = "a", content: Any = "noon") -> Raw:
-    """A tool message."""
+    """Return a tool message."""
     return {"role": "tool", "tool_call_id": identifier, "content": content}
 
 
@@ -93,7 +93,7 @@ FUNCTION_CALL: Raw = {"role": "assistant", "content": None, "function_call": {"n
     ],
 )
 def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
-    """However odd: what no provider refuses breaks no rule, and its repair is the same list of the same objects."""
+    """Unusual messages that providers accept break no rule, and a repair returns the same objects."""
     assert places(messages) == []
     repaired = openai_chat.repair(messages)
     assert [id(message) for message in repaired.messages] == [id(message) for message in messages]
@@ -200,15 +200,15 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
-    """All faults of a list are found at once, each at its place, in order of the messages."""
+    """All faults of a list are found in one pass, each at its place, in the order of the messages."""
     assert places(messages) == expected
 
 
 def test_a_problem_says_what_is_wrong_and_what_to_do() -> None:
-    """Place, fault, rule and remedy stand in one line."""
+    """A problem prints in one line its place, the fault, the rule and what to do."""
     [problem] = openai_chat.validate([USER, answer("gone")])
     assert str(problem) == (
-        "messages[1]: no open call 'gone' stands directly before it [result-without-call]; "
+        "messages[1]: no open call 'gone' is directly before it [result-without-call]; "
         "put it directly after the assistant message that makes the call, or leave it out"
     )
 
@@ -224,7 +224,7 @@ def test_a_problem_says_what_is_wrong_and_what_to_do() -> None:
     ids=["null", "number", "no list", "empty list"],
 )
 def test_a_problem_names_what_it_got(message: Any, text: str) -> None:
-    """Who reads of a fault learns what stands there, by its type, or that nothing does."""
+    """A problem names the type of the wrong value, or says that the value is missing."""
     assert [problem.message for problem in openai_chat.validate([message])] == [text]
 
 
@@ -240,7 +240,7 @@ def test_objects_are_read_at_every_level() -> None:
 
 
 class Unserializable:
-    """Looks like a pydantic object, and is none."""
+    """Has ``model_dump`` like a pydantic object, but is not one."""
 
     role = "user"
 
@@ -249,7 +249,7 @@ class Unserializable:
 
 
 def test_what_only_looks_like_an_object_is_unreadable() -> None:
-    """An object that cannot be dumped the pydantic way, or a class, is a problem and no exception."""
+    """A class, or an object that only resembles a pydantic object, is an unreadable message and raises no exception."""
     assert rules([Unserializable(), ChatCompletionMessage]) == ["unreadable-message", "unreadable-message"]
 
 
@@ -430,7 +430,7 @@ STUB = answer(content=NOT_RECORDED)
     ],
 )
 def test_repair(messages: list[Any], repaired: list[Any], changed: list[tuple[str, str]]) -> None:
-    """What is repaired is repaired in its place, and every change is reported with its place in the input and its rule."""
+    """Each fault is repaired in its place, and every change is reported with its place in the input and its rule."""
     result = openai_chat.repair(messages)
     assert result.messages == repaired
     assert [(change.where, change.rule) for change in result.changes] == changed
@@ -450,7 +450,7 @@ def test_repair(messages: list[Any], repaired: list[Any], changed: list[tuple[st
     ],
 )
 def test_repair_invents_nothing(message: Any, rule: str) -> None:
-    """What only a guess could repair stays as it is and is listed in ``remaining``, at its place in the new list."""
+    """A fault that only a guess could repair is listed in ``remaining``, at its place in the new list."""
     result = openai_chat.repair([answer("gone"), USER, message, answer("a"), USER])
     assert any(found is message for found in result.messages)
     assert {problem.rule for problem in result.remaining} == {rule}
@@ -458,13 +458,13 @@ def test_repair_invents_nothing(message: Any, rule: str) -> None:
 
 
 def test_repair_lists_what_is_pending() -> None:
-    """Calls at the very end are not answered, but named."""
+    """Unanswered calls at the end of the list get no result, and are listed in ``remaining``."""
     result = openai_chat.repair([USER, asked(call("a"), call("b")), answer("b")])
     assert [(problem.where, problem.rule) for problem in result.remaining] == [("messages[1].tool_calls[0]", "pending-call")]
 
 
 def test_repair_of_an_object_is_a_dictionary() -> None:
-    """An object of the openai package that needs repairing comes back as a dictionary; one that does not, as itself."""
+    """A repaired object of the openai package becomes a dictionary; an object without faults is returned unchanged."""
     good = ChatCompletionMessage(role="assistant", content="hi")
     bad = ChatCompletionMessage(role="assistant", content=None, tool_calls=[])
     result = openai_chat.repair([good, bad])
@@ -581,13 +581,13 @@ def test_repair_reports_every_message_it_removed_or_added(messages: list[Any]) -
         ("openhands", {"pending-call"}, {"pending-call"}),
         ("sweagent_demos", {"pending-call"}, {"pending-call"}),
         ("cassettes", {"malformed-content", "malformed-tool-calls", "pending-call"}, {"pending-call"}),  # empty lists and names
-        ("inspect_logs", {"result-without-call"}, {"no-messages"}),  # one log holds results alone
+        ("inspect_logs", {"result-without-call"}, {"no-messages"}),  # one log contains only results
     ],
 )
 def test_recorded_conversations(
     corpus: Callable[[str], list[dict[str, Any]]], name: str, found: set[str], remaining: set[str]
 ) -> None:
-    """What was recorded breaks the rules we know it to break and no other; of these, only what the page says remains."""
+    """Recorded conversations break only the rules listed here, and only the listed faults remain after a repair."""
     conversations = [conversation["messages"] for conversation in corpus(name)]
     repaired = [openai_chat.repair(messages) for messages in conversations]
     assert {rule for messages in conversations for rule in rules(messages)} == found
@@ -595,7 +595,7 @@ def test_recorded_conversations(
 
 
 def test_what_broken_code_would_miss() -> None:
-    """A result without an id is told which field to set; calls are the assistant's alone, and judged there alone."""
+    """A result without an id is reported at the missing field; ``tool_calls`` of a user message are not checked."""
     lost = [{"role": "user", "content": "q"}, {"role": "tool", "content": "r"}]
     assert [problem.where for problem in openai_chat.validate(lost)] == ["messages[1].tool_call_id"]
     lost[1]["role"] = "function"

@@ -1,6 +1,6 @@
-"""Local servers write prompts with chat templates, which raise where they do not like a list; they take what compaction leaves.
+"""Chat templates, with which local servers write prompts, accept the lists that compaction returns.
 
-The templates are written for these tests after what those of three families of models do and refuse.
+The templates are written for these tests. They accept and refuse what those of three model families do.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ MISTRAL = (
 
 
 def refused(text: str) -> NoReturn:
-    """What servers give templates to refuse a list."""
+    """Raise the error with which a template refuses a list."""
     raise ValueError(text)
 
 
@@ -154,6 +154,6 @@ def test_every_template_renders_what_is_left(
     ],
 )
 def test_the_templates_do_refuse(name: str, messages: list[Raw]) -> None:
-    """They would notice what validity is about: results without calls, roles nobody knows."""
+    """The templates refuse results without calls and unknown roles."""
     with pytest.raises(ValueError, match=r"a tool answers|a result answers|unexpected role"):
         TEMPLATES[name].render(messages=messages, strict=True)

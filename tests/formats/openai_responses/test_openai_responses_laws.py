@@ -1,4 +1,4 @@
-"""The laws where this format has a way of its own: calls of one answer that are items apart."""
+"""Strategy laws that depend on the Responses format: one answer whose calls are separate items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASKED = {"role": "user", "content": "and now?"}
 
 @pytest.mark.parametrize("keep", [last(turns=1), last(groups=1), last(groups=3), kinds(GroupKind.TOOL_CALL)], ids=repr)
 def test_calls_that_interleave_go_with_their_turns(keep: Selector) -> None:
-    """Where the user spoke between two calls, each goes with its own turn; read anew without the words they are one answer."""
+    """Calls separated by a user message belong to different turns, and strategies on such a list keep the laws."""
     calls = [{"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"} for id in ("call_1", "call_2")]
     outputs = [{"type": "function_call_output", "call_id": id, "output": "ok " * 90} for id in ("call_1", "call_2")]
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi", "annotations": []}]}

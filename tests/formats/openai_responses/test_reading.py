@@ -1,4 +1,4 @@
-"""Responses items: what is read from every kind, and what a changed item is written as."""
+"""Reading Responses items into parts, and writing changed items."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ THOUGHT: Raw = {
 
 
 def message(role: str, content: Any, **fields: Any) -> Raw:
-    """A message item."""
+    """Return a message item."""
     return {"type": "message", "role": role, "content": content, **fields}
 
 
@@ -122,7 +122,7 @@ def message(role: str, content: Any, **fields: Any) -> Raw:
     ],
 )
 def test_what_is_read(raw: Raw, role: str, continues: bool, parts: list[Part]) -> None:
-    """Every item is read as what it is, with who says it and whether it goes on with an answer; the caller's object is kept."""
+    """Each item is read with its role, its parts and whether it continues an answer; ``raw`` is the caller's object."""
     read = openai_responses.read(raw)
     assert (read.role, read.continues, list(read.parts)) == (role, continues, parts)
     assert read.raw is raw
@@ -162,7 +162,7 @@ def test_objects() -> None:
     ],
 )
 def test_what_is_no_item_is_refused(raw: Any, where: str) -> None:
-    """What has no fields, no type or no role cannot be read; the error names its place."""
+    """A value without a type or a role raises ``InvalidMessage``, and the error names its place."""
     with pytest.raises(InvalidMessage) as caught:
         openai_responses.read(raw, 3)
     assert caught.value.where == where
@@ -205,7 +205,7 @@ def test_what_is_no_item_is_refused(raw: Any, where: str) -> None:
     ],
 )
 def test_changed_parts(raw: Raw, changes: Raw, changed: Raw) -> None:
-    """What changed is written so, every other field stays, and the original is not touched."""
+    """Changes are written, every other field is kept, and the original item is not changed."""
     before = copy.deepcopy(raw)
     read = openai_responses.read(raw)
     assert read.evolve(parts=[attrs.evolve(read.parts[0], **changes), *read.parts[1:]]).raw == changed
@@ -228,13 +228,13 @@ def test_changed_parts(raw: Raw, changes: Raw, changed: Raw) -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused(raw: Raw, parts: list[Part]) -> None:
-    """What has no place on the wire is an error, not silence."""
+    """A ``ConfigurationError`` is raised for parts that cannot be written, such as new reasoning and new media."""
     with pytest.raises(ConfigurationError, match="parts: "):
         openai_responses.read(raw).evolve(parts=parts)
 
 
 def test_reasoning_stays_with_what_is_known_by_an_id() -> None:
-    """Reasoning may be taken from items without ids; from one with an id it may not, for the provider knows it was there."""
+    """Reasoning may not be removed from before an item with an id that the provider knows, but may before one without."""
     known = [openai_responses.read(raw) for raw in (THOUGHT, CALL, OUTPUT)]
     bare = [openai_responses.read(raw) for raw in (THOUGHT, CUSTOM, {**OUTPUT, "call_id": "b"})]
     assert openai_responses.rewrite_problem(known, [None, *known[1:]], current=False) is not None
@@ -243,7 +243,7 @@ def test_reasoning_stays_with_what_is_known_by_an_id() -> None:
 
 
 def test_there_is_one_format() -> None:
-    """The format is one object, however it travels, and prints as its name."""
+    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(openai_responses)) is openai_responses
     assert repr(openai_responses) == "openai_responses"
 
@@ -265,7 +265,7 @@ def test_the_same_parts_are_the_same_item(messages: list[Any]) -> None:
 
 
 def test_what_a_shell_wrote_is_read_and_can_be_shortened() -> None:
-    """The output of a shell is what it wrote to both streams; shortened, it is one chunk with the last one's outcome."""
+    """The text of a shell's output joins its two streams; shortened, it is one chunk with the last chunk's outcome."""
     done = {"type": "exit", "exit_code": 1}
     chunks = [{"stdout": "one", "stderr": "", "outcome": done}, {"stdout": "two", "stderr": "oh", "outcome": done}]
     message = openai_responses.read({"type": "shell_call_output", "call_id": "a", "output": chunks})
@@ -274,7 +274,7 @@ def test_what_a_shell_wrote_is_read_and_can_be_shortened() -> None:
 
 
 def test_what_a_server_answered_counts() -> None:
-    """The output of a tool of a server is text the model reads; an image is not."""
+    """The output of an MCP server's tool is part of the text that the model reads; a generated image is not."""
     call = {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}", "output": "found " * 50}
     image = {"type": "image_generation_call", "id": "i", "status": "completed", "result": "AAAA" * 50}
     assert "found found" in openai_responses.read(call).parts[0].text  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Responses rules: each refuses what it should and nothing else; a repaired list breaks only what cannot be repaired."""
+"""Responses rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ SAID: Raw = {"type": "message", "role": "assistant", "content": [{"type": "outpu
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """A call of a function."""
+    """Return a call of a function."""
     return {"type": "function_call", "call_id": id, "name": "now", "arguments": "{}", **fields}
 
 
 def output(id: Any = "a", **fields: Any) -> Raw:
-    """What a function answered."""
+    """Return the output of a function."""
     return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
 
 
 def test_calls_of_one_id_need_an_output_each() -> None:
-    """An output answers the latest of them; the earlier one has none."""
+    """With two calls of one id, one output answers only the later call; the earlier call is reported as unanswered."""
     assert places(openai_responses, [call(), call(), output(), USER]) == [
         ("messages[0]", "call-without-result"),
         ("messages[1].call_id", "duplicate-call-id"),
@@ -94,7 +94,7 @@ PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"typ
     ],
 )
 def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
-    """However odd: what the provider does not refuse breaks no rule."""
+    """Unusual items that the provider accepts break no rule."""
     assert places(openai_responses, messages) == []
 
 
@@ -158,12 +158,12 @@ def test_what_the_api_takes_is_no_problem(messages: list[Any]) -> None:
     ],
 )
 def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str, str]]) -> None:
-    """All faults of a list are found at once, each at its place."""
+    """All faults of a list are found in one pass, each at its place."""
     assert places(openai_responses, messages) == expected
 
 
 def test_a_call_is_told_whether_its_output_may_still_come() -> None:
-    """At the end of the list an output is not there yet; once somebody else spoke it is missing."""
+    """A missing output is reported as pending at the end of the list, and as missing once another item follows."""
     assert [problem.message for problem in openai_responses.validate([call()])] == ["the call 'a' has no result yet"]
     assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no result"]
 
@@ -195,7 +195,7 @@ def test_a_call_is_told_whether_its_output_may_still_come() -> None:
     ],
 )
 def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """What is repaired is repaired in its place, and what is reported is what was done."""
+    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
     done = openai_responses.repair(messages)
     assert done.messages == repaired
     assert done.remaining == ()
@@ -219,13 +219,13 @@ def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
 
 @pytest.mark.parametrize("part", [{"text": "no type"}, {"type": "input_text", "text": 5}, {"type": "input_text"}, "bare", None])
 def test_parts_without_type_or_text(part: Any) -> None:
-    """Each alone is malformed."""
+    """A content part without a type or without its text is malformed."""
     problems = openai_responses.validate([{"type": "message", "role": "user", "content": [part]}])
     assert [problem.rule for problem in problems] == ["malformed-part"]
 
 
 def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
-    """A call whose program does not stand before it, and its output, lose the caller, and nothing else."""
+    """A call whose program is not in the list, and its output, lose the field ``caller``, and nothing else changes."""
     by = {"caller": {"type": "program", "caller_id": "gone"}}
     call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "a", "output": "noon"}
@@ -237,7 +237,7 @@ def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
 
 @pytest.mark.parametrize(("role", "said"), [("user", "input_text"), ("assistant", "output_text")])
 def test_parts_of_chat_completions_are_refused(role: str, said: str) -> None:
-    """The API names the types it takes, and ``text`` is not among them; a repair gives it the one for the role."""
+    """Content parts of the type ``text`` are refused; a repair gives them the type for the message's role."""
     messages = [{"role": role, "content": [{"type": "text", "text": "hi"}]}]
     assert places(openai_responses, messages) == [("messages[0].content[0]", "part-not-allowed")]
     repaired = openai_responses.repair(messages)

@@ -1,7 +1,7 @@
-"""Convert a conversation to another wire format, and name what it cannot carry.
+"""Convert a conversation to another wire format, and report what it cannot express.
 
-Nothing is dropped in silence: thoughts signed for one provider, a name, an item of a hosted tool are in ``lost``, each with its
-place. Ids of calls stay, unless a call has none, one that another call has, or one that the other format refuses.
+Every loss is in ``lost`` with its place, such as reasoning signed for one provider, a name, or an item of a hosted tool. Ids of
+calls are kept, unless a call has none, another call has the same id, or the other format refuses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Conversion:
 
     Args:
         messages: The new list.
-        lost: What it does not say, or says otherwise; places are those of the list it was made from.
+        lost: The content that is missing or changed in it, with places in the original list.
     """
 
     messages: list[Any]
@@ -38,14 +38,14 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
 
     Args:
         messages: The conversation, oldest first; not changed.
-        to: The format it should be in.
-        format: The format it is in; ``None`` to look. A list that several formats fit reads the same in all of them.
+        to: The target format.
+        format: The format it is in; ``None`` to detect it. A list that several formats fit reads the same in all of them.
 
     Returns:
         The new list, plain dictionaries; the same objects if it is in that format already.
 
     Raises:
-        UnknownFormat: If no format has a name, the messages are of no format or of several, or ``to`` is a format of your own.
+        UnknownFormat: If a format's name is unknown, the messages fit no or several formats, or ``to`` is a custom format.
         InvalidMessage: If a message cannot be read.
 
     >>> thought = {"type": "thinking", "thinking": "A greeting.", "signature": "c2ln"}
@@ -75,7 +75,7 @@ def convert(messages: Iterable[Any], *, to: MessageFormat | str, format: Message
 
 
 _IDS: Final[Mapping[str, Callable[[str], bool]]] = {"anthropic": is_id, "bedrock": is_tool_use_id}
-"""Whether a format takes the id of a call, where it does not take any."""
+"""For formats that do not accept every id: whether the format accepts the id of a call."""
 
 
 def _place(problem: Problem) -> int:

@@ -22,9 +22,9 @@ _BEDROCK: Final[Mapping[str, Mapping[str, str]]] = {
     "audio": {**_SOUNDS, "flac": "audio/flac", "ogg": "audio/ogg"},
     "document": {"pdf": "application/pdf", "csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"},
 }
-"""The names of formats in Bedrock's blocks, and their types."""
+"""The names of media formats in Bedrock's blocks, and their MIME types."""
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
-"""What Bedrock refuses in the name of a document."""
+"""The characters that Bedrock refuses in the name of a document."""
 
 
 @attrs.frozen
@@ -32,11 +32,11 @@ class MediaSource:
     """The content of media, in any format.
 
     Args:
-        mime: Its type, such as ``"image/png"``; empty if nothing says so.
-        data: The data in base64; empty where there is an address.
-        url: The address; empty where there is data.
+        mime: Its type, such as ``"image/png"``; empty if unknown.
+        data: The data in base64; empty if there is an address.
+        url: The address; empty if there is data.
         name: The file's name, if it has one.
-        detail: What the provider is told of its size.
+        detail: The provider's option for the resolution of an image.
     """
 
     mime: str = ""
@@ -47,7 +47,7 @@ class MediaSource:
 
 
 def read_media(raw: Any) -> MediaSource | None:
-    """Return what a media part holds; ``None`` if that is not known, as for an id in a provider's store."""
+    """Return the content of a media part, or ``None`` if it is unknown, as for an id in a provider's store."""
     fields = fields_of(raw) or {}
     fields = fields_of(fields.get("guardContent")) or fields
     for name, types in _BEDROCK.items():
@@ -94,7 +94,7 @@ def _of_anthropic(source: Mapping[str, Any]) -> MediaSource | None:
 
 
 def _of_url(url: str) -> MediaSource:
-    """Return what an address holds: a ``data:`` address is taken apart, any other stays as it is."""
+    """Return the data of a ``data:`` address, or any other address unchanged."""
     head, comma, data = url.partition(",")
     if not head.startswith("data:") or not comma:
         return MediaSource(url=url) if "://" in url[:16] else MediaSource(data=url)
@@ -102,7 +102,7 @@ def _of_url(url: str) -> MediaSource:
 
 
 def write_media(kind: str, source: MediaSource, target: MessageFormat) -> dict[str, Any] | None:
-    """Return the media as a part of the target format; ``None`` if it has no such part."""
+    """Return the media as a part of the target format, or ``None`` if it has no such part."""
     if target.name == "gemini":
         return _for_gemini(source)
     if target.name == "anthropic":
@@ -141,7 +141,7 @@ def _for_anthropic(kind: str, source: MediaSource) -> dict[str, Any] | None:
 
 
 def _for_bedrock(source: MediaSource) -> dict[str, Any] | None:
-    """Return a block with the data as bytes, which is how boto3 takes them."""
+    """Return a block with the data as bytes, as boto3 requires."""
     for kind, types in _BEDROCK.items():
         for name, mime in types.items():
             if mime != source.mime or not source.data:

@@ -1,6 +1,6 @@
-"""The steps of a conversation that every wire format has: instructions, the user's words, an answer, results.
+"""The steps of a conversation, common to all wire formats: instructions, user messages, answers, results.
 
-What one format writes as several messages is one step here, and what it mixes in one message is two.
+Several messages that form one answer are one step, and a message with results and text is two steps.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Who: TypeAlias = Literal["system", "user", "assistant", "results"]
 
 @attrs.frozen(eq=False)
 class Piece:
-    """A part and the place of its message.
+    """A part and the position of its message.
 
     Args:
-        index: The place of its message.
-        part: The part; a call or result has an id that no other call of the conversation has.
+        index: The position of its message.
+        part: The part; the id of a call or result is unique to that call.
         custom: Whether it is a call of a custom tool, whose input is plain text, or the result of one.
     """
 
@@ -34,12 +34,12 @@ class Piece:
 
 @attrs.define(eq=False)
 class ConversionStep:
-    """Everything one side says at once.
+    """Consecutive content of one side.
 
     Args:
-        who: Who says it.
+        who: The side.
         role: The role of the first message it was read from.
-        pieces: What it is made of, in order.
+        pieces: Its content, in order.
     """
 
     who: Who
@@ -48,12 +48,12 @@ class ConversionStep:
 
     @property
     def index(self) -> int:
-        """The place of the first message it was read from."""
+        """Return the position of the first message it was read from."""
         return self.pieces[0].index
 
 
 class _Ids:
-    """Gives every call an id of its own, and every result that of its call. Holds state: the ids so far."""
+    """Gives every call a unique id, and its result the same id. Holds state: the ids so far."""
 
     def __init__(self, allowed: Callable[[str], bool]) -> None:
         self._allowed = allowed
@@ -73,7 +73,7 @@ class _Ids:
         return Piece(index, attrs.evolve(part, id=given), custom)
 
     def result(self, index: int, part: ToolResultPart) -> Piece:
-        """Return the result with the id of the first open call of the latest message that made one of its name."""
+        """Return the result with the id of the first open call, in the latest message with a call of the same original id."""
         waiting = self._open.get(part.call_id)
         if not waiting:
             return Piece(index, part)
@@ -88,7 +88,7 @@ def steps_of(messages: Iterable[Message], *, allowed: Callable[[str], bool]) -> 
 
     Args:
         messages: The conversation, read.
-        allowed: Whether a call may keep its id in the format that the steps are written in.
+        allowed: Returns whether the target format accepts the id of a call.
     """
     ids = _Ids(allowed)
     steps: list[ConversionStep] = []
@@ -103,7 +103,7 @@ def steps_of(messages: Iterable[Message], *, allowed: Callable[[str], bool]) -> 
 
 
 def gathered(steps: Sequence[ConversionStep]) -> tuple[list[ConversionStep], list[Piece]]:
-    """Return the steps with results directly after their calls, and the results that came later; O(parts)."""
+    """Return the steps with results directly after their calls, and the results that were moved there; O(parts)."""
     places = {
         piece.part.id: place
         for place, step in enumerate(steps)
@@ -134,7 +134,7 @@ def gathered(steps: Sequence[ConversionStep]) -> tuple[list[ConversionStep], lis
 
 
 def _taken_apart(index: int, message: Message, ids: _Ids) -> Iterator[tuple[Who, list[Piece]]]:
-    """Yield the results of a message, then what else it says; an empty message is an empty text."""
+    """Yield the results of a message, then its other parts; an empty message becomes an empty text."""
     results = [ids.result(index, part) for part in message.parts if isinstance(part, ToolResultPart)]
     if results:
         yield "results", results

@@ -1,6 +1,6 @@
-"""Write steps in a wire format, and note what it cannot carry.
+"""Write steps in a wire format, and report what it cannot express.
 
-One class for each format says how it writes instructions, words, answers and results.
+One class for each format writes its instructions, user messages, answers and results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def write_steps(steps: Sequence[ConversionStep], target: MessageFormat) -> tuple
     """Return the messages of a conversation in the target's format, and what is lost; O(parts).
 
     Raises:
-        UnknownFormat: If it is a format of somebody else's.
+        UnknownFormat: If the target is a custom format.
     """
     if target.name not in _WRITERS:
         raise UnknownFormat(f"convert: nothing here writes {target.name!r}; use one of {', '.join(sorted(_WRITERS))}")
@@ -104,12 +104,12 @@ class _Responses(StepWriter):
 
 
 def _is_said(piece: Piece) -> bool:
-    """Whether something of an answer is left where empty words and what a model shows have no place."""
+    """Return whether the piece is a call or a text that is not blank."""
     return isinstance(piece.part, ToolCallPart) or (isinstance(piece.part, TextPart) and bool(piece.part.text.strip()))
 
 
 class _Anthropic(StepWriter):
-    """Writes Anthropic Messages. Holds state: also the place of the last message that says something."""
+    """Writes Anthropic Messages. Holds state: also the position of the last message that was written."""
 
     said = 0
 

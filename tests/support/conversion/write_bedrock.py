@@ -1,4 +1,4 @@
-"""Write steps as messages of Amazon Bedrock's Converse API, whose user and model take turns."""
+"""Write steps as messages of Amazon Bedrock's Converse API, in which user and model alternate."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .writer import StepWriter, calls_in, results_in
 
 
 class BedrockWriter(StepWriter):
-    """Writes Converse messages; what one side says several times in a row becomes one message."""
+    """Writes Converse messages; consecutive messages of one side become one message."""
 
     def text(self, text: str, *, said: bool) -> dict[str, Any]:
         return {"text": text}
 
     def say(self, step: ConversionStep, role: str, blocks: list[Any]) -> None:
-        """Add blocks to the message before if that has the same role, else as a message."""
+        """Add blocks to the previous message if it has the same role, else as a new message."""
         blocks = [block for block in blocks if string(block.get("text", "x")).strip()]
         if not blocks:
             self.lose(step.index, "empty", "a message that says nothing, which has no place")
@@ -62,5 +62,5 @@ class BedrockWriter(StepWriter):
 
 
 def _place(block: dict[str, Any]) -> int:
-    """Return whether a block comes first in its message, as results do, or last, as calls do."""
+    """Return the sort key of a block: results come first in a message, calls last."""
     return -1 if "toolResult" in block else int("toolUse" in block)

@@ -1,4 +1,4 @@
-"""What the writers of all wire formats have in common: parts, media and arguments of steps, and notes of what is lost."""
+"""The base class of the writers of all wire formats: parts, media and arguments of steps, and the list of losses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
 
 
 class StepWriter(abc.ABC):
-    """Writes steps one after the other. Holds state: the messages so far, and what was lost."""
+    """Writes steps in order. Holds state: the messages so far, and what was lost."""
 
     def __init__(self, target: MessageFormat, steps: Sequence[ConversionStep]) -> None:
         self.target = target
@@ -42,11 +42,11 @@ class StepWriter(abc.ABC):
         self.lost: list[Problem] = []
 
     def lose(self, index: int, rule: str, text: str) -> None:
-        """Note that something of the message at that place is not in the new list."""
+        """Record that content of the message at this position is not in the new list."""
         self.lost.append(Problem(f"messages[{index}]", rule, text, _REMEDIES[rule]))
 
     def end(self) -> None:
-        """Note the calls without a result that nothing can answer any more: chat completions take one of the older kind."""
+        """Record the calls without a result that can no longer get one; only legacy chat-completions calls may lack one."""
         answered = {result.call_id for step in self.steps for _, result in results_in(step)}
         last = next((place for place in range(len(self.steps), 0, -1) if self.steps[place - 1].who != "results"), 0)
         for step in self.steps[: max(0, last - 1)]:
@@ -67,15 +67,15 @@ class StepWriter(abc.ABC):
 
     @abc.abstractmethod
     def instructions(self, place: int, step: ConversionStep) -> None:
-        """Write instructions, the leading ones among them."""
+        """Write instructions, including leading ones."""
 
     @abc.abstractmethod
     def words(self, step: ConversionStep) -> None:
-        """Write what the user says."""
+        """Write the user's words."""
 
     @abc.abstractmethod
     def answer(self, step: ConversionStep) -> None:
-        """Write what the model says, and its calls."""
+        """Write the model's words and calls."""
 
     @abc.abstractmethod
     def results(self, step: ConversionStep) -> None:
@@ -83,10 +83,10 @@ class StepWriter(abc.ABC):
 
     @abc.abstractmethod
     def text(self, text: str, *, said: bool) -> dict[str, Any]:
-        """Return a part with words; ``said`` by the model."""
+        """Return a part with this text; ``said`` is true for the model's text."""
 
     def parts(self, pieces: Sequence[Piece], *, said: bool = False) -> list[Any]:
-        """Return words and media as parts; the rest is lost."""
+        """Return text and media as parts, and record other content as lost."""
         made: list[Any] = []
         for piece in pieces:
             if isinstance(piece.part, TextPart):
@@ -97,7 +97,7 @@ class StepWriter(abc.ABC):
         return made
 
     def media(self, index: int, part: MediaPart, *, said: bool = False) -> dict[str, Any] | None:
-        """Return media as a part; ``None`` if they are lost."""
+        """Return media as a part, or ``None`` if they are lost."""
         source = read_media(part.raw)
         made = None if source is None or said else write_media(part.kind, source, self.target)
         if made is None:
@@ -105,7 +105,7 @@ class StepWriter(abc.ABC):
         return made
 
     def lose_others(self, pieces: Sequence[Piece]) -> None:
-        """Note thoughts, and what only the format knows that it was read from."""
+        """Record reasoning and parts of unknown kinds as lost."""
         thinking = {piece.index for piece in pieces if isinstance(piece.part, ReasoningPart)}
         for index in sorted(thinking):
             self.lose(index, "reasoning", "its thoughts")
@@ -114,13 +114,13 @@ class StepWriter(abc.ABC):
                 self.lose(piece.index, "part", f"a part that only its own format knows: {json_text(piece.part.raw)[:80]}")
 
     def content(self, pieces: Sequence[Piece], *, said: bool = False) -> Any:
-        """Return words and media as a content: a string if they are one text."""
+        """Return text and media as a content: a string if they are a single text."""
         parts = self.parts(pieces, said=said)
         texts = [piece.part.text for piece in pieces if isinstance(piece.part, TextPart)]
         return texts[0] if len(parts) == len(texts) == 1 else parts or ""
 
     def arguments(self, piece: Piece, call: ToolCallPart) -> dict[str, Any]:
-        """Return a call's arguments as an object; text that does not describe one becomes an argument itself."""
+        """Return a call's arguments as an object; text that is not a JSON object becomes the argument ``input``."""
         value = None if piece.custom else json_object(call.arguments)
         if value is not None:
             return value
@@ -128,7 +128,7 @@ class StepWriter(abc.ABC):
         return {"input": call.arguments}
 
     def failed(self, piece: Piece, result: ToolResultPart) -> None:
-        """Note that a tool failed, where the format cannot say so."""
+        """Record that the mark of a failed tool is lost, as the format has none."""
         if result.failed:
             self.lose(piece.index, "failed", "the mark that the tool failed")
 

@@ -1,4 +1,4 @@
-"""The rules of every format, written a second time, from the pages in docs/rules and its sources alone; a judge of the package.
+"""A second implementation of every format's rules, from the pages in docs/rules and their sources, to check the package.
 
 Nothing here imports the package. Each module has ``violations(messages)``, which returns texts such as
 ``messages[3] call-without-result call_1``.
@@ -26,21 +26,21 @@ _SAME_FAULT: Final = {
     "duplicate-result": "result-without-call",
     "function-without-call": "result-without-call",
 }
-"""Names of one fault that depend on what stands around it."""
+"""Rules that name the same fault, depending on its neighbours."""
 
 
 def rules(format: str, messages: list[Any]) -> Counter[str]:
-    """How often the messages break each rule."""
+    """Return how often the messages break each rule."""
     return Counter(violation.split()[1] for violation in VIOLATIONS[format](messages))
 
 
 def is_valid(format: str, messages: list[Any]) -> bool:
-    """Whether a list breaks no rule; a call at its end may wait for its result."""
+    """Return whether a list breaks no rule, except for calls at its end that wait for a result."""
     return set(rules(format, messages)) <= {"pending-call"}
 
 
 def gained(format: str, before: list[Any], after: list[Any]) -> Counter[str]:
-    """How much more often each rule is broken than before."""
+    """Return how much more often each rule is broken after than before."""
     return _faults(format, after) - _faults(format, before)
 
 

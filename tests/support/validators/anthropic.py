@@ -1,4 +1,4 @@
-"""The rules of Anthropic Messages, written a second time: plain loops that share nothing with the package."""
+"""A second implementation of the Anthropic Messages rules, in plain loops that share nothing with the package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEEDED: dict[str, list[tuple[str, type]]] = {
 
 
 def violations(messages: list[Any]) -> list[str]:
-    """Return what Anthropic would refuse, each as its place and its rule."""
+    """Return the violations that Anthropic would refuse, each as its place and its rule."""
     if not messages:
         return ["messages no-messages"]
     found: list[str] = []
@@ -48,18 +48,18 @@ def violations(messages: list[Any]) -> list[str]:
 
 
 def role_at(messages: list[Any], place: int) -> Any:
-    """The role of the message there; ``None`` where there is no message."""
+    """Return the role of the message at this position, or ``None`` if there is no message."""
     return messages[place].get("role") if 0 <= place < len(messages) and isinstance(messages[place], dict) else None
 
 
 def blocks_of(message: Any) -> list[dict[str, Any]]:
-    """The blocks of a message; a text is none."""
+    """Return the blocks of a message; a string content has none."""
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def alone(message: Any, *, last: bool) -> list[str]:
-    """The rules that one message breaks, whatever is around it."""
+    """Return the rules that one message breaks, regardless of its neighbours."""
     if not isinstance(message, dict):
         return ["unreadable-message"]
     role, content = message.get("role"), message.get("content")
@@ -104,7 +104,7 @@ def alone(message: Any, *, last: bool) -> list[str]:
 
 
 def block_alone(block: Any, role: str) -> list[str]:
-    """The rules that one block breaks in a message of that role."""
+    """Return the rules that one block breaks in a message of this role."""
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         return ["malformed-block"]
     what = block["type"]
@@ -129,7 +129,7 @@ def block_alone(block: Any, role: str) -> list[str]:
 
 
 def pairs(messages: list[Any]) -> list[str]:
-    """Calls without a result in the next message, results without a call in the message before, ids used twice."""
+    """Return calls without a result in the next message, results without a call in the previous one, and reused ids."""
     found: list[str] = []
     known: set[str] = set()
     for place, message in enumerate(messages):
@@ -152,13 +152,13 @@ def pairs(messages: list[Any]) -> list[str]:
 
 
 def only_results(message: Any) -> bool:
-    """Whether the user only passed on what tools answered."""
+    """Return whether a message contains only tool results."""
     blocks = blocks_of(message)
     return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)
 
 
 def hosted_pairs(messages: list[Any]) -> list[str]:
-    """Tools that the provider runs: each has its result before the user speaks again, and each result its call before it."""
+    """Return provider calls without a result before the next user text, and provider results without an earlier call."""
     found: list[str] = []
     waiting: dict[str, int] = {}
     known: set[str] = set()

@@ -1,4 +1,4 @@
-"""The rules of Amazon Bedrock Converse, written a second time: plain loops that share nothing with the package."""
+"""A second implementation of the Amazon Bedrock Converse rules, in plain loops that share nothing with the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IN_RESULTS = ("text", "json", "image", "document", "video", "searchResult")
 
 
 def violations(messages: list[Any]) -> list[str]:
-    """Return what Amazon would refuse, each as its place and its rule."""
+    """Return the violations that Amazon would refuse, each as its place and its rule."""
     if not messages:
         return ["messages no-messages"]
     found: list[str] = []
@@ -35,24 +35,24 @@ def violations(messages: list[Any]) -> list[str]:
 
 
 def role_at(messages: list[Any], place: int) -> Any:
-    """The role of the message there; ``None`` where there is no message."""
+    """Return the role of the message at this position, or ``None`` if there is no message."""
     return messages[place].get("role") if 0 <= place < len(messages) and isinstance(messages[place], dict) else None
 
 
 def blocks_of(message: Any) -> list[dict[str, Any]]:
-    """The blocks of a message."""
+    """Return the blocks of a message."""
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def bodies(message: Any, kind: str) -> list[dict[str, Any]]:
-    """What the blocks of one kind hold; a call or a result of a tool that the provider runs has a type and is left out."""
+    """Return the bodies of the blocks of one kind, without calls and results of provider tools, which have a type."""
     held = [block[kind] for block in blocks_of(message) if kind in block]
     return [body for body in held if isinstance(body, dict) and not body.get("type")]
 
 
 def alone(message: Any) -> list[str]:
-    """The rules that one message breaks, whatever is around it."""
+    """Return the rules that one message breaks, regardless of its neighbours."""
     if not isinstance(message, dict):
         return ["unreadable-message"]
     role, content = message.get("role"), message.get("content")
@@ -84,7 +84,7 @@ def alone(message: Any) -> list[str]:
 
 
 def ids_alone(message: Any) -> list[str]:
-    """The rules about ids that one message breaks."""
+    """Return the rules about ids that one message breaks."""
     broken: list[str] = []
     for kind, missing, twice in (
         ("toolUse", "call-without-id", "duplicate-call-id"),
@@ -104,7 +104,7 @@ def ids_alone(message: Any) -> list[str]:
 
 
 def block_alone(block: Any, role: str) -> list[str]:
-    """The rules that one block breaks in a message of that role."""
+    """Return the rules that one block breaks in a message of this role."""
     if not isinstance(block, dict) or len(block) != 1:
         return ["malformed-block"]
     ((what, body),) = block.items()
@@ -118,7 +118,7 @@ def block_alone(block: Any, role: str) -> list[str]:
         return ["malformed-block"]
     if what in ("image", "document", "video", "audio") and not isinstance(body.get("source"), dict):
         return ["malformed-block"]
-    hosted = what == "toolResult" and body.get("type")  # in an answer, with its call
+    hosted = what == "toolResult" and body.get("type")  # a provider's tool: its result is in the assistant's message
     if (what in OF_ANSWERS and role != "assistant") or (what in OF_USERS and role != "user"):
         return ["block-not-allowed"]
     if (what == "toolResult" and not hosted and role != "user") or (role == "system" and what not in OF_SYSTEM):
@@ -127,7 +127,7 @@ def block_alone(block: Any, role: str) -> list[str]:
 
 
 def result_alone(body: dict[str, Any]) -> list[str]:
-    """The rules that what a tool answered breaks."""
+    """Return the rules that a tool result breaks."""
     content = body.get("content")
     if not isinstance(content, list):
         return ["malformed-block"]
@@ -149,7 +149,7 @@ def result_alone(body: dict[str, Any]) -> list[str]:
 
 
 def pairs(messages: list[Any]) -> list[str]:
-    """Calls without a result in the next message, and results without a call in the message before."""
+    """Return calls without a result in the next message, and results without a call in the previous message."""
     found: list[str] = []
     for place, message in enumerate(messages):
         before = messages[place - 1] if role_at(messages, place - 1) == "assistant" else None

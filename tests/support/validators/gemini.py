@@ -1,4 +1,4 @@
-"""The rules of Gemini contents, written a second time: plain loops that share nothing with the package."""
+"""A second implementation of the Gemini rules, in plain loops that share nothing with the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SNAKE = {
 
 
 def violations(messages: list[Any]) -> list[str]:
-    """Return what Google would refuse, each as its place and its rule."""
+    """Return the violations that Google would refuse, each as its place and its rule."""
     if not messages:
         return ["messages no-messages"]
     found: list[str] = []
@@ -28,14 +28,14 @@ def violations(messages: list[Any]) -> list[str]:
 
 
 def field(part: Any, name: str) -> Any:
-    """A field of a part, in either spelling."""
+    """Return a field of a part, in camel case or snake case."""
     if not isinstance(part, dict):
         return None
     return part.get(name) if part.get(name) is not None else part.get(SNAKE[name])
 
 
 def side(content: Any) -> Any:
-    """Whose turn a content is: ``user`` or ``model``, or ``None`` where nobody can tell."""
+    """Return the side of a content, ``user`` or ``model``, or ``None`` if its role is unknown."""
     role = content.get("role") if isinstance(content, dict) else 0
     if role is None or role == "function":
         return "user"
@@ -43,19 +43,19 @@ def side(content: Any) -> Any:
 
 
 def parts_of(content: Any) -> list[Any]:
-    """The parts of a content."""
+    """Return the parts of a content."""
     parts = content.get("parts") if isinstance(content, dict) else None
     return parts if isinstance(parts, list) else []
 
 
 def named(content: Any, kind: str) -> list[str]:
-    """The names of the calls or the responses of a content."""
+    """Return the names of the calls or the responses of a content."""
     bodies = [field(part, kind) for part in parts_of(content)]
     return [str(body.get("name")) for body in bodies if isinstance(body, dict)]
 
 
 def alone(content: Any) -> list[str]:
-    """The rules that one content breaks, whatever is around it."""
+    """Return the rules that one content breaks, regardless of its neighbours."""
     if not isinstance(content, dict):
         return ["unreadable-message"]
     broken = ["unknown-role"] if side(content) is None else []
@@ -88,7 +88,7 @@ def alone(content: Any) -> list[str]:
 
 
 def pairs(contents: list[Any]) -> list[str]:
-    """Calls that do not follow the user, calls without as many responses in the next content, responses without a call."""
+    """Return calls not after the user, calls without a response in the next content, and responses without a call."""
     found: list[str] = []
     for place, content in enumerate(contents):
         before = contents[place - 1] if place else None
@@ -114,7 +114,7 @@ def pairs(contents: list[Any]) -> list[str]:
 
 
 def hosted_pairs(contents: list[Any]) -> list[str]:
-    """Results of tools that the provider runs, without their call before them."""
+    """Return results of provider tools without an earlier call."""
     found: list[str] = []
     calls, code = list[Any](), 0
     for place, content in enumerate(contents):
@@ -135,7 +135,7 @@ def hosted_pairs(contents: list[Any]) -> list[str]:
 
 
 def unsigned(contents: list[Any]) -> list[str]:
-    """Where anything is signed: first calls of the current turn that are not."""
+    """Return unsigned first calls of the current turn's contents, if anything in the list is signed."""
 
     def signature(part: Any) -> bool:
         return isinstance(part, dict) and bool(part.get("thoughtSignature") or part.get("thought_signature"))

@@ -1,4 +1,4 @@
-"""The rules of OpenAI chat completions, written a second time: plain loops that share nothing with the package."""
+"""A second implementation of the chat-completions rules, in plain loops that share nothing with the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOWN = ("text", "image_url", "input_audio", "file", "video_url", "document_url"
 
 
 def violations(messages: list[Any]) -> list[str]:
-    """Return what OpenAI would refuse, each as its place and its rule."""
+    """Return the violations that OpenAI would refuse, each as its place and its rule."""
     if not messages:
         return ["messages no-messages"]
     found: list[str] = []
@@ -22,7 +22,7 @@ def violations(messages: list[Any]) -> list[str]:
 
 
 def alone(message: Any) -> list[str]:
-    """The rules that one message breaks, whatever is around it."""
+    """Return the rules that one message breaks, regardless of its neighbours."""
     if not isinstance(message, dict):
         return ["unreadable-message"]
     role, content = message.get("role"), message.get("content")
@@ -62,14 +62,14 @@ def alone(message: Any) -> list[str]:
 
 
 def allowed(role: str, kind: str) -> bool:
-    """Whether a message of this role may hold a part of this kind."""
+    """Return whether a message of this role may contain a part of this kind."""
     if role == "assistant":
         return kind in SPOKEN
     return kind in SHOWN if role in ("user", "tool") else kind == "text"
 
 
 def calls_alone(calls: Any) -> list[str]:
-    """The rules that the calls of one message break among themselves."""
+    """Return the rules that the calls of one message break."""
     if not isinstance(calls, list) or not calls:
         return ["malformed-tool-calls"]
     broken: list[str] = []
@@ -89,23 +89,23 @@ def calls_alone(calls: Any) -> list[str]:
 
 
 def callable_body(body: Any, arguments: str) -> bool:
-    """Whether this names what is called, and with what, as two strings."""
+    """Return whether the body has a name and arguments, both strings."""
     return isinstance(body, dict) and isinstance(body.get("name"), str) and isinstance(body.get(arguments), str)
 
 
 def role_at(messages: list[Any], place: int) -> Any:
-    """The role of the message there; ``None`` where there is no message."""
+    """Return the role of the message at this position, or ``None`` if there is no message."""
     return messages[place].get("role") if 0 <= place < len(messages) and isinstance(messages[place], dict) else None
 
 
 def ids_called(message: Any) -> list[Any]:
-    """The ids of the calls of a message, in their order."""
+    """Return the ids of the calls of a message, in order."""
     calls = message.get("tool_calls") if isinstance(message, dict) and message.get("role") == "assistant" else None
     return [call["id"] for call in calls if isinstance(call, dict) and call.get("id")] if isinstance(calls, list) else []
 
 
 def unanswered(messages: list[Any]) -> list[str]:
-    """Calls that no tool message directly after them answers."""
+    """Return calls without a result in the tool messages directly after them."""
     found: list[str] = []
     for place, message in enumerate(messages):
         end, answers = place + 1, list[Any]()
@@ -120,7 +120,7 @@ def unanswered(messages: list[Any]) -> list[str]:
 
 
 def answering_nothing(messages: list[Any]) -> list[str]:
-    """Results without a call before them, and second results of one call."""
+    """Return results without a call directly before them, and second results of one call."""
     found: list[str] = []
     for place, message in enumerate(messages):
         if role_at(messages, place) == "tool" and message.get("tool_call_id"):

@@ -1,4 +1,4 @@
-"""The rules of OpenAI's Responses items, written a second time: plain loops that share nothing with the package."""
+"""A second implementation of the Responses rules, in plain loops that share nothing with the package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ANSWERED = {
 OF_OTHERS = ("text", "image_url", "file", "tool_use", "tool_result", "thinking", "redacted_thinking")  # parts of other formats
 OF_THE_MODEL = ("program", "mcp_approval_request", "mcp_list_tools", "item_reference")
 
-AFTER_CALLS = ("reasoning", "mcp_approval_response", *ANSWERED.values())  # while an output may still come
+AFTER_CALLS = ("reasoning", "mcp_approval_response", *ANSWERED.values())  # items after which an output may still come
 
 
 def violations(messages: list[Any]) -> list[str]:
-    """Return what OpenAI would refuse, each as its place and its rule."""
+    """Return the violations that OpenAI would refuse, each as its place and its rule."""
     if not messages:
         return ["messages no-messages"]
     found: list[str] = []
@@ -38,7 +38,7 @@ def violations(messages: list[Any]) -> list[str]:
 
 
 def kind(item: Any) -> Any:
-    """What an item is; one with a role and no type is a message."""
+    """Return the type of an item; an item with a role and no type is a message."""
     if not isinstance(item, dict):
         return None
     if item.get("type") is None and item.get("role") is not None:
@@ -47,7 +47,7 @@ def kind(item: Any) -> Any:
 
 
 def alone(item: Any) -> list[str]:
-    """The rules that one item breaks, whatever is around it."""
+    """Return the rules that one item breaks, regardless of its neighbours."""
     if not isinstance(item, dict):
         return ["unreadable-message"]
     what = kind(item)
@@ -72,7 +72,7 @@ def alone(item: Any) -> list[str]:
 
 
 def words_alone(content: Any, *, assistant: bool) -> list[str]:
-    """The rules that a content breaks: a text, or a list of parts."""
+    """Return the rules that a content breaks, which is a text or a list of parts."""
     if isinstance(content, str):
         return []
     if not isinstance(content, list):
@@ -91,7 +91,7 @@ def words_alone(content: Any, *, assistant: bool) -> list[str]:
 
 
 def led_to_something(items: list[Any], place: int) -> bool:
-    """Whether an item of the same answer follows this reasoning, perhaps after more reasoning."""
+    """Return whether an item of the same answer follows this reasoning, possibly after more reasoning."""
     after = place + 1
     while after < len(items) and kind(items[after]) == "reasoning":
         after += 1
@@ -99,7 +99,7 @@ def led_to_something(items: list[Any], place: int) -> bool:
 
 
 def of_the_model(item: Any) -> bool:
-    """Whether an item is something that the model said or asked for."""
+    """Return whether an item is a message or a call of the model."""
     what = kind(item)
     if what == "message":
         return bool(item.get("role") == "assistant")
@@ -107,7 +107,7 @@ def of_the_model(item: Any) -> bool:
 
 
 def pairs(items: list[Any]) -> list[str]:
-    """Calls without an output, outputs without a call, and calls of programs that do not run."""
+    """Return calls without an output, outputs without a call, and calls of programs that are not running."""
     found: list[str] = []
     waiting: list[tuple[str, int]] = []
     ended: set[str] = set()

@@ -1,4 +1,4 @@
-"""Batches of files: what is read, what is written, what is said."""
+"""Batches of files: inputs, outputs and reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of
 @pytest.mark.parametrize("to", KINDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> None:
-    """Whatever the input is stored as, the output holds what each conversation compacts to, in order, beside its fields."""
+    """For every kind of input and output, each conversation is compacted, in order, and keeps its fields."""
     source = store(tmp_path / f"in.{kind}", kind)
     report = run(source, tmp_path / f"out.{to}")
     rows = read_rows(tmp_path / f"out.{to}", to)
@@ -36,7 +36,7 @@ def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> No
 
 
 def test_untouched_bytes_stay(tmp_path: Path) -> None:
-    """A line in which nothing changed is the same line; in one that changed, all but the messages that went is the same."""
+    """An unchanged line keeps its bytes; a changed line keeps all bytes but those of the dropped messages."""
     odd = b'{ "n": 1.50,"big":123456789012345678901234567890, "messages" :[{"role":"user","content":"caf\\u00e9"}],"x":[ ]}\r\n'
     changed = json.dumps({"n": 1.0, "messages": tool_turns(6), "t": "\u00e9"}).replace('"n": 1.0', '"n":1.00').encode() + b"\n"
     (tmp_path / "in.jsonl").write_bytes(odd + b"\n" + changed + b"[]")
@@ -49,7 +49,7 @@ def test_untouched_bytes_stay(tmp_path: Path) -> None:
 
 
 def test_what_orjson_does_not_read_is_read(tmp_path: Path) -> None:
-    """Half a surrogate pair and NaN are read as the other commands read them, and written as they stood."""
+    """A lone surrogate and NaN are read as by the other commands, and keep their bytes."""
     text = b'{"cost": NaN, "messages": [{"role": "user", "content": "\\ud800"}]}\n'
     (tmp_path / "in.jsonl").write_bytes(text)
     assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").tally.bad == 0
@@ -71,7 +71,7 @@ def test_directories_keep_their_shape(tmp_path: Path) -> None:
 
 
 def test_directory_stored_otherwise(tmp_path: Path) -> None:
-    """Told how to store, it names the files for what they are then."""
+    """With ``to``, the names of the outputs have the ending of that kind."""
     (tmp_path / "in").mkdir()
     store(tmp_path / "in" / "a.jsonl.gz", "jsonl.gz")
     run(tmp_path / "in", tmp_path / "out", to="parquet")
@@ -79,7 +79,7 @@ def test_directory_stored_otherwise(tmp_path: Path) -> None:
 
 
 def test_several_inputs_become_one_file(tmp_path: Path) -> None:
-    """Inputs go into one file in their order, each on lines of its own even if one has no line end at its end."""
+    """Inputs are written to one file in their order; a missing line end at the end of an input is added."""
     (tmp_path / "a.jsonl").write_bytes(lines(CHATS[:3]).rstrip(b"\n"))
     store(tmp_path / "b.jsonl.gz", "jsonl.gz", CHATS[3:])
     run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl")
@@ -100,7 +100,7 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
 def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
-    """A table's other columns and all types stay, metadata too, and so does the text of messages that did not change."""
+    """A table keeps its other columns, its types and metadata, and the text of unchanged messages."""
     texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(tool_turns(6))]
     table = pa.table(
         {
@@ -130,14 +130,14 @@ def test_nested_messages_stay_nested(tmp_path: Path) -> None:
 
 
 def strip(value: Any) -> Any:
-    """The value without keys that hold nothing."""
+    """Return the value without keys that are null."""
     if isinstance(value, dict):
         return {name: strip(inner) for name, inner in value.items() if inner is not None}
     return [strip(inner) for inner in value] if isinstance(value, list) else value
 
 
 def test_processes_write_the_same(tmp_path: Path) -> None:
-    """However many processes do it, the output is the same bytes."""
+    """The output has the same bytes for any number of processes."""
     source = store(tmp_path / "in.jsonl.gz", "jsonl.gz")
     (tmp_path / "plain.jsonl").write_bytes(lines())
     one = run([source, tmp_path / "plain.jsonl"], tmp_path / "one")
@@ -179,7 +179,7 @@ def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Path) -> None:
-    """A line longer than the bound is passed over without being held, and reported by its size; its neighbours are done."""
+    """A line above the bound is skipped without loading it, and reported with its size; its neighbours are compacted."""
     kind = "jsonl.gz" if packed else "jsonl"
     huge = {"messages": [user("x" * 20_000)]}
     source = store(tmp_path / f"in.{kind}", kind, [CHATS[6], huge, CHATS[5]])
@@ -192,7 +192,7 @@ def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Pat
 
 @pytest.mark.parametrize("most", [0, 3])
 def test_too_many_errors_end_it(most: int, tmp_path: Path) -> None:
-    """Past the limit it ends, says so, and can be resumed with a higher one."""
+    """The batch stops when the limit is exceeded, and can be resumed with a higher limit."""
     (tmp_path / "in.jsonl").write_bytes(b"".join(BAD * 4 + [lines()]))
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", max_errors=most, slice_bytes=20)
     assert (report.outcome, report.outputs) == ("too many errors", {})
@@ -234,10 +234,10 @@ def test_a_strategy_that_raises_spoils_its_conversation_alone(tmp_path: Path) ->
 
 
 def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
-    """An existing output of something else is not replaced, unless asked to; no file is left behind."""
+    """An existing output of another batch is replaced only with restart; no file is left behind."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     (tmp_path / "out.jsonl").write_text("mine")
-    with pytest.raises(UnwritableFile, match="is there already"):
+    with pytest.raises(UnwritableFile, match="exists already"):
         run(source, tmp_path / "out.jsonl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
     assert (tmp_path / "out.jsonl").read_text() == "mine"
@@ -245,7 +245,7 @@ def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
-    """Neither a file that is read nor a place in a directory that is read is written to."""
+    """An output must not be an input, nor be inside an input directory."""
     store(tmp_path / "in.jsonl", "jsonl")
     for inputs, output in ((tmp_path / "in.jsonl", tmp_path / "in.jsonl"), (tmp_path, tmp_path / "out")):
         with pytest.raises(ConfigurationError, match="must not be an input"):
@@ -260,11 +260,11 @@ def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
         ("picture", b"\x89PNG", "not a file of conversations"),
         ("in.parquet", b"[]\n", "it is not parquet"),
         ("in.jsonl", b"PAR1....", "it is not jsonl"),
-        ("empty", None, "there is no file of conversations"),
+        ("empty", None, "no file of conversations found"),
     ],
 )
 def test_inputs_that_are_something_else(name: str, content: bytes | None, says: str, tmp_path: Path) -> None:
-    """An input that is not there, or not what it is called, is refused before anything is written."""
+    """A missing input, or one whose content contradicts its name, is an error before anything is written."""
     if content is not None:
         (tmp_path / name).write_bytes(content)
     elif name == "empty":
@@ -276,17 +276,17 @@ def test_inputs_that_are_something_else(name: str, content: bytes | None, says: 
 
 @pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.string())], ids=str)
 def test_a_column_of_another_shape_is_named(type_: pa.DataType, tmp_path: Path) -> None:
-    """A table without the column, or with another thing in it, is not written; the report says what is there instead."""
+    """A table without the column, or with another type in it, is not written; the report names the columns or the type."""
     pq.write_table(pa.table({"messages": pa.array([None], type_), "chat": ["[]"]}), tmp_path / "in.parquet")
     wrong = run(tmp_path / "in.parquet", tmp_path / "a.parquet")
     missing = run(tmp_path / "in.parquet", tmp_path / "b.parquet", column="talk")
-    assert f"it is {str(type_).partition('<')[0]}" in wrong.failed[str(tmp_path / "in.parquet")]
+    assert f"its type is {str(type_).partition('<')[0]}" in wrong.failed[str(tmp_path / "in.parquet")]
     assert "messages, chat" in missing.failed[str(tmp_path / "in.parquet")]
     assert (wrong.outputs, missing.outputs, wrong.is_well) == ({}, {}, False)
 
 
 def test_a_field_that_a_nested_column_cannot_hold_is_told(tmp_path: Path) -> None:
-    """Arrow would leave out a field its type does not know: the conversation is put aside instead."""
+    """Arrow would drop a field that its type lacks; the conversation is bad instead."""
     rows = [
         [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in chat]
         for chat in (turns(99, words=60), turns(2))
@@ -310,7 +310,7 @@ def test_arguments_out_of_range(options: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
-    """A strategy that another process cannot have is refused with what to do, before anything is done."""
+    """A strategy that cannot be pickled is an error with a remedy, before any work."""
     with pytest.raises(ConfigurationError, match="define it in a module"):
         run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=lambda index: iter(()), workers=2)
 
@@ -319,7 +319,7 @@ def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    """After each slice it says how far it is; at the end all bytes are done and the sums are the report's."""
+    """The progress is reported after each slice; at the end it equals the report."""
     seen: list[BatchProgress] = []
     ticks = iter(range(1_000))
     source = store(tmp_path / "in.jsonl", "jsonl")
@@ -334,7 +334,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_the_report_is_json(tmp_path: Path) -> None:
-    """The report goes through JSON, and says what was made of what."""
+    """The report can be written as JSON, and has the sizes before and after."""
     report = run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl")
     data = json.loads(json.dumps(report.to_dict()))
     assert data["outputs"] == {str(tmp_path / "out.jsonl"): (tmp_path / "out.jsonl").stat().st_size}
@@ -345,7 +345,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> None:
-    """A sample that is the whole foretells what the batch then does; nothing is written."""
+    """An estimate from all conversations equals the counts of the batch; nothing is written."""
     source = store(tmp_path / f"in.{kind}", kind)
     found = estimate([source], STRATEGY, sample=10_000, counter="chars/4", budget=BUDGET)
     assert list(tmp_path.iterdir()) == [source]
@@ -359,7 +359,7 @@ def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> No
 
 
 def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
-    """Each conversation that would be summarized counts as a request, with its tokens; no summarizer is asked."""
+    """Each conversation to summarize counts as a request with its tokens; the summarizer is not called."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     strategy = presets.langgraph_summary(max_tokens_before_summary=BUDGET, max_summary_tokens=100)
     found = estimate([source], strategy, sample=10_000, counter="chars/4")
@@ -369,7 +369,7 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
 
 
 def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
-    """Two runs of one batch at a time are refused: the second says so and changes nothing."""
+    """A second run of the same batch at the same time is an error and changes nothing."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     refusals: list[str] = []
 
@@ -385,7 +385,7 @@ def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_key_signs_summaries_and_is_written_nowhere(workers: int, tmp_path: Path) -> None:
-    """Workers have it; the output has signatures; manifest, errors and report do not hold it."""
+    """Workers get the key and sign the output; the manifest, the errors and the report do not contain it."""
     key = "a key of enough letters"
     chat = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " * 30} for n in range(9)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"messages": chat}) + "\n" for _ in range(4)))

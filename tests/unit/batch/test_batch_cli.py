@@ -73,7 +73,7 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--budget", "300", "--engine", "spark"), "no such engine"),
+        (("--budget", "300", "--engine", "spark"), "unknown engine"),
         (("--budget", "300", "--window", "300"), "one of --window and --budget"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
         (("--budget", "300", "--to", "csv"), "one of jsonl"),
@@ -91,7 +91,7 @@ def test_arguments_that_cannot_be(options: tuple[str, ...], says: str, source: P
 
 
 def test_an_output_that_is_there_is_exit_code_2(source: Path, tmp_path: Path) -> None:
-    """An output of somebody else's is kept, and --restart replaces it."""
+    """An existing output is kept; --restart replaces it."""
     (tmp_path / "out.jsonl").write_text("mine")
     refused = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
     assert (refused.exit_code, (tmp_path / "out.jsonl").read_text()) == (2, "mine")
@@ -100,7 +100,7 @@ def test_an_output_that_is_there_is_exit_code_2(source: Path, tmp_path: Path) ->
 
 
 def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> None:
-    """Run again it says the same; run again under another budget it refuses and says what was."""
+    """A second run reports the same; a second run with another budget is an error that names the earlier budget."""
     first = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
     again = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
     other = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "301")
@@ -138,7 +138,7 @@ def test_a_terminal_is_shown_how_far_it_is(source: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
 def test_a_dry_run_writes_nothing(as_json: bool, source: Path, tmp_path: Path) -> None:
-    """It says what all would come to, and what a summarizer would get and cost at a model's price."""
+    """It estimates the sizes of all inputs, and the requests to a summarizer with their price."""
     how = ("--preset", "hermes", "--window", "600", "--dry-run", "--model", "gpt-5", "--sample", "1000")
     done = batch(source, "-o", tmp_path / "out.jsonl", *how, *(("--json",) if as_json else ()))
     assert (done.exit_code, list(tmp_path.iterdir())) == (0, [source])

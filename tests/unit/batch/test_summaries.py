@@ -1,4 +1,4 @@
-"""Batches whose strategy asks a summarizer: how many at a time, how fast, what a failure does, and what it costs."""
+"""Batches with a summarizer: limits, failures and usage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Slow:
 
 
 def summarizing(summarizer: Any, **options: Any) -> Strategy:
-    """Summarizes whatever has more than six messages, but for the last two."""
+    """Return a strategy that summarizes conversations of more than six messages, except the last two messages."""
     return Summarization(summarizer, trigger=messages_exceed(6), keep=last(messages=2), **options)
 
 
@@ -60,7 +60,7 @@ LONG = [{"id": number, "messages": [user(f"shelf {number}"), *turns(6, words=60)
 
 
 def test_conversations_wait_together(tmp_path: Path) -> None:
-    """As many conversations wait for the summarizer at a time as the limits say, never more, and the order stays."""
+    """At most ``concurrency`` conversations wait for the summarizer at a time, and the order is kept."""
     slow = Slow(0.02)
     source = store(tmp_path / "in.jsonl", "jsonl", LONG)
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(slow), limits=Limits(concurrency=5), slice_bytes=50_000)
@@ -72,7 +72,7 @@ def test_conversations_wait_together(tmp_path: Path) -> None:
 
 
 def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
-    """Stopped, or down, and run again: an answer that was had is in the cache, and a conversation is asked about once."""
+    """After a stop or a failure, earlier answers are in the cache, and each conversation is summarized once."""
     source = store(tmp_path / "in.jsonl", "jsonl", LONG)
     first, second = Slow(down_from=10), Slow()
     limits = Limits(concurrency=2, give_up_after=3)
@@ -88,7 +88,7 @@ def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
 
 
 def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
-    """Asked to stop, it waits only for the conversations in progress; their summaries are not asked for again."""
+    """When the batch is stopped, conversations in progress are finished, and their summaries are not requested again."""
     source = store(tmp_path / "in.jsonl", "jsonl", LONG)
     first, second = Slow(0.01), Slow()
     options: dict[str, Any] = {"limits": Limits(concurrency=3), "slice_bytes": 1_000_000}
@@ -100,7 +100,7 @@ def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
 
 
 def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
-    """A failure between successes is that conversation's alone: the strategy's policy decides, and the report counts it."""
+    """A single failure affects only its conversation: the strategy's policy applies, and the report counts it."""
 
     class Moody(Slow):
         async def summarize(self, request: SummaryRequest) -> str:
@@ -118,7 +118,7 @@ def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
 
 
 def test_a_real_client_that_is_told_to_wait(tmp_path: Path) -> None:
-    """With OpenAI's client: a 429 holds back every conversation, then all are summarized; reported usage is what is counted."""
+    """With OpenAI's client: a 429 delays every conversation, then all are summarized; the reported usage is counted."""
     with FaultServer(status(429, headers={"retry-after": "0.4"}), reply(ANSWER)) as server:
         model = OpenAISummarizer("m", base_url=server.url, api_key="none", max_retries=0)
         source = store(tmp_path / "in.jsonl", "jsonl", LONG[:6])
@@ -144,7 +144,7 @@ ANSWER = "\n\n".join(
 
 
 def test_a_strategy_that_awaits_unseen_is_told(tmp_path: Path) -> None:
-    """A plain function that asks an awaited summarizer cannot be seen through: that ends the batch and says so."""
+    """A plain function that awaits a summarizer, which cannot be detected, ends the batch with an error."""
 
     def hidden(index: Any) -> Any:
         yield from summarizing(Slow())(index)
@@ -211,7 +211,7 @@ async def test_tokens_a_minute() -> None:
 
 
 async def test_a_pause_is_everybodys() -> None:
-    """While one request has to wait, every other waits too."""
+    """A pause for one request delays all others."""
     clock = Clock()
     rate_limiter = limiter_of(clock)
     times: list[float] = []
@@ -238,7 +238,7 @@ class Refused(Exception):
 
 
 async def test_a_summarizer_that_is_refused_is_asked_again() -> None:
-    """Any summarizer's 429 is waited for, as long as the server says, else longer each time; other errors are not."""
+    """After a 429 the request is repeated, after the server's delay or after growing delays; other errors are raised."""
     clock = Clock()
     answers: list[Any] = [Refused(**{"retry-after": "5"}), Refused(), Refused(), "an answer"]
 
@@ -267,13 +267,13 @@ def a_request(summarizer: Summarizer) -> SummaryRequest:
     "limits", [{"concurrency": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"give_up_after": 0}], ids=str
 )
 def test_limits_out_of_range(limits: dict[str, Any]) -> None:
-    """A limit that lets nothing through is refused."""
+    """A limit of zero is an error."""
     with pytest.raises(ConfigurationError):
         Limits(**limits)
 
 
 def test_summarizers_are_found_and_changed() -> None:
-    """Within pipelines, budgets and caches; the digest asks nobody; a strategy without any is the same object."""
+    """Summarizers in pipelines, budgets and caches are found; digests are not; a strategy without summarizers is unchanged."""
     asked = Slow()
     inner = summarizing(asked)
     nested = Truncation() >> Pipeline(inner, trigger=tokens_exceed(9)) >> TokenBudgetComposed([inner], budget=5)
@@ -286,7 +286,7 @@ def test_summarizers_are_found_and_changed() -> None:
 
 
 def test_a_cache_stays_around(tmp_path: Path) -> None:
-    """Of a summarizer that is remembered already, the one inside is changed."""
+    """In a cached summarizer, the inner one is replaced."""
     cached = CachedSummarizer(Slow(), tmp_path / "answers.sqlite")
     changed = replace_summarizers(summarizing(cached), lambda inner: attrs.evolve(inner, seconds=1.0))
     [found] = find_summarizers(changed)

@@ -51,7 +51,7 @@ def test_an_empty_table_stays_empty() -> None:
 
 
 def test_a_bad_row_is_raised_or_marked() -> None:
-    """By default the first bad row is an error that names it; marked, it stays as it was with the reason beside it."""
+    """By default the first bad row raises an error that names it; with ``mark`` it is unchanged and its reason is added."""
     table = table_of([turns(2), "text", None, turns(1)])
     with pytest.raises(InputError, match="row 1: it is not a conversation"):
         compact_table(table, STRATEGY, **OPTIONS)
@@ -62,7 +62,7 @@ def test_a_bad_row_is_raised_or_marked() -> None:
 
 
 def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
-    """So is a row of a nested column that holds nothing."""
+    """A null in a nested column is a bad row too."""
     table = pa.table(
         {"messages": pa.array([None, turns(1)], pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))}
     )
@@ -94,7 +94,7 @@ class Answering:
 
 
 def test_a_strategy_may_await() -> None:
-    """A strategy that asks a summarizer is run in a loop of the call's own, in the order of the rows."""
+    """A strategy with a summarizer runs in a new event loop; the rows keep their order."""
     table = table_of([[user(f"shelf {number}"), *turns(6, words=60)] for number in range(5)])
     asked = Answering()
     made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)), counter="chars/4")
@@ -104,6 +104,6 @@ def test_a_strategy_may_await() -> None:
 
 @pytest.mark.parametrize("options", [{"column": "talk"}, {"on_error": "skip"}, {"budget": 0}], ids=str)
 def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
-    """A column that is not there, or an argument out of range, is refused."""
+    """A missing column, or an argument out of range, is an error."""
     with pytest.raises(ConfigurationError):
         compact_table(table_of([turns(1)]), STRATEGY, **options)

@@ -1,4 +1,4 @@
-"""The command line: what it writes, what it says, how it ends."""
+"""The command line: its output, its messages, its exit codes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(*arguments: str | Path, given: bytes | None = None) -> Result:
 
 @contextlib.contextmanager
 def started(*arguments: str | Path, program: str = PROGRAM, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A command as a process of its own, which does not outlive the test."""
+    """Start a command in a new process, which does not outlive the test."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     with subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], env=environment, **streams) as process:
@@ -54,7 +54,7 @@ def started(*arguments: str | Path, program: str = PROGRAM, **options: Any) -> I
 
 
 def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
-    """Exit code, output and complaints of a command that ran as a process of its own."""
+    """Run a command in a new process; return its exit code, standard output and standard error."""
     with started(*arguments, **options) as process:
         output, complaints = process.communicate(timeout=60)
         return process.returncode, (output or b"").decode(), complaints.decode()
@@ -62,7 +62,7 @@ def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
 
 @pytest.fixture
 def chat(tmp_path: Path) -> Path:
-    """A conversation of 24 messages and some 800 tokens, as an object with an id."""
+    """Return a file with a conversation of 24 messages and some 800 tokens, as an object with an id."""
     path = tmp_path / "chat.json"
     path.write_text(json.dumps({"id": "c", "messages": CHAT, "score": 1.50}, indent=1))
     return path
@@ -70,7 +70,7 @@ def chat(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def chats(tmp_path: Path) -> Path:
-    """Three conversations of different length, packed."""
+    """Return a gzip file with three conversations of different lengths."""
     path = tmp_path / "chats.jsonl.gz"
     lines = [json.dumps({"id": f"chat-{count}", "messages": tool_turns(count)}) for count in (1, 3, 6)]
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -81,7 +81,7 @@ def chats(tmp_path: Path) -> Path:
 
 
 def test_compact_writes_what_the_preset_makes(chat: Path, tmp_path: Path) -> None:
-    """With --window the output is what the preset makes of the messages; all else in the file stays."""
+    """With --window, the preset compacts the messages; everything else in the file is kept."""
     done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
     expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4").messages
     assert (done.exit_code, done.stderr) == (0, "")
@@ -92,7 +92,7 @@ def test_compact_writes_what_the_preset_makes(chat: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", sorted(presets.PRESETS))
 def test_compact_knows_every_preset(chat: Path, tmp_path: Path, name: str) -> None:
-    """Each preset takes the size that it refers to, and is what the library makes of that size."""
+    """Each preset takes its kind of size, and is the preset that the library returns for that size."""
     preset = presets.PRESETS[name]
     size = () if preset.size is None else (f"--{preset.size}", "600")
     done = run("compact", chat, "-o", tmp_path / "out.json", "--preset", name, *size, "--counter", "chars/4")
@@ -104,7 +104,7 @@ def test_compact_knows_every_preset(chat: Path, tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize(("budget", "deeds"), [(800, {"Replace"}), (100, {"Replace", "Drop"})])
 def test_compact_reaches_a_budget(chat: Path, tmp_path: Path, budget: int, deeds: set[str]) -> None:
-    """With --budget the result is within it; groups are dropped only where gentler steps do not do."""
+    """With --budget, the result is within it; groups are dropped only if gentler steps do not suffice."""
     done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", str(budget), "--counter", "chars/4", "--json")
     [report] = json.loads(done.stdout)["conversations"]
     assert (done.exit_code, report["fits"]) == (0, True)
@@ -145,7 +145,7 @@ def test_compact_reads_and_writes_streams() -> None:
 
 
 def test_compact_packs_by_name(chats: Path, tmp_path: Path) -> None:
-    """An output that ends in .gz is packed, another one is not; several conversations keep their lines."""
+    """An output whose name ends in .gz is compressed, others are not; several conversations keep their lines."""
     packed, plain = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl"
     for out in (packed, plain):
         assert run("compact", chats, "-o", out, "--budget", "300", "--counter", "chars/4").exit_code == 0
@@ -161,7 +161,7 @@ def test_compact_in_place(chat: Path) -> None:
 
 
 def test_report_says_what_each_step_did_and_why(chat: Path, tmp_path: Path) -> None:
-    """The report of one conversation has its sizes, each step's reason and deeds, and the verdict."""
+    """The report of one conversation has its sizes, each step's reason and edits, and the result."""
     done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
     expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4")
     words = " ".join(done.stdout.split())
@@ -202,7 +202,7 @@ def test_several_conversations_get_a_line_each(chats: Path, tmp_path: Path) -> N
 
 
 def test_what_does_not_fit_is_written_and_told(chat: Path, tmp_path: Path) -> None:
-    """A budget that nothing fits gives exit code 1, and the smallest valid conversation."""
+    """With a budget that is too small, the smallest valid conversation is written, with exit code 1."""
     done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", "1", "--counter", "chars/4")
     assert done.exit_code == 1
     assert "compacted, over budget; valid" in done.stdout
@@ -210,7 +210,7 @@ def test_what_does_not_fit_is_written_and_told(chat: Path, tmp_path: Path) -> No
 
 
 def test_known_problems_are_told_but_not_blamed(tmp_path: Path) -> None:
-    """A rule that was broken before is reported; it does not change the exit code."""
+    """A rule that the input breaks is reported, and does not change the exit code."""
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([*turns(2), call("c9")]))
     done = run("compact", path, "-o", tmp_path / "out.json", "--budget", "10k")
@@ -282,7 +282,7 @@ BROKEN = [user("go"), call("c1", "c2"), result("c1"), user("well?"), result("c2"
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A valid conversation and one that breaks rules."""
+    """Return a file with a valid conversation and one that breaks rules."""
     path = tmp_path / "broken.jsonl"
     path.write_text(f"{json.dumps(turns(1))}\n{json.dumps(BROKEN)}\n")
     return path
@@ -315,7 +315,7 @@ def test_validate_as_json(broken: Path, tmp_path: Path) -> None:
 
 
 def test_repair_tells_each_change(broken: Path, tmp_path: Path) -> None:
-    """The result is valid, each change is listed, and valid conversations are the same text."""
+    """The result is valid, each change is listed, and valid conversations are written unchanged."""
     out = tmp_path / "out.jsonl"
     done = run("repair", broken, "-o", out)
     assert done.exit_code == 0
@@ -326,7 +326,7 @@ def test_repair_tells_each_change(broken: Path, tmp_path: Path) -> None:
 
 
 def test_repair_says_what_remains(tmp_path: Path) -> None:
-    """A problem that only made-up content could repair remains, and gives exit code 1; the output is written."""
+    """A problem that only invented content could repair remains; the output is written, with exit code 1."""
     path, out = tmp_path / "chat.json", tmp_path / "out.json"
     path.write_text(json.dumps([*turns(1), call("c1")]))
     done = run("repair", path, "-o", out, "--json")
@@ -339,7 +339,7 @@ def test_repair_says_what_remains(tmp_path: Path) -> None:
 
 
 def bad_inputs() -> Iterator[tuple[str, bytes, str]]:
-    """Name, content, and what must be said of it."""
+    """Yield a name, a content, and words that the error must contain."""
     chat = json.dumps(turns(1)).encode()
     yield "no json", b"hello", "not JSON"
     yield "a broken line", chat + b'\n{"messages": [\n' + chat, "line 2"
@@ -355,7 +355,7 @@ def bad_inputs() -> Iterator[tuple[str, bytes, str]]:
 
 @pytest.mark.parametrize(("content", "said"), [pytest.param(content, said, id=name) for name, content, said in bad_inputs()])
 def test_bad_input_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
-    """Unreadable input gives one line that says where and why, exit code 2, and no output."""
+    """Unreadable input gives one line with the place and the reason, exit code 2, and no output."""
     path, out = tmp_path / "in.json", tmp_path / "out.json"
     path.write_bytes(content)
     done = run("compact", path, "-o", out, "--window", "1k")
@@ -366,7 +366,7 @@ def test_bad_input_is_one_line(tmp_path: Path, content: bytes, said: str) -> Non
 
 
 def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
-    """A part that is nested deeply but can be read is kept as it is."""
+    """A part that is deeply nested but readable is kept unchanged."""
     text = f'[{{"role": "user", "content": "a", "x": {"[" * 400}{"]" * 400}}}]'
     done = run("compact", "-", "--window", "1k", given=text.encode())
     assert (done.exit_code, done.stdout) == (0, text)
@@ -411,7 +411,7 @@ def test_bad_arguments_are_one_line(chat: Path, tmp_path: Path, arguments: list[
 
 
 def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
-    """Escape sequences, control characters and markup in messages, ids and names are shown, never obeyed."""
+    """Escape sequences, control characters and markup in messages, ids and names are shown, never interpreted."""
     path = tmp_path / "chat.jsonl"
     hostile = [user(ESCAPES), call(ESCAPES, name=ESCAPES), result(ESCAPES, ESCAPES * 90), user(ESCAPES), result(ESCAPES)]
     path.write_text(json.dumps({"id": ESCAPES, "messages": hostile}) + "\n" + json.dumps([{"role": ESCAPES, "content": ""}]))
@@ -427,7 +427,7 @@ def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
 
 
 def test_safe_text_is_one_printable_line() -> None:
-    """Line ends become spaces; whatever cannot be seen is written as its escape."""
+    """Line ends become spaces; invisible characters are written as escapes."""
     assert (
         printable(ESCAPES + "\r\nx\u2028y")
         == "\\x1b]0;title\\x07\\x1b[2J\\x1b[31m\\u202e\\x9b1m[bold red]a[/nothing]\\ud800 x y"
@@ -436,7 +436,7 @@ def test_safe_text_is_one_printable_line() -> None:
 
 
 def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
-    """Where the output's encoding has no blocks, nothing fails."""
+    """If the encoding of the output has no block characters, bars are ASCII."""
     code, shown, complaints = ended("inspect", chat, env={"PYTHONIOENCODING": "ascii"})
     assert (code, complaints) == (0, "")
     assert "#" * 20 in shown
@@ -452,7 +452,7 @@ def test_console_script_is_this_one() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """Asking for help, or for the version, loads no tokenizer and no client."""
+    """The help and the version load no tokenizer and no client."""
     loaded = "sorted({'openai', 'tiktoken', 'toktok', 'numpy'} & set(sys.modules))"
     program = f"import atexit, sys; atexit.register(lambda: print({loaded})); {PROGRAM}"
     for option in ("--help", "--version"):
@@ -461,7 +461,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_help_without_arguments() -> None:
-    """Without a command the help is shown."""
+    """Without a command, the help is shown."""
     done = run()
     assert (done.exit_code, "Commands:" in done.stdout) == (0, True)
 
@@ -476,7 +476,7 @@ def test_a_missing_extra_is_one_line(missing: str) -> None:
 
 
 def test_an_estimate_is_told(chat: Path, tmp_path: Path) -> None:
-    """Where no vocabulary is on the machine, the report says that tokens are estimated; standard error stays empty."""
+    """Without a vocabulary on the machine, the report says that tokens are estimated; standard error stays empty."""
     program = f"import sys; sys.modules['toktok'] = None; {PROGRAM}"
     env = {"TIKTOKEN_CACHE_DIR": str(tmp_path)}
     code, output, complaints = ended("inspect", chat, program=program, env=env)
@@ -486,7 +486,7 @@ def test_an_estimate_is_told(chat: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
 def test_output_that_nobody_reads(chat: Path) -> None:
-    """If whoever reads the output stops, the program stops in silence."""
+    """If the reader of the output stops, the program ends silently."""
     for arguments in (["inspect", chat], ["compact", chat, "-o", "-", "--window", "5k", "--json"], ["--help"]):
         read, written = os.pipe()
         os.close(read)
@@ -506,7 +506,7 @@ def test_output_that_does_not_fit(chat: Path) -> None:
 
 
 def stopped_halfway(folder: Path, number: signal.Signals) -> tuple[int, str]:
-    """Exit code and complaints of a command that a signal ends when it has written half of its output."""
+    """Return the exit code and standard error of a command that a signal ends halfway through its output."""
     line = json.dumps(turns(2, words=20_000)).encode() + b"\n"
     command = ("compact", "-", "-o", folder / "out.jsonl", "--budget", "1m")
     program = (
@@ -525,7 +525,7 @@ def stopped_halfway(folder: Path, number: signal.Signals) -> tuple[int, str]:
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait for something another process does."""
+    """Wait until a condition holds in another process."""
     deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline
@@ -535,7 +535,7 @@ def until(holds: Callable[[], object]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_signal_leaves_no_half_file(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """Ended in the middle, the output is what it was before; whoever could tidy up did, without a traceback."""
+    """After a signal in the middle, the output is unchanged, temporary files are removed, and no traceback is printed."""
     (tmp_path / "out.jsonl").write_text("old")
     returned, complaints = stopped_halfway(tmp_path, number)
     assert returned == code
@@ -550,7 +550,7 @@ def test_a_signal_leaves_no_half_file(tmp_path: Path, number: signal.Signals, co
 
 @pytest.mark.parametrize("size", [["--budget", "32k"], ["--window", "32k"]], ids=["budget", "window"])
 def test_the_longest_recorded_conversation(corpus_dir: Path, tmp_path: Path, size: list[str]) -> None:
-    """It comes down to 32,000 tokens, valid, and each message that was not changed is the very text it was."""
+    """It is compacted to 32,000 tokens and valid, and unchanged messages keep their text byte for byte."""
     [longest] = [read for read in read_conversations(corpus_dir / "coding_long.jsonl.gz") if len(read.messages) == 668]
     path, out = tmp_path / "long.jsonl", tmp_path / "out.jsonl"
     path.write_text(longest.text, encoding="utf-8")
@@ -594,7 +594,7 @@ def test_a_defect_is_one_line() -> None:
 
 
 class TestFormat:
-    """Conversations of every wire format, named or not."""
+    """Conversations of every wire format, with and without --format."""
 
     CALL: ClassVar = {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {}}}]}
 
@@ -613,7 +613,7 @@ class TestFormat:
         assert "parts" not in run("inspect", path, "--counter", "chars/4", *options).output
 
     def test_what_cannot_be_told_or_is_unknown(self, tmp_path: Path) -> None:
-        """Exit code 2, with what to do."""
+        """The exit code is 2, and the error says what to do."""
         path = tmp_path / "mixed.json"
         path.write_text(json.dumps([*CHAT, self.CALL]), encoding="utf-8")
         for command in ("validate", "repair", "inspect"):
@@ -623,7 +623,7 @@ class TestFormat:
 
 
 def test_a_key_from_the_environment_signs_summaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what was signed with one of the keys is updated."""
+    """Only summaries signed with one of the keys are updated."""
     chat = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " * 60} for n in range(30)]
     (tmp_path / "in.json").write_text(json.dumps(chat))
     options = ("--preset", "hermes", "--window", "8k", "--counter", "chars/4")
@@ -637,7 +637,7 @@ def test_a_key_from_the_environment_signs_summaries(tmp_path: Path, monkeypatch:
 
 
 def test_a_window_by_the_models_name(chat: Path) -> None:
-    """It is the model's input limit; the reserve counts only where the context window, less it, is smaller."""
+    """The window is the model's input limit, or its context window minus the reserve if that is smaller."""
     named = run("compact", chat, "-o", "-", "--window", "gpt-4", "--reserve-output", "8k", "--counter", "chars/4")
     number = run("compact", chat, "-o", "-", "--window", "192", "--counter", "chars/4")
     assert (named.exit_code, named.stdout) == (number.exit_code, number.stdout)

@@ -1,4 +1,4 @@
-"""``compaction serve``: its options. That it serves is tested with real processes, in ``tests/unit/gateway``."""
+"""The options of ``compaction serve``; ``tests/unit/gateway`` tests the server with real processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from compaction.cli.options import parse_seconds
 def test_what_cannot_be_served_is_an_error(
     arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One line says what to do, and nothing listens."""
+    """One line says what to do, and no server is started."""
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["serve", *arguments])
     assert result.exit_code == 2
@@ -34,5 +34,5 @@ def test_what_cannot_be_served_is_an_error(
 
 
 def test_times() -> None:
-    """A number of seconds, minutes, hours or days."""
+    """A time is a number of seconds, minutes, hours or days."""
     assert [parse_seconds(text) for text in ("45", "45s", "1.5m", "2h", "30D")] == [45, 45, 90, 7_200, 2_592_000]

@@ -15,13 +15,13 @@ from compaction.summarizers import OpenAISummarizer
 
 
 def pipeline(**options: Any) -> dict[str, Any]:
-    """A pipeline whose only step asks a model with these options."""
+    """A pipeline with one step whose summarizer calls a model with these options."""
     return {"steps": [{"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", **options}}]}
 
 
 @pytest.mark.parametrize("name", ["HOME", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "GITHUB_TOKEN", "_API_KEY2"])
 def test_by_default_only_api_keys_are_sent(name: str) -> None:
-    """A file that somebody else wrote cannot send every variable; the error says place, rule and remedy."""
+    """By default, only variables that end in ``_API_KEY`` are accepted; the error has place, rule and remedy."""
     with pytest.raises(ConfigurationError) as caught:
         from_data(pipeline(api_key_env=name, base_url="https://h.example/v1"), where="a.toml")
     assert str(caught.value) == (
@@ -44,7 +44,7 @@ def test_by_default_only_api_keys_are_sent(name: str) -> None:
 def test_what_is_allowed(
     options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None
 ) -> None:
-    """A name that is allowed, on a host that is allowed, is read as before."""
+    """Allowed variables and hosts are accepted."""
     strategy = from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
     assert "OpenAISummarizer" in repr(strategy)
 
@@ -66,7 +66,7 @@ def test_what_is_allowed(
 def test_what_is_not_allowed(
     options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None, says: str
 ) -> None:
-    """What is not in a list given is refused, and so is a URL that two readers could read differently."""
+    """Variables and hosts outside the given lists raise an error, and so do ambiguous URLs."""
     with pytest.raises(ConfigurationError) as caught:
         from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
     assert says in str(caught.value)
@@ -74,7 +74,7 @@ def test_what_is_not_allowed(
 
 
 def test_files_and_texts_are_restricted_too(tmp_path: Path) -> None:
-    """Each way to read a pipeline takes the same restrictions, deep inside other components too."""
+    """The restrictions apply to files, texts and nested components."""
     text = dumps(Summarization(OpenAISummarizer("m", api_key_env="A_API_KEY", base_url="https://h.example/v1")))
     file = tmp_path / "a.toml"
     file.write_text(text, encoding="utf-8")

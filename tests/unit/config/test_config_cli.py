@@ -40,7 +40,7 @@ def pipeline(tmp_path: Path) -> Path:
 
 
 def test_check(pipeline: Path, tmp_path: Path) -> None:
-    """Every file is checked; one that cannot be used is reported and gives exit code 2."""
+    """``config check`` checks every file, reports those with errors, and then exits with code 2."""
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("steps: [{use: Truncaton}]")
     assert (run("config", "check", pipeline).exit_code, run("config", "check", wrong, pipeline).exit_code) == (0, 2)
@@ -51,18 +51,18 @@ def test_check(pipeline: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["toml", "yaml"])
 def test_show(pipeline: Path, form: str) -> None:
-    """The output is a file with the same pipeline."""
+    """``config show`` prints a file with the same pipeline."""
     assert loads(run("config", "show", pipeline, "--as", form).stdout, format=form) == load(pipeline)  # type: ignore[arg-type]
 
 
 def test_show_as_python(pipeline: Path) -> None:
-    """Or the expression that builds it; any other form is refused."""
+    """``config show --as python`` prints the expression that builds the pipeline; other forms are refused."""
     assert run("config", "show", pipeline, "--as", "python").stdout == f"{load(pipeline)!r}\n"
     assert run("config", "show", pipeline, "--as", "json").exit_code == 2
 
 
 def test_compact(pipeline: Path, tmp_path: Path) -> None:
-    """``compact --config`` does what the pipeline in the file does, and judges it by the window."""
+    """``compact --config`` compacts as the pipeline in the file does, and its exit code says if the window is exceeded."""
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps(tool_turns(6)))
     arguments = ("compact", chat, "-o", tmp_path / "out.json", "--config", pipeline, "--counter", "chars/4")
@@ -75,7 +75,7 @@ def test_compact(pipeline: Path, tmp_path: Path) -> None:
 
 
 def test_compact_without_a_budget(tmp_path: Path) -> None:
-    """Without a budget or window the pipeline's own targets judge the result."""
+    """Without a budget or a window, the exit code says whether the pipeline reached its own targets."""
     chat, pipeline = tmp_path / "chat.json", tmp_path / "p.yaml"
     chat.write_text(json.dumps(tool_turns(6)))
     for target, code in (("tokens_below(300)", 0), ("tokens_below(3)", 1)):
@@ -86,6 +86,6 @@ def test_compact_without_a_budget(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extra", [("--reserve-output", "1k"), ("--window", "4k")], ids=["reserve", "missing file"])
 def test_compact_refuses(extra: tuple[str, ...], pipeline: Path, tmp_path: Path) -> None:
-    """An option of presets, or a file that is not there, is refused before anything is read."""
+    """Options that only presets take, and a missing pipeline file, are refused before the input is read."""
     file = pipeline if extra[0] == "--reserve-output" else tmp_path / "none.toml"
     assert run("compact", tmp_path / "none.json", "--config", file, *extra).exit_code == 2

@@ -1,4 +1,4 @@
-"""Files of conversations: every shape, byte for byte, and nothing half written."""
+"""Files of conversations: every accepted shape, unchanged bytes, and no half-written files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import UnreadableFile, UnwritableFile
-from compaction.files import FileConversation, read_conversations, write_text
+from compaction.files import FileConversation, open_replacement, read_conversations, write_text
 
 HELLO = '{"role": "user", "content": "hello"}'
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def read(text: str | bytes) -> list[FileConversation]:
-    """The conversations of a file that holds this text."""
+    """Return the conversations of a file with this text."""
     return list(read_conversations(io.BytesIO(text.encode() if isinstance(text, str) else text)))
 
 
 def read_one(text: str | bytes) -> FileConversation:
-    """The one conversation of a file that holds this text."""
+    """Return the only conversation of a file with this text."""
     [conversation] = read(text)
     return conversation
 
@@ -58,20 +58,20 @@ def why_not(text: str | bytes) -> str:
 )
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_reads_every_shape(text: str, messages: list[Any], *, packed: bool) -> None:
-    """A list, an object with messages and lines of these are read, packed or not; written unchanged they are the same file."""
+    """Lists, objects and JSON lines are read, compressed or not, and are written back unchanged."""
     found = read(gzip.compress(text.encode()) if packed else text)
     assert [conversation.messages for conversation in found] == messages
     assert "".join(conversation.with_messages(conversation.messages) for conversation in found) == text
 
 
 def test_gzip_of_several_parts_is_one_file() -> None:
-    """A gzip file that was appended to is read to its end."""
+    """A gzip file of several members is read to its end."""
     parts = gzip.compress(b"[]\n", mtime=0) + gzip.compress(f"[{HELLO}]\n".encode())
     assert [len(conversation.messages) for conversation in read(parts)] == [0, 1]
 
 
 def test_conversations_have_ids_and_places() -> None:
-    """The id is the one next to the messages, or the number in the file; the place names the line if there are several."""
+    """A conversation's id is in its file or is its number, and its place names the line if there are several."""
     found = read('{"id": "a", "messages": []}\n\n[]\n{"id": 7, "messages": []}\n{"id": null, "messages": []}')
     assert [conversation.id for conversation in found] == ["a", "2", "7", "4"]
     assert [conversation.where.partition(", ")[2] for conversation in found] == ["line 1", "line 3", "line 4", "line 5"]
@@ -79,12 +79,12 @@ def test_conversations_have_ids_and_places() -> None:
 
 
 def test_other_fields_are_read() -> None:
-    """The fields beside the messages can be read."""
+    """``fields`` contains the fields beside ``messages``."""
     assert read_one('{"model": "m", "messages": [], "tools": [1]}').fields == {"model": "m", "tools": [1]}
 
 
 def test_lines_are_read_as_they_are_asked_for() -> None:
-    """A JSONL file is read line by line: what comes before a broken line is there before it is reached."""
+    """A JSONL file is read lazily: conversations before a broken line are returned before the error is raised."""
     lines = read_conversations(io.BytesIO(b"[]\n[]\nbroken\n"))
     assert [next(lines).messages, next(lines).messages] == [[], []]
     with pytest.raises(UnreadableFile, match="line 3"):
@@ -126,7 +126,7 @@ def test_lines_are_read_as_they_are_asked_for() -> None:
     ],
 )
 def test_says_what_is_wrong_with_a_file(text: str | bytes, said: str) -> None:
-    """A file that is not a file of conversations is refused with the place and a remedy, on one line."""
+    """A file that does not contain conversations raises an error with the place and a remedy, on one line."""
     answer = why_not(text)
     assert said in answer
     assert "; " in answer
@@ -134,7 +134,7 @@ def test_says_what_is_wrong_with_a_file(text: str | bytes, said: str) -> None:
 
 
 def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and a folder are refused by name."""
+    """A missing file and a folder raise ``UnreadableFile`` with the system's reason."""
     with pytest.raises(UnreadableFile, match="No such file"):
         list(read_conversations(tmp_path / "missing.json"))
     with pytest.raises(UnreadableFile, match="Is a directory"):
@@ -142,7 +142,7 @@ def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_constants_that_are_no_json_are_kept() -> None:
-    """``NaN`` and ``Infinity``, which many programs write, come out as they went in, in a changed message too."""
+    """``NaN`` and ``Infinity``, which many programs write, are written back unchanged, also in a changed message."""
     conversation = read_one('[{"role": "user", "content": "a", "score": NaN}, {"role": "user", "loss": -Infinity}]')
     changed = {**conversation.messages[0], "content": "b"}
     written = conversation.with_messages([changed, conversation.messages[1]])
@@ -153,7 +153,7 @@ def test_constants_that_are_no_json_are_kept() -> None:
 
 
 def spelled(value: Any, spelling: int) -> str:
-    """The value as JSON, in one of four manners."""
+    """Return the value as JSON, in one of four styles."""
     if spelling == 0:
         return json.dumps(value, separators=(",", ":"))
     if spelling == 1:
@@ -174,7 +174,7 @@ MESSAGES = st.builds(spelled, st.dictionaries(st.text(max_size=8), VALUES, max_s
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[list[str], str]:
-    """Messages as texts, and a document that holds them among white space and other fields."""
+    """Draw messages as JSON texts, and a document with them among white space and other fields."""
     messages = draw(st.lists(MESSAGES, max_size=6))
     spaced = [draw(SPACES) + message + draw(SPACES) for message in messages]
     listed = f"[{','.join(spaced) if spaced else draw(SPACES)}]"
@@ -209,7 +209,7 @@ def test_new_messages_are_written_as_json(document: tuple[list[str], str], messa
 
 
 def test_new_messages_take_after_the_first() -> None:
-    """A changed message is indented, spaced and escaped like the first of its file."""
+    """A changed message is indented, spaced and escaped like the first message of its file."""
     new = {"role": "user", "content": "thé"}
     for style in ({"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}, {}, {"ensure_ascii": False}):
         first, last = {"role": "user", "content": "café"}, {"role": "assistant", "content": "x"}
@@ -220,14 +220,14 @@ def test_new_messages_take_after_the_first() -> None:
 
 
 def test_half_a_surrogate_pair_stays_an_escape() -> None:
-    """Half a pair can be escaped in JSON but not written as UTF-8; a changed message that holds one keeps the escape."""
+    """A lone surrogate, which UTF-8 cannot represent, stays an escape in a changed message."""
     conversation = read_one('[{"role": "user", "content": "é \\ud83d"}]')
     changed = {**conversation.messages[0], "name": "a"}
     assert conversation.with_messages([changed]) == '[{"role": "user", "content": "\\u00e9 \\ud83d", "name": "a"}]'
 
 
 def test_a_line_stays_one_line() -> None:
-    """In a JSONL file a conversation with new messages is one line still, with its own line end."""
+    """In a JSONL file a conversation with new messages stays one line with the same line ending."""
     first, second = read(f"[{HELLO}]\r\n[ {HELLO} , {HELLO} ]\r\n")
     new = {"role": "user", "content": "one\ntwo"}
     assert first.with_messages([new, new]).count("\n") == 1
@@ -238,12 +238,12 @@ def test_a_line_stays_one_line() -> None:
 
 
 def parts_in(folder: Path) -> list[str]:
-    """The names of half-written files in the folder."""
+    """Return the names of half-written files in the folder."""
     return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
 
 
 def test_writes_when_all_is_there(tmp_path: Path) -> None:
-    """Until the end the path has its old content; then it has the new one, and no other file is left."""
+    """A path keeps its old content until everything is written, and no temporary file is left."""
     path = tmp_path / "out.json"
     path.write_text("old")
     with write_text(path) as write:
@@ -256,7 +256,7 @@ def test_writes_when_all_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_failure_writes_nothing(tmp_path: Path, error: type[BaseException]) -> None:
-    """After an exception the path has its old content, and no other file is left."""
+    """After an exception the path has its old content, and no temporary file is left."""
     path = tmp_path / "out.json.gz"
     path.write_text("old")
 
@@ -272,7 +272,7 @@ def test_a_failure_writes_nothing(tmp_path: Path, error: type[BaseException]) ->
 
 
 def test_modes_are_sane(tmp_path: Path) -> None:
-    """A new file has the mode any new file gets; one that is replaced keeps its own, and is never wider open in between."""
+    """A new file has the default mode; a replaced file keeps its mode, which its temporary file has too."""
     plain, fresh, secret = tmp_path / "plain", tmp_path / "fresh", tmp_path / "secret"
     plain.touch()
     secret.touch(mode=0o600)
@@ -288,7 +288,7 @@ def test_modes_are_sane(tmp_path: Path) -> None:
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """A link stays one; the file it names is replaced."""
+    """Writing to a link replaces the file that it names, and the link stays."""
     real, link = tmp_path / "real.json", tmp_path / "link.json"
     real.write_text("old")
     link.symlink_to(real)
@@ -298,7 +298,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_file_may_be_replaced_by_itself(tmp_path: Path) -> None:
-    """Reading and writing the same path at once is safe."""
+    """A file can be read and replaced at the same time."""
     path = tmp_path / "runs.jsonl"
     path.write_text(f"[{HELLO},{HELLO}]\n[{HELLO}]\n")
     with write_text(path) as write:
@@ -308,7 +308,7 @@ def test_a_file_may_be_replaced_by_itself(tmp_path: Path) -> None:
 
 
 def test_gzip_goes_by_the_name(tmp_path: Path) -> None:
-    """A path that ends in .gz is packed, and the same content gives the same bytes."""
+    """A path that ends in .gz is compressed, and the same content gives the same bytes."""
     one, two = tmp_path / "one.gz", tmp_path / "two.gz"
     for path in (one, two):
         with write_text(path) as write:
@@ -319,14 +319,14 @@ def test_gzip_goes_by_the_name(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="this system has no /dev/null")
 def test_a_device_is_not_replaced() -> None:
-    """A device is written to, never replaced."""
+    """A device is written to, and not replaced by a file."""
     with write_text(Path("/dev/null")) as write:
         write("x")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_a_stream_gets_all_or_nothing() -> None:
-    """A stream is not written to until all is there."""
+    """Nothing is written to a stream before the content is complete."""
     stream = io.BytesIO()
     with write_text(stream) as write:
         write("a")
@@ -336,7 +336,7 @@ def test_a_stream_gets_all_or_nothing() -> None:
 
 
 def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:
-    """A folder, a path in no folder, and a file for reading only are refused by name, and nothing is left behind."""
+    """A path that cannot be written raises ``UnwritableFile``, and no temporary file is left."""
     locked = tmp_path / "locked.json"
     locked.write_text("old")
     locked.chmod(0o400)
@@ -345,3 +345,14 @@ def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:
             write("x")
     assert locked.read_text() == "old"
     assert parts_in(tmp_path) == []
+
+
+def test_a_new_file_has_the_permissions_that_were_asked_for(tmp_path: Path) -> None:
+    """A new file gets the requested mode, and an existing file keeps its mode."""
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.touch(mode=0o640)
+    old.chmod(0o640)
+    for path in (new, old):
+        with open_replacement(path, mode=0o600) as file:
+            file.write(b"secret")
+    assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o640]

@@ -1,4 +1,4 @@
-"""Lists inside JSON texts: replaced wherever they are, and everything else keeps its bytes."""
+"""Lists inside JSON texts are replaced, and everything else keeps its bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = b'{"n": 1.50, "contents":[{"a":1},  {"a":2.0}, {"a":3}], "inner": {"x": [
     ids=["dropped", "other order", "an equal value is new", "none", "in an object", "unchanged"],
 )
 def test_the_rest_of_the_text_stays(path: list[str], change: Any, expected: bytes) -> None:
-    """Only the list changes, and in it only the elements that are new; known elements keep their own bytes."""
+    """Only the list changes, and elements that were in it before keep their own bytes."""
     old: Any = json.loads(TEXT)
     for key in path:
         old = old[key]
@@ -46,6 +46,6 @@ def test_the_rest_of_the_text_stays(path: list[str], change: Any, expected: byte
     ids=["twice", "another length", "not there"],
 )
 def test_a_text_without_that_list_is_an_error(text: bytes, path: list[str]) -> None:
-    """The list must be the one that was read: one list, of the same length."""
+    """``ValueError`` is raised if the text does not have exactly one such list of the same length."""
     with pytest.raises(ValueError, match="does not have exactly one list of 1 elements"):
         replace_list(text, [1], [], path)

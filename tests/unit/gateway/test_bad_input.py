@@ -1,4 +1,4 @@
-"""Bad input from either side: nothing hangs, nothing is lost, and what is not understood is passed on as it came."""
+"""Bad input from clients or upstream: no request hangs, no answer is lost, and unreadable input is passed on unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAT = "/v1/chat/completions"
 
 
 def long_request() -> bytes:
-    """A request that has to be compacted."""
+    """Return a request that must be compacted."""
     return json.dumps({"model": "m", "messages": tool_chat(20)}).encode()
 
 
@@ -44,7 +44,7 @@ def long_request() -> bytes:
     ],
 )
 async def test_what_is_not_a_request_is_passed_on(body: bytes, why: str) -> None:
-    """It leaves with its own bytes, the upstream's answer comes back, and the reason is counted."""
+    """A body that is not a request is sent upstream unchanged, its answer is returned, and the reason is counted."""
     with ScriptedUpstream(answer(400, {"error": {"message": "what?"}})) as upstream:
         async with in_process(upstream) as client:
             reply = await client.post(CHAT, content=body)
@@ -56,7 +56,7 @@ async def test_what_is_not_a_request_is_passed_on(body: bytes, why: str) -> None
 
 @pytest.mark.parametrize("messages", [[1, 2], ["text"], [None], [{"content": "no role"}], [[]], [{"role": 7}] * 3])
 async def test_messages_that_cannot_be_read_are_passed_on(messages: list[Any]) -> None:
-    """The failure is counted, without any text."""
+    """A request with unreadable messages is sent upstream unchanged, and counted as a failure."""
     body = json.dumps({"model": "m", "messages": messages}).encode()
     with ScriptedUpstream(answer(400, {})) as upstream:
         async with in_process(upstream) as client:
@@ -67,13 +67,13 @@ async def test_messages_that_cannot_be_read_are_passed_on(messages: list[Any]) -
 
 
 def zstd(data: bytes) -> bytes:
-    """Data compressed with zstd."""
+    """Return data compressed with zstd."""
     return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "br"])
 async def test_compressed_bodies(encoding: str) -> None:
-    """A short one leaves as it came; a long one is compacted and leaves as plain JSON; an unknown encoding is passed on."""
+    """A short compressed body is sent unchanged, a long one compacted as plain JSON, one of unknown encoding unchanged."""
     compress: Any = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd, "br": bytes}[encoding]
     short = compress(json.dumps({"model": "m", "messages": tool_chat(1)}).encode())
     long = compress(long_request())
@@ -92,7 +92,7 @@ async def test_compressed_bodies(encoding: str) -> None:
 
 
 async def test_a_bomb_is_not_unpacked() -> None:
-    """A body that would be larger than allowed once it is unpacked is passed on as it came."""
+    """A body that would exceed the limit once it is decompressed is passed on unchanged."""
     bomb = gzip.compress(b" " * 5_000_000)
     with ScriptedUpstream(answer(400, {})) as upstream:
         async with in_process(upstream, max_body=1_000_000) as client:
@@ -101,7 +101,7 @@ async def test_a_bomb_is_not_unpacked() -> None:
 
 
 async def test_chunked_uploads() -> None:
-    """A body without a length is read, and sent with one."""
+    """A chunked upload without a length is read completely, and is sent upstream with a length."""
 
     async def pieces() -> AsyncIterator[bytes]:
         body = long_request()
@@ -118,7 +118,7 @@ async def test_chunked_uploads() -> None:
 
 
 async def test_a_body_of_50_megabytes() -> None:
-    """It passes; one that is larger than allowed is refused before it is read."""
+    """A body of 50 MB is passed on; a body larger than ``max_body`` is refused with status 413."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 50_000_000}}
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [image]}]}).encode()
     with ScriptedUpstream(answer(200, {})) as upstream:
@@ -132,7 +132,7 @@ async def test_a_body_of_50_megabytes() -> None:
 
 
 def connection(url: str, request: bytes) -> socket.socket:
-    """A connection to a gateway over which a request was sent."""
+    """Return a connection to a gateway over which the request was sent."""
     place = urlsplit(url)
     found = socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20)
     found.sendall(request)
@@ -140,12 +140,12 @@ def connection(url: str, request: bytes) -> socket.socket:
 
 
 def post(body: bytes) -> bytes:
-    """A request as it goes over a connection."""
+    """Return the bytes of a request with this body."""
     return b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def test_a_client_that_disconnects_in_mid_stream() -> None:
-    """The upstream's connection is closed too, soon, and the gateway serves the next one."""
+    """When a client disconnects during a stream, the gateway closes the upstream's connection and serves the next client."""
     closed: list[float] = []
 
     def endless(handler: Handler, got: Got) -> None:
@@ -166,7 +166,7 @@ def test_a_client_that_disconnects_in_mid_stream() -> None:
 
 
 def test_a_client_that_disconnects_before_the_answer() -> None:
-    """A request whose client went away does not wait for a slow upstream; half a request is not sent at all."""
+    """When a client disconnects, its request upstream is cancelled; an incomplete request is never sent upstream."""
     asked: list[bool] = []
 
     def slow(handler: Handler, got: Got) -> None:
@@ -189,7 +189,7 @@ def test_a_client_that_disconnects_before_the_answer() -> None:
 
 
 async def test_an_upstream_that_hangs() -> None:
-    """After the timeout the client gets 504, and nothing is sent again."""
+    """If the upstream does not answer in time, the client gets status 504, and the request is not repeated."""
 
     def hangs(handler: Handler, got: Got) -> None:
         handler.server.upstream.closing.wait(20)
@@ -207,7 +207,7 @@ def resets(handler: Handler, got: Got) -> None:
 
 
 async def test_an_upstream_that_resets_or_is_not_there() -> None:
-    """The client gets 502, and nothing is sent again."""
+    """If the upstream closes the connection or cannot be reached, the client gets 502, and the request is not repeated."""
     with ScriptedUpstream(resets) as upstream:
         async with in_process(upstream) as client:
             replies = [await client.post(CHAT, content=long_request()), await client.get("/v1/models")]
@@ -218,7 +218,7 @@ async def test_an_upstream_that_resets_or_is_not_there() -> None:
 
 
 async def test_the_first_answer_counts_if_the_second_request_gets_none() -> None:
-    """A length error is passed on if the upstream then resets."""
+    """If the shortened second request gets no answer, the client gets the length error of the first."""
     error = {"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}
     with ScriptedUpstream(answer(400, error), resets) as upstream:
         async with in_process(upstream, window=50_000) as client:
@@ -227,7 +227,7 @@ async def test_the_first_answer_counts_if_the_second_request_gets_none() -> None
 
 
 async def test_an_upstream_that_answers_html() -> None:
-    """It is passed on, error or not."""
+    """An HTML answer of the upstream is passed on unchanged, whether it is an error or not."""
     page = b"<html>gateway time-out</html>"
     with ScriptedUpstream(answer(200, page, content_type="text/html"), answer(400, page, content_type="text/html")) as upstream:
         async with in_process(upstream) as client:
@@ -236,7 +236,7 @@ async def test_an_upstream_that_answers_html() -> None:
 
 
 def test_half_an_event() -> None:
-    """What came is passed on, and the client sees that the answer broke off."""
+    """If the upstream breaks off a stream, the received bytes are passed on and the client's connection breaks too."""
     with (
         ScriptedUpstream(events(b'data: {"choices": []}\n\n', b'data: {"cho', ends=False)) as upstream,
         serving(upstream) as url,
@@ -249,7 +249,7 @@ def test_half_an_event() -> None:
 
 
 async def test_an_error_that_breaks_off() -> None:
-    """An error that was not read completely leads to no second request."""
+    """If a length error breaks off before its end, no second request is sent, and the client gets status 502."""
 
     def broken(handler: Handler, got: Got) -> None:
         handler.begin(400, [("content-type", "application/json"), ("content-length", "500")])
@@ -263,7 +263,7 @@ async def test_an_error_that_breaks_off() -> None:
 
 
 async def test_a_long_error_is_passed_on() -> None:
-    """An error that is too large to be read first is passed on as it comes."""
+    """An error body that is too large to be examined is passed on unchanged."""
     error = b"x" * 2_000_000
     with ScriptedUpstream(answer(400, error)) as upstream:
         async with in_process(upstream) as client:
@@ -272,7 +272,7 @@ async def test_a_long_error_is_passed_on() -> None:
 
 
 async def test_redirects_are_not_followed() -> None:
-    """They are the client's to judge."""
+    """A redirect is passed on to the client and not followed."""
     with ScriptedUpstream(answer(307, b"", location="http://127.0.0.1:9/elsewhere")) as upstream:
         async with in_process(upstream) as client:
             reply = await client.post(CHAT, content=long_request())
@@ -280,7 +280,7 @@ async def test_redirects_are_not_followed() -> None:
 
 
 async def test_a_conversation_that_shrinks_or_goes_back() -> None:
-    """After the agent compacted itself, or took back its last steps, the request is what it says, and valid."""
+    """If an agent sends a shorter or earlier conversation, the gateway sends that conversation, and every request is valid."""
     messages = tool_chat(20)
     summary = [{"role": "user", "content": "Summary of what was done so far."}, *messages[-4:]]
     with ScriptedUpstream(chat_reply()) as upstream:
@@ -297,7 +297,7 @@ async def test_a_conversation_that_shrinks_or_goes_back() -> None:
 
 
 async def test_two_clients_in_one_conversation_at_once() -> None:
-    """Each gets an answer to its own messages, whatever the other does."""
+    """Eight simultaneous clients in one session each get the answer to their own messages."""
     shared = tool_chat(12)
     lists = [[*shared, {"role": "user", "content": f"client {name} asks"}] for name in range(8)]
 
@@ -321,7 +321,7 @@ async def test_two_clients_in_one_conversation_at_once() -> None:
 
 
 async def test_a_store_that_is_locked(tmp_path: Path) -> None:
-    """Requests go on while another process holds the file; the failure is counted."""
+    """If another process locks the store, requests are still answered, and the failure is counted."""
     path = tmp_path / "gateway.db"
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, store=path) as client:
@@ -338,7 +338,7 @@ async def test_a_store_that_is_locked(tmp_path: Path) -> None:
 
 
 async def test_a_strategy_that_raises() -> None:
-    """The request is sent as it came, and the failure counted by its kind alone."""
+    """If a strategy raises, the request is sent unchanged, and the failure is counted by its type without its text."""
 
     def broken(index: Any) -> Any:
         raise RuntimeError("a secret text")

@@ -1,4 +1,4 @@
-"""Breakpoints of a prompt cache: not compared, not lost, never more than came."""
+"""Prompt-cache breakpoints: ignored in comparisons, kept when messages are replaced, and never increased in number."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SHORT = {"type": "ephemeral"}
 
 
 def text(words: str, mark: Any = None) -> dict[str, Any]:
-    """A part with words, and perhaps a breakpoint."""
+    """Return a text part, with a breakpoint if given."""
     return {"type": "text", "text": words, **({} if mark is None else {"cache_control": mark})}
 
 
 def user(*parts: Any) -> dict[str, Any]:
-    """A user message."""
+    """Return a user message."""
     return {"role": "user", "content": list(parts)}
 
 
 def test_messages_are_compared_without_breakpoints() -> None:
-    """Wherever one may stand; what has none stays the same object."""
+    """Breakpoints are removed at every level before messages are compared; a message without one stays the same object."""
     result = {"type": "tool_result", "tool_use_id": "t", "content": [text("a", SHORT), text("b")], "cache_control": HOUR}
     messages = [
         {"role": "user", "content": "plain"},
@@ -46,24 +46,33 @@ def test_messages_are_compared_without_breakpoints() -> None:
 
 
 def test_a_text_with_and_without_a_breakpoint_is_the_same() -> None:
-    """Some agents write an unmarked text as a plain string."""
+    """A text part without its breakpoint equals the plain string that some agents send instead."""
     one, other = user(text("x", HOUR)), {"role": "user", "content": "x"}
     assert without_breakpoints([one], openai_chat) == without_breakpoints([other], openai_chat)
 
 
+def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
+    """The breakpoint of a call in chat completions is removed for comparison and kept for sending."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    plain = {"role": "assistant", "content": "", "tool_calls": [call]}
+    marked = {**plain, "tool_calls": [{**call, "cache_control": SHORT}]}
+    assert without_breakpoints([marked], openai_chat) == [plain]
+    assert kept([{"role": "user", "content": "summary"}], [marked]) == [user(text("summary", SHORT))]
+
+
 def test_formats_without_breakpoints_are_not_changed() -> None:
-    """A field of that name means something else there."""
+    """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
     assert without_breakpoints([message], gemini)[0] is message
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
-    """What is sent with the breakpoints it keeps."""
+    """Return the messages to send, with their breakpoints."""
     return keep_breakpoints(sent, given, without_breakpoints(given, anthropic), anthropic)
 
 
 def test_the_breakpoint_of_a_cut_message_moves_to_what_stands_for_it() -> None:
-    """With its ttl; those of messages that stay are not touched."""
+    """A removed message's breakpoint moves, with its ttl, to the message that replaces it; other messages stay unchanged."""
     given = [user(text("task")), user(text("old", HOUR)), user(text("older")), user(text("new", SHORT))]
     summary = {"role": "assistant", "content": "A summary."}
     found = kept([given[0], summary, given[3]], given)
@@ -73,7 +82,7 @@ def test_the_breakpoint_of_a_cut_message_moves_to_what_stands_for_it() -> None:
 
 
 def test_there_are_never_more_breakpoints() -> None:
-    """Two of cut messages become one where one message stands for both; without such a message they are gone."""
+    """Two breakpoints replaced by one message become one, and are dropped if no message replaces them."""
     given = [user(text("task")), user(text("a", HOUR)), user(text("b", SHORT)), user(text("new"))]
     summary = user(text("A summary."), text("Its end."))
     assert kept([given[0], summary, given[3]], given)[1] == user(text("A summary."), text("Its end.", HOUR))
@@ -81,14 +90,14 @@ def test_there_are_never_more_breakpoints() -> None:
 
 
 def test_a_rewritten_message_keeps_its_own() -> None:
-    """Each in its own place."""
+    """A rewritten message keeps its breakpoint."""
     given = [user(text("a", HOUR)), user(text("b")), user(text("c", SHORT))]
     short = [{"role": "user", "content": "A"}, {"role": "user", "content": "C"}]
     assert kept([short[0], given[1], short[1]], given) == [user(text("A", HOUR)), given[1], user(text("C", SHORT))]
 
 
 def test_a_thought_carries_none() -> None:
-    """The provider refuses a breakpoint there."""
+    """A breakpoint is never put on a thinking block, which the provider would refuse."""
     given = [user(text("a", HOUR))]
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "s"}]}
     assert kept([thought], given) == [thought]

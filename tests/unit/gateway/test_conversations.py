@@ -1,4 +1,4 @@
-"""Conversations: found by content and session, bounded, and prepared ahead where a model writes summaries."""
+"""Conversations of the gateway: found by content and session, limited in number and size, and prepared in the background."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CHAT = "/v1/chat/completions"
 
 
 def body_of(messages: list[Any], **fields: Any) -> str:
-    """A request."""
+    """Return a request with these messages."""
     return json.dumps({"model": "m", "messages": messages, **fields})
 
 
 async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
-    """Those used longest ago leave memory; one that comes back is sent with the bytes it had, from the store."""
+    """The least recently used conversations leave memory; one that returns is restored from the store with the same bytes."""
     long = body_of(tool_chat(20, name="first"))
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, conversations=5, store=tmp_path / "s.db") as client:
@@ -41,7 +41,7 @@ async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_memory_is_bounded_in_bytes() -> None:
-    """By the contents of the messages, whatever their number."""
+    """The conversations in memory are limited by the total size of their messages."""
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, conversation_bytes=50_000, window=100_000) as client:
             for number in range(10):
@@ -60,7 +60,7 @@ async def test_memory_is_bounded_in_bytes() -> None:
     ],
 )
 async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
-    """Another model, other tools or other messages in the same session share nothing with the work."""
+    """Requests with another model, other tools or other messages in the same session do not affect the conversation."""
     messages = tool_chat(20)
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
@@ -78,7 +78,7 @@ async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, 
 
 
 async def test_two_sessions_with_the_same_words_are_two_conversations() -> None:
-    """Their names tell them apart."""
+    """Sessions with different names are different conversations, even if their messages are equal."""
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
             for name in ("one", "two", "one"):
@@ -88,7 +88,7 @@ async def test_two_sessions_with_the_same_words_are_two_conversations() -> None:
 
 
 async def test_nobody_waits_for_a_model_that_summarizes() -> None:
-    """It is asked in the background, before its summary is needed, and not at all for a count of tokens."""
+    """A summarizing model is called in the background before its summary is needed, and never for a token count."""
     asked: list[float] = []
     written = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""Compaction runs where it is necessary, or where it costs less than the prompt cache that it breaks."""
+"""The gateway compacts where it must, or where compaction costs less than the prompt cache that it breaks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ EARLY = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(800), keep=
 
 
 def sent(strategy: Any, messages: list[Any], window: int = WINDOW) -> list[int]:
-    """How many messages each request of a growing conversation has."""
+    """Return the number of messages in each request of a growing conversation."""
     session = CompactionSession(never_dearer(strategy, window), counter="chars/4", clock=None, window=window)
     return [len(session.view_sync(messages[:count])) for count in range(1, len(messages) + 1, 2)]
 
 
 def test_what_fits_is_not_cut_where_the_strategy_would() -> None:
-    """A cut waits until the calls that are to be expected earn it back."""
+    """While a request fits, a cut waits until the expected calls make up for its cost."""
     messages = tool_chat(40, words=90)
     plain = CompactionSession(EARLY, counter="chars/4", clock=None)
     eager = [len(plain.view_sync(messages[:count])) for count in range(1, len(messages) + 1, 2)]
@@ -35,7 +35,7 @@ def test_what_fits_is_not_cut_where_the_strategy_would() -> None:
 
 
 def test_what_does_not_fit_is_cut_whatever_the_strategy_does() -> None:
-    """Even a strategy that does nothing leaves requests that fit."""
+    """Requests stay within the window even if the strategy makes no edits."""
 
     def idle(index: MessageIndex) -> Iterator[Drop]:
         yield from ()
@@ -48,7 +48,7 @@ def test_what_does_not_fit_is_cut_whatever_the_strategy_does() -> None:
 
 
 def test_what_was_never_cached_is_cut_at_once() -> None:
-    """A result that is too large is shortened when it arrives: nothing behind it has to be cached again."""
+    """A new result that is too large is shortened at once, as nothing after it is cached."""
     messages = tool_chat(3, words=20)
     messages[-1] = {**messages[-1], "content": "word " * 4_000}
     strategy = never_dearer(Clip(tokens=500, trigger=always), WINDOW)
@@ -59,7 +59,7 @@ def test_what_was_never_cached_is_cut_at_once() -> None:
 
 
 def test_an_old_result_is_not_shortened_for_little() -> None:
-    """The same cut further up would break the cache for everything behind it."""
+    """An old result is not shortened for a small saving, as that would break the cache for everything after it."""
     messages = tool_chat(12, words=80)
     messages[2] = {**messages[2], "content": "word " * 700}
     assert sent(Clip(tokens=500, trigger=tokens_exceed(4_000)), messages) == list(range(1, len(messages) + 1, 2))
@@ -70,7 +70,7 @@ def test_an_old_result_is_not_shortened_for_little() -> None:
 
 
 def test_a_cut_that_saves_much_for_many_calls_is_made() -> None:
-    """Early in a large window the calls that are left earn it back."""
+    """A cut with a large saving is made early in a large window, as the remaining calls make up for its cost."""
     messages = tool_chat(90, words=40)
     messages[2] = {**messages[2], "content": "word " * 20_000}
     strategy = Clip(tokens=500, trigger=tokens_exceed(27_000))
@@ -81,7 +81,7 @@ def test_a_cut_that_saves_much_for_many_calls_is_made() -> None:
 
 
 def test_after_a_pause_there_is_no_cache_to_break() -> None:
-    """What fits is cut too then."""
+    """After a pause long enough for the cache to expire, a request is cut even if it fits."""
     now = [0.0]
     messages = tool_chat(8, words=90)
     session = CompactionSession(never_dearer(EARLY, WINDOW), counter="chars/4", clock=lambda: now[0], window=WINDOW)
@@ -92,7 +92,7 @@ def test_after_a_pause_there_is_no_cache_to_break() -> None:
 
 @pytest.mark.parametrize("is_necessary", [False, True])
 def test_a_model_is_asked_only_when_its_summary_is_used(is_necessary: bool) -> None:
-    """Trying a strategy out asks nobody."""
+    """A summarizing model is called only if its summary is needed, and not for a trial."""
     asked: list[str] = []
 
     class Model:

@@ -1,4 +1,4 @@
-"""One request through the gateway: what is sent, how often, and what the client gets."""
+"""One request through the gateway: what is sent upstream, how often, and what the client gets."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tok
 
 
 def body_of(messages: list[Any], **fields: Any) -> bytes:
-    """A request as an agent writes it, with spaces of its own."""
+    """Return a request as an agent writes it, with unusual spaces."""
     return json.dumps({"model": "m", "temperature": 0.10, "messages": messages, **fields}, indent=1).encode()
 
 
 def contents(folder: Path) -> list[str]:
-    """The texts of the files in a folder."""
+    """Return the texts of the files in a folder."""
     return [path.read_text() for path in folder.iterdir()]
 
 
 def refuses_changed(original: bytes, then: Answer) -> Answer:
-    """Refuses every other body than this."""
+    """Return an upstream that refuses every body but this one."""
 
     def give(handler: Handler, got: Got) -> None:
         (then if got.body == original else answer(400, {"error": {"message": "invalid: look is unknown"}}))(handler, got)
@@ -38,7 +38,7 @@ def refuses_changed(original: bytes, then: Answer) -> Answer:
 
 
 async def test_a_short_request_leaves_with_its_own_bytes() -> None:
-    """Below the trigger nothing is rewritten: body, headers, query, status and answer are those of the other side."""
+    """A request below the trigger, and its answer, are passed on with the same bytes, query, headers and status."""
     body = b'{ "model":"m",  "messages" : [ {"content":"h\\u00e9llo","role":"user" } ],"x":1.50 }'
     with ScriptedUpstream(answer(200, b'{"ok":  true}', x_ratelimit="7")) as upstream:
         async with in_process(upstream) as client:
@@ -56,7 +56,7 @@ async def test_a_short_request_leaves_with_its_own_bytes() -> None:
 
 
 async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> None:
-    """Only the list changes; what stays of it keeps its bytes, and the next request begins as the last one did."""
+    """In a long request only the message list changes; messages that stay keep their bytes, and the prefix rarely breaks."""
     messages = tool_chat(20)
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
@@ -75,7 +75,7 @@ async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> Non
 
 
 async def test_a_length_error_is_answered_once_with_a_shorter_request() -> None:
-    """The client never sees it; afterwards the conversation stays within the window that the provider named."""
+    """After a length error the gateway sends a shorter request once, and the client gets only that request's answer."""
     messages = tool_chat(6)
     with ScriptedUpstream(answer(400, TOO_LONG), chat_reply()) as upstream:
         async with in_process(upstream, window=100_000) as client:
@@ -88,7 +88,7 @@ async def test_a_length_error_is_answered_once_with_a_shorter_request() -> None:
 
 
 async def test_two_requests_are_the_most() -> None:
-    """A second length error is the client's answer."""
+    """If the shortened request gets a length error too, that error is passed on to the client."""
     with ScriptedUpstream(answer(400, TOO_LONG)) as upstream:
         async with in_process(upstream, window=100_000) as client:
             reply = await client.post(CHAT, content=body_of(tool_chat(6)))
@@ -97,7 +97,7 @@ async def test_two_requests_are_the_most() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 429, 500, 502, 503, 529])
 async def test_other_errors_are_passed_on(status: int) -> None:
-    """They are not tried again, whatever they say, and keep their headers."""
+    """Other errors are passed on with their headers and are not retried, even if their text is about length."""
     with ScriptedUpstream(answer(status, TOO_LONG, retry_after="7")) as upstream:
         async with in_process(upstream, window=100_000) as client:
             reply = await client.post(CHAT, content=body_of(tool_chat(6)))
@@ -105,7 +105,7 @@ async def test_other_errors_are_passed_on(status: int) -> None:
 
 
 async def test_what_is_refused_only_as_compacted_is_sent_as_it_came(tmp_path: Path) -> None:
-    """The client gets the answer to its own request; the case is kept without texts, and the conversation left alone."""
+    """A refused compacted request is sent again as it came, and saved without texts; the next one is sent unchanged."""
     messages = tool_chat(20)
     original, more = body_of(messages), body_of([*messages, {"role": "user", "content": "go on"}])
     with ScriptedUpstream(refuses_changed(original, chat_reply())) as upstream:
@@ -131,7 +131,7 @@ async def test_what_is_refused_only_as_compacted_is_sent_as_it_came(tmp_path: Pa
 
 
 async def test_what_is_refused_either_way_is_answered_and_proves_nothing(tmp_path: Path) -> None:
-    """The answer to the client's own request is passed on; the conversation is not left alone."""
+    """If the original request is refused too, the client gets its answer, and no case is saved."""
     messages = tool_chat(20)
     with ScriptedUpstream(answer(400, {"error": {"message": "no such tool"}})) as upstream:
         async with in_process(upstream, cases=tmp_path) as client:
@@ -160,7 +160,7 @@ async def test_what_is_refused_either_way_is_answered_and_proves_nothing(tmp_pat
     ],
 )
 async def test_what_the_provider_keeps_is_passed_through(path: str, fields: dict[str, Any], why: str) -> None:
-    """Such a request leaves with its own bytes, and the reason is counted."""
+    """A request that depends on state stored by the provider is sent unchanged, and the reason is counted."""
     body = json.dumps({"model": "m", **fields}).encode()
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream) as client:
@@ -171,7 +171,7 @@ async def test_what_the_provider_keeps_is_passed_through(path: str, fields: dict
 
 
 async def test_everything_else_is_passed_through() -> None:
-    """Other routes and methods, with bodies and queries of any kind."""
+    """Other routes and methods are passed through unchanged, with their bodies and queries."""
     data = bytes(range(256)) * 300
     with ScriptedUpstream(answer(207, b"\x00\xff", x_a="b")) as upstream:
         async with in_process(upstream) as client:
@@ -193,7 +193,7 @@ async def test_everything_else_is_passed_through() -> None:
 
 
 async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> None:
-    """The count is the upstream's, for the compacted messages; asking decides and saves nothing."""
+    """A token count is requested upstream for the compacted messages, and creates no conversation."""
     messages = [
         {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
         for place in range(31)
@@ -216,7 +216,7 @@ async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> N
 
 
 async def test_a_shadow_changes_nothing() -> None:
-    """Every request leaves as it came; what would have been cut is shown."""
+    """In shadow mode every request is sent unchanged, and the metrics count the cuts that would have been made."""
     body = body_of(tool_chat(20))
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, shadow=True) as client:
@@ -227,7 +227,7 @@ async def test_a_shadow_changes_nothing() -> None:
 
 
 async def test_a_stream_is_passed_on_and_its_usage_read() -> None:
-    """Bytes and pieces are the upstream's; what it reports counts in the next request."""
+    """A stream is passed on with the same bytes, and the usage in it is counted."""
     pieces = [
         b'data: {"choices": []}\n\n',
         b'data: {"usage": {"prompt_tokens": 500, "comple',
@@ -243,7 +243,7 @@ async def test_a_stream_is_passed_on_and_its_usage_read() -> None:
 
 
 async def test_compressed_answers_keep_their_bytes_and_are_read() -> None:
-    """Only encodings that the gateway can read are asked for."""
+    """A compressed answer is passed on with the same bytes and its usage read; only readable encodings are requested."""
     data = gzip.compress(json.dumps({"usage": {"prompt_tokens": 321, "completion_tokens": 1}}).encode())
     with ScriptedUpstream(answer(200, data, content_encoding="gzip")) as upstream:
         async with in_process(upstream) as client:
@@ -257,7 +257,7 @@ async def test_compressed_answers_keep_their_bytes_and_are_read() -> None:
 
 
 async def test_an_unknown_model_is_passed_through_until_its_provider_names_the_window() -> None:
-    """With ``auto`` a request to a model that no table knows is sent as it is; a length error says how long it may be."""
+    """With ``auto``, requests to an unknown model are sent unchanged until a length error reports the window."""
     body = body_of(tool_chat(8))
     with ScriptedUpstream(chat_reply(), answer(400, TOO_LONG), chat_reply()) as upstream:
         async with in_process(upstream, window="auto") as client:

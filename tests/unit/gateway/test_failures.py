@@ -1,4 +1,4 @@
-"""What is kept of a request that only the gateway made invalid."""
+"""Saved cases of requests that were refused only after compaction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
 
 
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
-    """Neither the messages nor what the upstream says of them; twenty cases are enough."""
+    """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
     said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice"}}
     answer = WholeAnswer(400, [], json.dumps(said).encode())
     given = [{"role": "user", "content": f"Go to {SECRET}", "id": SECRET}]
@@ -62,7 +62,7 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_length_errors(status: int, says: str, is_length: bool) -> None:
-    """Only refusals of one request for its length."""
+    """Only refusals of a single request for its length are length errors."""
     answer = WholeAnswer(status, [], json.dumps({"error": {"message": says}}).encode())
     found = length_error(answer)
     assert (found is not None) == is_length

@@ -1,4 +1,4 @@
-"""Conversations that nobody continues are forgotten, in memory and in the file."""
+"""Unused conversations are deleted from memory and from the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> None:
-    """The one in use stays; of the other, neither memory nor file holds anything."""
+    """A conversation that was not used for ``forget_after`` is deleted from memory and file, and the used one is kept."""
     now, path = [1_000.0], tmp_path / "gateway.db"
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, store=path, forget_after=0.2, clock=lambda: now[0]) as client:

@@ -1,4 +1,4 @@
-"""Recordings of a gateway, read by a replay."""
+"""Recordings that a gateway writes and a replay reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, too
 
 
 def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path) -> None:
-    """Each line holds what is new, with its time; what an agent took back is gone; breakpoints are left out."""
+    """Each line records only new messages and their time; removed messages and breakpoints are not in the recording."""
     now = [100.0]
     recorder = SessionRecorder(tmp_path / "runs", lambda: now[0])
     messages = [{"role": "user", "content": [{"type": "text", "text": f"part {place}"}]} for place in range(6)]
@@ -34,14 +34,14 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
 
 
 def recorded(folder: Path) -> tuple[Recording, str]:
-    """The one recording in a folder, and the text of its file."""
+    """Return the only recording in a folder, and the text of its file."""
     (path,) = folder.iterdir()
     (recording,) = recordings_of(path)
     return recording, path.read_text()
 
 
 async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
-    """The whole conversation, not what was sent on; no header."""
+    """A gateway records the whole conversation as received, not the compacted one, and no headers."""
     messages = tool_chat(20)
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, record=tmp_path) as client:

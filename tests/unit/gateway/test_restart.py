@@ -1,4 +1,4 @@
-"""A gateway that is killed and started again sends the same bytes; real processes, as a user runs them."""
+"""A gateway that is killed and restarted sends the same bytes, tested with real processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTS = range(1, len(MESSAGES) + 1, 2)
 
 
 class Gateway:
-    """A process that serves. Holds state: the process, and its address."""
+    """A gateway process. Holds state: the process, and its address."""
 
     def __init__(self, upstream: ScriptedUpstream, store: Path, log: Path) -> None:
         command = [
@@ -55,7 +55,7 @@ class Gateway:
         self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
 
     def send(self, count: int) -> None:
-        """Send the first messages, and wait until the gateway took note of the answer."""
+        """Send the first messages, and wait until the gateway has counted the answer."""
         before = self.answered()
         body = json.dumps({"model": "m", "messages": MESSAGES[:count]})
         assert httpx.post(f"{self.url}/v1/chat/completions", content=body).status_code == 200
@@ -63,20 +63,20 @@ class Gateway:
             time.sleep(0.005)
 
     def answered(self) -> int:
-        """The number of answers so far."""
+        """Return the number of answers so far."""
         text = httpx.get(f"{self.url}/metrics").text
         found = [line for line in text.splitlines() if line.startswith('compaction_gateway_requests_total{route="chat"')]
         return sum(int(line.rpartition(" ")[2]) for line in found)
 
     def kill(self) -> None:
-        """End it without a warning."""
+        """Kill the process."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
 
 @contextlib.contextmanager
 def gateway(upstream: ScriptedUpstream, folder: Path) -> Generator[Gateway]:
-    """A gateway process whose store is in a folder."""
+    """Run a gateway process whose store is in a folder."""
     found = Gateway(upstream, folder / "gateway.db", folder / "log.txt")
     try:
         yield found
@@ -85,7 +85,7 @@ def gateway(upstream: ScriptedUpstream, folder: Path) -> Generator[Gateway]:
 
 
 def replies(folder: Path, restarts: set[int]) -> list[bytes]:
-    """What the upstream gets for a growing conversation, with restarts before some of its requests."""
+    """Return the requests that the upstream receives for a growing conversation, with restarts before some of them."""
     folder.mkdir()
     with ScriptedUpstream(chat_reply()) as upstream, contextlib.ExitStack() as stack:
         serving = stack.enter_context(gateway(upstream, folder))
@@ -98,7 +98,7 @@ def replies(folder: Path, restarts: set[int]) -> list[bytes]:
 
 
 def test_the_same_bytes_after_a_restart(tmp_path: Path) -> None:
-    """Killed before, at and after the requests that are cut, it sends what it would have sent."""
+    """A gateway killed before, at and after requests that are cut sends the same bytes as one that kept running."""
     expected = replies(tmp_path / "whole", set())
     sizes = [len(json.loads(body)["messages"]) for body in expected]
     cuts = [place for place in range(1, len(sizes)) if sizes[place] < sizes[place - 1]]
@@ -107,7 +107,7 @@ def test_the_same_bytes_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_it_outlives_clients_that_go_away(tmp_path: Path) -> None:
-    """A connection that is closed in the middle of a stream is nobody else's matter."""
+    """Clients that disconnect during a stream do not affect other clients or end the process."""
     body = json.dumps({"model": "m", "messages": MESSAGES[:3]}).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
     with ScriptedUpstream(events(*[b"data: {}\n\n" * 5_000] * 20)) as upstream, gateway(upstream, tmp_path) as serving:
@@ -121,7 +121,7 @@ def test_it_outlives_clients_that_go_away(tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_when_it_dies_during_a_request(tmp_path: Path) -> None:
-    """A request that was cut and was under way leaves with the same bytes when the agent sends it again."""
+    """After the gateway is killed during a request, sending the request again gives the same bytes upstream."""
     body = json.dumps({"model": "m", "messages": MESSAGES})
 
     def hangs(handler: Handler, got: Got) -> None:

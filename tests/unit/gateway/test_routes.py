@@ -1,4 +1,4 @@
-"""Addresses: which hold a conversation, whose API they are, and how they are joined with the upstream's."""
+"""Addresses: which contain a conversation, which provider they belong to, and how they are joined with the upstream's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from compaction.gateway.upstream import Upstreams
     ],
 )
 def test_routes(path: str, name: str | None) -> None:
-    """With or without a version; only posts hold a conversation."""
+    """Posts to the known paths, with or without a version, contain a conversation; other paths and methods do not."""
     found = route_of("POST", path)
     assert (None if found is None else found.name) == name
     assert route_of("GET", path) is None
@@ -49,7 +49,7 @@ def test_routes(path: str, name: str | None) -> None:
     ],
 )
 def test_providers(path: str, headers: dict[str, str], provider: str) -> None:
-    """What is passed through goes where its headers or its path belong."""
+    """A passed-through request goes to the provider that its headers or path indicate."""
     assert provider_of(path, headers) == provider
 
 
@@ -71,6 +71,6 @@ def test_providers(path: str, headers: dict[str, str], provider: str) -> None:
     ],
 )
 async def test_versions_are_not_doubled(base: str, path: str, joined: str) -> None:
-    """An upstream whose path ends in a version keeps it, and the request's is left out."""
+    """If the upstream's path ends in a version, the version of the request's path is left out."""
     async with Upstreams(GatewaySettings(strategy=presets.adaptive, anthropic_url=base)) as upstreams:
         assert str(upstreams.url("anthropic", path.encode(), b"a=%20")) == f"{joined}?a=%20"

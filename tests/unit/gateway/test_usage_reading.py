@@ -1,4 +1,4 @@
-"""Usage is read from the bytes of an answer, however they are cut."""
+"""Usage is read from the bytes of an answer, however they are split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 def stream(*datas: str, end: str = "\n\n") -> bytes:
-    """Events with these data."""
+    """Return server-sent events with these data."""
     return "".join(f"event: e\ndata: {data}{end}" for data in datas).encode()
 
 
@@ -73,7 +73,7 @@ def test_usage_is_read_however_the_stream_is_cut(name: str, cuts: list[int]) -> 
 @pytest.mark.parametrize("kind", [EVENTS, "application/json", "text/html", ""])
 @given(pieces=st.lists(st.binary(max_size=40), max_size=10))
 def test_any_bytes_are_harmless(kind: str, pieces: list[bytes]) -> None:
-    """What cannot be read reports nothing."""
+    """Unreadable answers report nothing."""
     for encoding in ("", "gzip", "br"):
         reader = UsageReader(kind, encoding)
         for piece in pieces:
@@ -82,7 +82,7 @@ def test_any_bytes_are_harmless(kind: str, pieces: list[bytes]) -> None:
 
 
 def test_a_line_without_an_end_is_not_kept() -> None:
-    """Memory stays bounded, and the next line is read."""
+    """A line without an end is not kept beyond a limit, and the usage in the next line is read."""
     reader = UsageReader(EVENTS)
     for _ in range(100):
         reader.feed(b"x" * 100_000)
@@ -95,7 +95,7 @@ def test_a_line_without_an_end_is_not_kept() -> None:
 
 
 def test_a_compressed_stream_is_read() -> None:
-    """Piece by piece, as it comes."""
+    """Usage is read from a compressed stream that arrives byte by byte."""
     kind, data, tokens = STREAMS["anthropic"]
     packed = gzip.compress(data)
     reader = UsageReader(kind, "gzip")

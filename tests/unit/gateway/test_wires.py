@@ -1,4 +1,4 @@
-"""Whole tasks in every format against a strict model on loopback: nothing refused, nothing over the window."""
+"""Whole tasks in every format against a strict model on loopback: no request is refused or over the window."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ TURNS = 8
 
 @attrs.frozen
 class Agent:
-    """A plain agent in one format.
+    """A simple agent that uses one format.
 
     Args:
         path: The address it uses.
         key: The field with its messages.
-        fields: What else it sends.
-        user: Makes a user message of a text.
+        fields: The other fields of its requests.
+        user: Returns a user message with a text.
         said: Returns the messages of a reply, and the calls in them: their ids, names and items.
-        results: Makes messages of the results of calls.
-        prepare: Changes the messages of a request, such as where breakpoints stand.
+        results: Returns messages with the results of calls.
+        prepare: Changes the messages of a request, such as the position of breakpoints.
     """
 
     path: str
@@ -75,7 +75,7 @@ def _gemini_results(calls: list[tuple[str, str, str]]) -> list[Any]:
 
 
 def _with_breakpoints(messages: list[Any]) -> list[Any]:
-    """The messages as coding agents send them: the last two with a breakpoint, all others without."""
+    """Return the messages with breakpoints on the last two only, as coding agents send them."""
     marked = list(messages)
     for place in range(max(0, len(marked) - 2), len(marked)):
         blocks = [*marked[place]["content"]]
@@ -123,7 +123,7 @@ AGENTS = {
 
 
 class Recorder(StrictServer):
-    """A strict model that keeps the bodies it got. Holds state."""
+    """A strict model that keeps the request bodies. Holds state."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -152,7 +152,7 @@ async def run(agent: Agent, client: httpx.AsyncClient, name: str, model: str = "
 
 @pytest.mark.parametrize("name", AGENTS)
 async def test_a_task_that_fills_the_window_several_times(name: str) -> None:
-    """Two conversations at once, whose contents never mix; each request is valid and within the window."""
+    """Two conversations run through the gateway without mixing, and every request is valid and within the window."""
     agent = AGENTS[name]
     with Recorder(window=4_500) as model:
         settings = settings_of(model.address, window=4_500, timeout=60.0)

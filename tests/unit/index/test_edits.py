@@ -27,7 +27,7 @@ def summary(text: str = "so far") -> Message:
 
 
 def texts(index: MessageIndex) -> list[str]:
-    """What the view shows."""
+    """Return the texts of the view."""
     return shown(index.messages())
 
 
@@ -53,7 +53,7 @@ class TestValues:
         assert Together().reason == ""
 
     def test_edits_cannot_be_changed(self) -> None:
-        """What is in a journal stays there."""
+        """An edit in a journal cannot be modified."""
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             Drop(1).reason = "another"  # type: ignore[misc]
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -85,7 +85,7 @@ class TestValues:
 
 class TestDrop:
     def test_leaves_groups_out(self) -> None:
-        """What is left is the caller's own objects, in order; the source is whole."""
+        """The rest of the view is the caller's own objects, in order; the source is complete."""
         messages = [system(), *turns(3)]
         index = indexed(messages)
         assert index.apply(Drop([1, 4], "old"), by="Tests")
@@ -102,7 +102,7 @@ class TestDrop:
 
 class TestReplace:
     def test_the_summary_stands_where_the_last_of_them_stood(self) -> None:
-        """Originals leave; one summary group takes the last one's place."""
+        """The replaced groups leave the view; one summary group takes the place of the last of them."""
         index = indexed([system("s"), user("a" + LONG), assistant("b"), user("c" + LONG), assistant("d"), user("e")])
         assert index.apply(Replace([1, 3], [summary()], "old"), by="Tests")
         assert [message.split("\n")[-1] for message in texts(index)] == ["s", "b", "so far", "d", "e"]
@@ -119,7 +119,7 @@ class TestReplace:
         ids=["marked", "unmarked", "by nobody"],
     )
     def test_who_made_a_summary(self, message: Message, by: str, made_by: str | None) -> None:
-        """Its own mark says so, as it does when the view is read anew; without one it is who asked for the edit."""
+        """The author is read from the mark, also when the view is read again; without a mark it is the strategy of the edit."""
         index = indexed([user(LONG), assistant("b"), user("c")])
         assert index.apply(Replace([0], [message]), by=by)
         assert index.group(-1).made_by == made_by
@@ -133,7 +133,7 @@ class TestReplace:
         assert index.included.groups == 4
 
     def test_a_summary_is_replaced_by_the_next(self) -> None:
-        """Round after round; what the last one stands for is still known."""
+        """Through several rounds, the messages that the last summary stands for are known."""
         messages = [user(LONG), assistant(LONG), user("c" + LONG), assistant("d"), user("e")]
         index = indexed(messages)
         assert index.apply(Replace([0, 1], [summary("one " * 20)]))
@@ -145,7 +145,7 @@ class TestReplace:
 
 class TestRewrite:
     def test_shows_a_group_with_shorter_content(self) -> None:
-        """What was not shortened is the same object, and the group keeps its place and id."""
+        """Messages that were not shortened are the same objects, and the group keeps its place and id."""
         messages = [user("q"), call("1", "2"), result("1", LONG), result("2", "short"), assistant("a")]
         index = indexed(messages)
         asked, long, short = index.group(1).messages
@@ -176,7 +176,7 @@ class TestRewrite:
         assert texts(index) == ["q", "hm", "1", LONG, "a"]
 
     def test_the_last_user_message_may_be_shortened(self) -> None:
-        """It may not leave, but a picture in it may."""
+        """The message may not be dropped, but an image in it may be removed."""
         index = indexed([user(LONG), assistant("a")])
         assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="short")]))
         assert texts(index) == ["short", "a"]
@@ -205,28 +205,32 @@ def without_call_message(message: Message) -> Message | None:
 
 
 class TestRefusals:
-    """Who asks does not matter: an edit that would break a law does not happen, and the rule is recorded."""
+    """An edit that would break a law is refused, whichever strategy makes it, and the rule is recorded."""
 
     @pytest.mark.parametrize(
         ("messages", "edit", "rule"),
         [
-            (CHAT, Drop([]), "an edit names at least one group"),
-            (CHAT, Together(), "an edit names at least one group"),
-            (CHAT, Drop([1, 1]), "an edit names a group once"),
-            (CHAT, Drop([99]), "there is no group 99"),
-            (CHAT, Drop([7]), "there is no group 7"),
-            (CHAT, Drop([0]), "system messages stay"),
-            (CHAT, Drop([1, 0]), "system messages stay"),
-            ([developer(), user(), user()], Drop([0]), "system messages stay"),
-            (CHAT, Replace([0], [summary("")]), "system messages stay"),
-            (CHAT, Drop([5]), "the last user message stays"),
-            (CHAT, Replace([5], [summary("")]), "the last user message stays"),
-            (CHAT, Drop([6]), "the newest group stays"),
-            ([user(), call("1")], Drop([1]), "a call whose result may still come stays"),
-            ([user(), call("1"), result("9")], Drop([1]), "a call whose result may still come stays"),
-            ([user(), call("1"), result("8"), result("9")], Drop([2]), "what follows a call whose result may still come stays"),
-            ([system("a"), system("b")], Drop([0, 1], allow_system=True), "something is left to send"),
-            (CHAT, Restore([1]), "only the index restores groups, when a late result arrives"),
+            (CHAT, Drop([]), "the edit names no groups"),
+            (CHAT, Together(), "the edit names no groups"),
+            (CHAT, Drop([1, 1]), "the edit names a group twice"),
+            (CHAT, Drop([99]), "group 99 does not exist"),
+            (CHAT, Drop([7]), "group 7 does not exist"),
+            (CHAT, Drop([0]), "system messages must be kept"),
+            (CHAT, Drop([1, 0]), "system messages must be kept"),
+            ([developer(), user(), user()], Drop([0]), "system messages must be kept"),
+            (CHAT, Replace([0], [summary("")]), "system messages must be kept"),
+            (CHAT, Drop([5]), "the last user message must be kept"),
+            (CHAT, Replace([5], [summary("")]), "the last user message must be kept"),
+            (CHAT, Drop([6]), "the newest group must be kept"),
+            ([user(), call("1")], Drop([1]), "a tool call must be kept until its result arrives"),
+            ([user(), call("1"), result("9")], Drop([1]), "a tool call must be kept until its result arrives"),
+            (
+                [user(), call("1"), result("8"), result("9")],
+                Drop([2]),
+                "groups after an unanswered tool call must be kept until its result arrives",
+            ),
+            ([system("a"), system("b")], Drop([0, 1], allow_system=True), "the edit would remove every group of the view"),
+            (CHAT, Restore([1]), "only the index may restore groups, when a late result arrives"),
         ],
     )
     def test_what_may_not_leave(self, messages: Chat, edit: Edit, rule: str) -> None:
@@ -250,7 +254,10 @@ class TestRefusals:
         index.pin([0])
         assert not index.apply(Drop([0]))
         assert not index.apply(rewritten(index, lambda message: message.evolve(text="")))
-        assert [refusal.rule for refusal in index.refused] == ["pinned groups stay", "pinned groups stay as they are"]
+        assert [refusal.rule for refusal in index.refused] == [
+            "pinned groups must be kept",
+            "pinned groups must not be changed",
+        ]
 
     def test_system_groups_go_if_the_edit_says_so(self) -> None:
         """As the options of the last resorts do."""
@@ -263,20 +270,20 @@ class TestRefusals:
         """No fewer, no more."""
         index = indexed(turns(2, words=100))
         assert not index.apply(Replace([0], [summary()] * count))
-        assert index.refused[0].rule == "a replacement is one message, or two where roles alternate"
+        assert index.refused[0].rule == "a replacement must be one message, or two if the format requires alternating roles"
 
     @pytest.mark.parametrize("message", [call("1"), result("1")])
     def test_a_replacement_neither_calls_nor_answers(self, message: dict[str, object]) -> None:
         """It would stand there without its counterpart."""
         index = indexed(turns(2, words=100))
         assert not index.apply(Replace([0], [openai_chat.read(message)]))
-        assert index.refused[0].rule == "a replacement makes no calls and carries no results"
+        assert index.refused[0].rule == "a replacement must not contain tool calls or results"
 
     def test_a_pending_group_is_not_rewritten(self) -> None:
         """Its result may come at any moment."""
         index = indexed([user("q"), call("1", text=LONG)])
         assert not index.apply(rewritten(index, lambda message: message.evolve(text=""), group=1))
-        assert index.refused[0].rule == "a call whose result may still come stays as it is"
+        assert index.refused[0].rule == "a tool call must not be changed until its result arrives"
 
     @pytest.mark.parametrize("read_anew", [False, True])
     def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:
@@ -287,16 +294,16 @@ class TestRefusals:
         (group,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
         assert not index.is_rewritable(group)
         assert not index.apply(Rewrite(group, [openai_chat.new("user", "x")]))
-        assert index.refused[0].rule == "a summary is replaced, not rewritten"
+        assert index.refused[0].rule == "a summary must be replaced, not rewritten"
 
     @pytest.mark.parametrize(
         ("change", "rule"),
         [
-            (lambda message: message, "a rewrite changes something"),
-            (lambda message: None, "a rewrite leaves something of its group"),
-            (lambda message: openai_chat.new("user", "x"), "a rewrite keeps roles, calls and results"),
-            (without_calls, "a rewrite keeps roles, calls and results"),
-            (without_call_message, "only a message that holds nothing but reasoning may be removed by a rewrite"),
+            (lambda message: message, "the rewrite changes nothing"),
+            (lambda message: None, "the rewrite removes its whole group; use Drop"),
+            (lambda message: openai_chat.new("user", "x"), "a rewrite must keep roles, calls and results"),
+            (without_calls, "a rewrite must keep roles, calls and results"),
+            (without_call_message, "a rewrite may remove only messages that contain nothing but reasoning"),
         ],
     )
     def test_a_rewrite_keeps_what_its_neighbours_rely_on(self, change: Callable[[Message], Message | None], rule: str) -> None:
@@ -309,10 +316,10 @@ class TestRefusals:
         """One for one from the first."""
         index = indexed(turns(2, words=100))
         assert not index.apply(Rewrite(0, [openai_chat.new("user", "x")] * 2))
-        assert index.refused[0].rule == "a rewrite gives the messages of its group again, one for one"
+        assert index.refused[0].rule == "the rewrite has more messages than its group"
 
     def test_another_call_id_or_name_is_another_call(self) -> None:
-        """A rewrite that renames a tool would part it from what the model knows."""
+        """A rewrite may not rename a tool that the model called."""
         index = indexed([user("q"), call("1", text=LONG), result("1", LONG), assistant("a")])
         asked, found = index.group(1).messages
         other = openai_chat.read(call("1", name="elsewhere"))
@@ -323,12 +330,12 @@ class TestRefusals:
         assert asked.raw == call("1", text=LONG)
 
     def test_the_view_never_grows(self) -> None:
-        """An edit that adds tokens is undone and refused, with how many it would have added."""
+        """An edit that adds tokens is undone and refused; the refusal gives their number."""
         index = indexed([user("a"), assistant("b"), user("c")])
         before = (index.included, index.messages())
         assert not index.apply(Replace([0], [summary("much longer than what it stands for")]))
         grown = index.measure(summary("much longer than what it stands for"))[0] - index.group(0).tokens
-        assert index.refused[0].rule == f"the view does not grow (this adds {grown} tokens)"
+        assert index.refused[0].rule == f"the edit would make the view {grown} tokens longer"
         assert (index.included, index.messages()) == before
 
     def test_an_edit_may_leave_the_view_as_long_as_it_was(self) -> None:
@@ -352,10 +359,10 @@ class TestTogether:
         edit = Together(Drop([1]), Drop([2]), Drop([0]))
         assert not index.apply(edit)
         assert (index.included, index.messages()) == before
-        assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages stay")]
+        assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages must be kept")]
 
     def test_parts_see_what_the_parts_before_them_did(self) -> None:
-        """A group that one part drops is gone for the next."""
+        """A group that one part drops is not in the view of the next part."""
         index = indexed(turns(3))
         assert not index.apply(Together(Drop([1]), Drop([1])))
         assert index.refused[0].rule == "group 1 is not in the view"
@@ -408,8 +415,8 @@ class TestTrial:
 
 @pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
 def test_what_names_no_groups(groups: object) -> None:
-    """An edit that could not say what it is about is not made."""
-    with pytest.raises(StrategyError, match="an edit names groups, or their ids"):
+    """An edit without valid groups raises an error when it is created."""
+    with pytest.raises(StrategyError, match="an edit needs groups or group ids"):
         Drop(groups)  # type: ignore[arg-type]
 
 
@@ -417,10 +424,10 @@ def test_a_group_of_another_conversation() -> None:
     """It stays nowhere, and nothing is done to it."""
     index, other = indexed([system("s"), *turns(1), user("q")]), indexed(turns(5))
     group = other.included_groups[8]
-    assert index.protection(group) == "there is no group 8"
+    assert index.protection(group) == "group 8 does not exist"
     assert not index.apply(Rewrite(group, [summary()]))
     assert not index.apply(Drop([1, group]))
-    assert [refused.rule for refused in index.refused] == ["there is no group 8"] * 2
+    assert [refused.rule for refused in index.refused] == ["group 8 does not exist"] * 2
 
 
 class TestAskingAgain:
@@ -428,11 +435,11 @@ class TestAskingAgain:
         """A strategy that does so would never end."""
         index = indexed([system("s"), user("q")])
         assert not index.apply(Drop([0]), by="Stubborn")
-        with pytest.raises(NoProgress, match=r"^Stubborn asked again for .*which was refused: system messages stay"):
+        with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
             index.apply(Drop([0], "another reason"), by="Stubborn")
 
     def test_another_edit_may_be_asked_for(self) -> None:
-        """Each refusal stands for itself."""
+        """One refusal does not prevent another edit."""
         index = indexed([system("s"), system("t"), user("q")])
         assert not index.apply(Drop([0]))
         assert not index.apply(Drop([1]))
@@ -453,7 +460,7 @@ class TestAskingAgain:
 
 
 def test_reasons_are_kept_with_the_edits() -> None:
-    """What the user reads later is what the strategy said."""
+    """The journal keeps the reason that the strategy gave."""
     index = indexed([*turns(2), user("q")])
     index.apply(Drop([0], "the oldest go first"))
     assert [edit.reason for edit in index.edits] == ["the oldest go first"]

@@ -1,4 +1,4 @@
-"""Fingerprints that are kept from one save to the next: made once for each message, and never of what is no longer there."""
+"""Fingerprints kept from one save to the next: computed once for each message, and only for messages that still exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DATA = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dicti
 
 
 class Counting(OpenAIChat):
-    """The chat format, which counts what it writes out. Holds state."""
+    """The chat format, which counts the messages it writes. Holds state."""
 
     written = 0
 
@@ -61,7 +61,7 @@ def test_each_message_is_written_out_once() -> None:
     ],
 )
 def test_a_message_changed_in_place_is_fingerprinted_anew(change: Callable[[dict[str, Any]], object]) -> None:
-    """However small the change, if it is written out differently."""
+    """Any change of the JSON text changes the fingerprint."""
     known, raw = Fingerprints(), copy.deepcopy(MESSAGE)
     [before] = known.of([raw], openai_chat)
     change(raw)
@@ -81,7 +81,7 @@ def test_no_fingerprint_is_kept_of_what_cannot_be_compared() -> None:
     """A framework's object inside, or data nested very deep: written out each time."""
 
     class Opaque:
-        """Equal to everything, and written out as it is now."""
+        """An object that equals everything and is written with its present value."""
 
         said = "so"
 
@@ -104,7 +104,7 @@ def test_no_fingerprint_is_kept_of_what_cannot_be_compared() -> None:
 
 
 def test_another_format_writes_out_otherwise() -> None:
-    """What was made in one format says nothing in another."""
+    """A fingerprint made in one format is not used in another."""
     known, format = Fingerprints(), Counting()
     messages = [user("q"), assistant("a")]
     known.of(messages, anthropic)
@@ -113,7 +113,7 @@ def test_another_format_writes_out_otherwise() -> None:
 
 
 def test_a_list_that_was_cut_and_grew_otherwise() -> None:
-    """A save after a cut is of what is there now."""
+    """A save after a cut contains the fingerprints of the present messages."""
     index = indexed([user("q1"), assistant("a1"), user("q2"), assistant("a2")])
     index.to_dict(messages=False)
     index.sync([user("q1"), assistant("a1"), user("another"), assistant("a2"), user("q3")])

@@ -38,7 +38,7 @@ CHAT: Chat = [
 
 
 def edited() -> MessageIndex:
-    """Two edits in a row, and one apart from them."""
+    """An index with two successive edits, and a third one elsewhere."""
     index = MessageIndex(CHAT, counter="chars/4", marks=Marks())
     for ids, text in (((1, 2), "first"), ((-1, 3), "second")):
         groups = [index.group(id) for id in ids]
@@ -48,7 +48,7 @@ def edited() -> MessageIndex:
 
 
 def test_edits_that_knew_a_message_are_undone() -> None:
-    """An edit of its group, and each summary that stands for one of these; the others stay, by their new ids."""
+    """The edits of its group and the summaries of these are undone; the others stay, with new ids."""
     index = edited()
     assert index.forget([dict(CHAT[2])]) == 1
     assert index.edits == (Drop([5, 6], "old"),)
@@ -57,7 +57,7 @@ def test_edits_that_knew_a_message_are_undone() -> None:
 
 
 def test_the_inner_summary_stays() -> None:
-    """What only the outer summary knew takes the outer one along, and not the inner one."""
+    """A message that only the outer summary used undoes the outer summary and not the inner one."""
     index = edited()
     assert index.forget([CHAT[3]]) == 1
     assert [type(edit) for edit in index.edits] == [Replace, Drop]
@@ -65,7 +65,7 @@ def test_the_inner_summary_stays() -> None:
 
 
 def test_the_hosts_next_list_changes_nothing() -> None:
-    """A list without the messages is the conversation that the index has."""
+    """The host's next list, without the forgotten messages, is the conversation that the index has."""
     index = edited()
     index.forget([CHAT[2], CHAT[6]])
     view = index.messages()
@@ -75,7 +75,7 @@ def test_the_hosts_next_list_changes_nothing() -> None:
 
 
 def test_what_is_not_there() -> None:
-    """Nothing changes; all that say the same go, and what is no message is an error."""
+    """An unknown message changes nothing, equal messages are all forgotten, and an invalid message is an error."""
     index = edited()
     before = index.to_dict(), index.messages()
     assert index.forget([user("nobody said this")]) == 0
@@ -87,7 +87,7 @@ def test_what_is_not_there() -> None:
 
 
 def test_a_part_of_a_group_takes_the_rest_along() -> None:
-    """A call without its result would be wrong, so the group leaves until the host's list brings back what is right."""
+    """A call without its result is invalid, so the group is removed until the host's list makes it valid again."""
     chat = [user("go"), calls("a", "b"), result("a", "the secret"), result("b", "public"), answer("done"), user("more")]
     index = MessageIndex(chat, counter="chars/4")
     assert index.forget([chat[2]]) == 1
@@ -99,7 +99,7 @@ def test_a_part_of_a_group_takes_the_rest_along() -> None:
 
 
 def test_a_part_of_a_group_alone() -> None:
-    """What is left stays if the list is right with it."""
+    """The rest of a group stays if the list is valid with it."""
     chat = [user("go"), answer("thinking aloud"), calls("a"), result("a", "public"), answer("done")]
     index = MessageIndex(chat, counter="chars/4")
     assert index.forget([chat[1]]) == 1
@@ -107,7 +107,7 @@ def test_a_part_of_a_group_alone() -> None:
 
 
 def test_a_message_as_the_view_shows_it() -> None:
-    """A shortened version names the message, and of a summary the edit is undone."""
+    """A shortened version identifies its message; a summary's text undoes the edit that wrote it."""
     index = edited()
     shown = index.messages()
     assert index.forget([shown[1]]) == 0
@@ -120,7 +120,7 @@ def test_a_message_as_the_view_shows_it() -> None:
 
 
 def test_what_quotes_a_message_that_stays_in_the_view() -> None:
-    """A summary of other messages may hold words that only this one says."""
+    """A summary of other messages is undone if it contains words that only the forgotten message has."""
     index = MessageIndex([*CHAT, user("the code is 4711")], counter="chars/4")
     groups = [index.group(1), index.group(2)]
     other = [index.group(3), index.group(4)]

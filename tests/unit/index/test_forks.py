@@ -1,4 +1,4 @@
-"""What a fork takes over: each edit says how many messages had been read when it was decided."""
+"""The edits that a fork takes over: each one records how many messages had been read when it was decided."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
 
 
 def test_what_a_host_changed_is_not_taken_over() -> None:
-    """An edit that was decided when a message was there that is altered or gone now is for this conversation alone."""
+    """An edit decided with a message that was altered or removed later is not taken over by a fork."""
     index = edited()
     index.sync([*chat(5)[:8], {"role": "user", "content": "another"}])
     assert [applied.known for applied in index.journal] == [6, None]
 
 
 def test_a_list_accounts_for_the_source_or_not() -> None:
-    """It may go on; nothing at its end may be missing, and nothing else unless the host knows the conversation."""
+    """The list may continue the source; no message may be missing, except in the middle if the host names the conversation."""
     index, more = edited(), {"role": "user", "content": "more"}
     assert index.accounts_for([*chat(5), more])
     assert not index.accounts_for(chat(5)[:9])

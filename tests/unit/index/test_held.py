@@ -21,7 +21,7 @@ Raw: TypeAlias = dict[str, Any]
 Chat: TypeAlias = list[Raw]
 
 ANSWER, QUESTION = 2, 3
-RULE = "what is left must be a list the provider takes [misplaced-system]: group 1 or group 3 would have to leave too"
+RULE = "the provider would reject the rest of the view [misplaced-system]: group 1 or group 3 would have to be dropped, too"
 
 
 def block(number: int = 0) -> Chat:
@@ -62,7 +62,7 @@ class TestClosed:
         assert validate(index.messages(), format=anthropic) == []
 
     def test_by_another_edit_that_is_allowed_itself(self) -> None:
-        """Once the call is gone, its question may go too, as an entry of its own."""
+        """Once the call is dropped, the held drop of its question is applied as a separate journal entry."""
         messages: Chat = [
             {"role": "user", "parts": [{"text": "hi"}]},
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
@@ -76,7 +76,7 @@ class TestClosed:
         assert index.messages() == messages[3:]
 
     def test_rollback_is_exact(self) -> None:
-        """What was applied together is undone together, and nothing is held after it."""
+        """Drops applied together are undone together, and no drop is held afterwards."""
         index = index_of()
         before, source = index.included, index.messages()
         mark = index.mark()
@@ -86,7 +86,7 @@ class TestClosed:
         assert (index.included, index.edits) == (before, ())
         assert all(one is other for one, other in zip(index.messages(), source, strict=True))
         assert not index.apply(Drop(QUESTION))
-        assert rules(index)[0].startswith("what is left must be a list the provider takes [thinking-after-answer]")
+        assert rules(index)[0].startswith("the provider would reject the rest of the view [thinking-after-answer]")
 
     def test_a_rollback_lets_go_of_what_is_held(self) -> None:
         index = index_of()
@@ -140,17 +140,17 @@ class TestStillHeld:
         """As for any refusal; it is held once all the same."""
         index = index_of()
         assert not index.apply(Drop(ANSWER))
-        with pytest.raises(NoProgress, match="asked again for Drop of groups 2"):
+        with pytest.raises(NoProgress, match="repeated the refused Drop of groups 2"):
             index.apply(Drop(ANSWER))
         assert index.apply(Drop(QUESTION))
         assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
 
     def test_what_is_refused_for_another_reason_is_not_held(self) -> None:
-        """A protected group stays, whatever leaves beside it; so does what a replacement would have stood for."""
+        """A drop refused by a rule about one of its groups is not held."""
         index = index_of()
         assert not index.apply(Drop([ANSWER, 5]))
         assert not index.apply(Drop(QUESTION))
-        assert rules(index)[0] == "the newest group stays"
+        assert rules(index)[0] == "the newest group must be kept"
         assert index.edits == ()
 
     def test_a_trial_leaves_what_is_held_as_it_was(self) -> None:
@@ -166,7 +166,7 @@ class TestSharedGroups:
     """Drops that name a group of one another are never applied together."""
 
     def test_a_drop_of_more_takes_the_place_of_one_that_is_held(self) -> None:
-        """What the held one asked for has happened."""
+        """The groups of the held drop have left the view."""
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         assert index.apply(Drop([ANSWER, QUESTION]))
@@ -189,7 +189,7 @@ class TestSharedGroups:
         assert index.edits == ()
 
     def test_a_group_that_left_is_held_no_longer(self) -> None:
-        """Its other group stays refused, and stands in nobody's way."""
+        """The drop of its other group stays refused, and blocks no later drop."""
         index = index_of(2)
         assert not index.apply(Drop([2, 7]))
         assert index.apply(Drop([2, 3]))
@@ -202,7 +202,7 @@ class TestSharedGroups:
 
 
 def ask_for(*groups: int, told: list[bool] | None = None) -> Callable[[MessageIndex], Iterator[Edit]]:
-    """A function that drops these groups one by one, and notes what it is told."""
+    """A function that drops these groups one by one, and records the answers."""
 
     def strategy(index: MessageIndex) -> Generator[Edit, bool]:
         for id in groups:
@@ -215,7 +215,7 @@ def ask_for(*groups: int, told: list[bool] | None = None) -> Callable[[MessageIn
 
 class TestInARun:
     def test_a_plain_function(self) -> None:
-        """It is told that the first was not applied, then that the second was; the result tells of no refusal."""
+        """The first drop is not applied, the second is; the result contains no refusal."""
         told: list[bool] = []
         strategy = ask_for(ANSWER, QUESTION, told=told)
         result = compact_sync(index_of().messages(), strategy, counter="chars/4", format="anthropic")
@@ -248,7 +248,7 @@ class TestInARun:
 
 
 class TestMessagesThatCome:
-    """An edit that was right before may be wrong beside messages that come later: it is undone, and ``undone`` names it."""
+    """An edit whose view is invalid with later messages is undone, and ``undone`` lists it."""
 
     def gemini_with_an_open_call(self) -> MessageIndex:
         messages: Chat = [
@@ -260,7 +260,7 @@ class TestMessagesThatCome:
         return MessageIndex(messages, counter="chars/4", format=gemini)
 
     def test_a_late_result_brings_a_call_back_to_the_start(self) -> None:
-        """A call of Gemini's follows the user, so that the user's words come back as well."""
+        """In Gemini's format a call must follow the user, so the user message is shown again, too."""
         index = self.gemini_with_an_open_call()
         assert index.apply(Drop(1, "the call"))
         assert index.apply(Drop(0, "the question"))
@@ -300,7 +300,7 @@ class TestMessagesThatCome:
         assert index.messages() == [*messages[1:], index.source[-1]]
 
     def test_the_host_writes_the_rest_anew(self) -> None:
-        """What follows the dropped messages is a call now, which the user's words have to stand before."""
+        """A call now follows the dropped messages, so the user message before it is needed."""
         words = [{"role": "user", "parts": [{"text": text}]} for text in ("a", "b", "c", "d")]
         index = MessageIndex(
             [*words[:2], {"role": "model", "parts": [{"text": "x"}]}, words[2]], counter="chars/4", format=gemini

@@ -1,4 +1,4 @@
-"""Held drops that wait for one another, in a format of letters: which leave, when, and what is still refused."""
+"""Held drops that depend on one another, in a format of letters: which are applied, when, and which stay refused."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def index_of(letters: str, *forbidden: str, disliked: str = "") -> MessageIndex:
 
 
 def needed(index: MessageIndex) -> list[str]:
-    """What each refusal says would have to leave too."""
+    """Return the groups that each refusal names as needed."""
     return [refusal.rule.partition("]: ")[2].partition(" would")[0] for refusal in index.refused]
 
 
 def test_what_waits_is_asked_again_beside_its_new_neighbours() -> None:
-    """First beside b, then beside v, and at last it may leave."""
+    """The held drop is tried beside b, then beside v, and is applied at last."""
     index = index_of("uabvau", "ub", "uv")
     assert [index.apply(Drop(id)) for id in (1, 2, 3)] == [False, True, True]
     assert index.edits == (Drop(2), Drop(3), Drop(1))
@@ -69,7 +69,7 @@ def test_what_was_rewritten_still_waits() -> None:
 
 
 def test_what_has_left_in_part_waits_no_longer() -> None:
-    """It stays refused, and the others leave without it."""
+    """The drop stays refused, and the others are applied without it."""
     index = index_of("uabvau", "uv", "vu", "aa")
     assert not index.apply(Drop([1, 2]))
     assert index.apply(Drop(2))
@@ -81,7 +81,7 @@ def test_what_has_left_in_part_waits_no_longer() -> None:
 
 @pytest.mark.parametrize("disliked", ["", "-b"])
 def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -> None:
-    """The instruction leads once the question is gone, which is no neighbour of what waits; preferred or not."""
+    """The instruction opens the view once the question is dropped, although the question is not its neighbour."""
     index = index_of("usabau", "sb", disliked=disliked)
     index.begin_step()
     assert not index.apply(Drop(2))
@@ -93,7 +93,7 @@ def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -
 
 
 class TestForgotten:
-    """What is held is held for one step of one strategy."""
+    """A drop is held for one step of one strategy."""
 
     def test_at_the_end_of_a_step(self) -> None:
         index = index_of("uabu", "ub", "au")

@@ -29,7 +29,7 @@ class TestSizes:
         assert index.total == Metrics(tokens=tokens, bytes=1 + 6 + 3 + 3 + 1 + 2, messages=5, groups=3, turns=1, tool_calls=2)
 
     def test_included_follows_edits_and_total_does_not(self) -> None:
-        """What was taken out is counted in the total alone; what a summary adds, in the view alone."""
+        """A dropped group counts only in the total; a summary counts only in the view."""
         index = indexed([user(LONG), call("1"), result("1", LONG), assistant("a"), user("q")])
         total = index.total
         summary = openai_chat.new("user", marked("so far", by="Tests"))
@@ -47,13 +47,13 @@ class TestSizes:
         )
 
     def test_tokens_are_counted_on_the_text_not_on_its_json(self) -> None:
-        """A letter that JSON would escape is one letter."""
+        """A letter that JSON would escape counts as one letter."""
         plain, escaped = indexed([user("a" * 12)]), indexed([user("가" * 12)])
         assert plain.included.tokens == escaped.included.tokens
         assert (plain.included.bytes, escaped.included.bytes) == (12, 36)
 
     def test_a_nameless_counter_is_refused(self) -> None:
-        """A counter is a name or has the three members; anything else is an error at once."""
+        """A counter is a name or has the three members; anything else raises an error immediately."""
         with pytest.raises(UnknownCounter, match="count_text"):
             MessageIndex([], counter=len)  # type: ignore[arg-type]
 
@@ -77,7 +77,7 @@ class TestSizes:
             MessageIndex([], counter="chars/4", format="smoke-signals")
 
     def test_tokens_of_a_request_hold_the_overhead(self) -> None:
-        """What is sent outside the messages counts in ``tokens``, not in the sizes of the messages."""
+        """Tokens sent outside the messages count in ``tokens``, not in the sizes of the messages."""
         index = indexed([user("q")], context=RunContext(overhead_tokens=1_000))
         assert index.tokens == index.included.tokens + 1_000
         index.context = RunContext(overhead_tokens=10)
@@ -86,7 +86,7 @@ class TestSizes:
 
 class TestProjection:
     def test_the_same_objects_in_a_new_list(self) -> None:
-        """Nobody's list or message is touched, and the list that comes out is the caller's to change."""
+        """The caller's list and messages are not changed, and the returned list may be changed by the caller."""
         messages = [system(), *turns(2)]
         before = [dict(message) for message in messages]
         index = indexed(messages)
@@ -103,7 +103,7 @@ class TestProjection:
         assert indexed([message]).messages()[0] is message  # type: ignore[list-item]
 
     def test_groups_that_interleave_stay_in_message_order(self) -> None:
-        """A late result stands where it came, not beside its call."""
+        """A late result keeps its place in the view, apart from its call."""
         messages = [user("q"), call("1"), user("r"), result("1"), assistant("a")]
         assert shown(indexed(messages).messages()) == ["q", "1", "r", "found", "a"]
 
@@ -114,7 +114,7 @@ class TestProjection:
         assert [group.id for group in index.included_groups] == [1, 2, 3]
         assert (index.is_included(0), index.is_included(index.group(1)), index.is_included(99)) == (False, True, False)
         assert index.group(0).messages[0].text == "q1"
-        with pytest.raises(InputError, match="group 99: there is no such group"):
+        with pytest.raises(InputError, match="group 99: this group does not exist"):
             index.group(99)
 
     def test_walking_the_groups_while_editing(self) -> None:
@@ -139,7 +139,7 @@ class TestProjection:
 
 class TestAppend:
     def test_only_what_is_new_is_read(self) -> None:
-        """Earlier edits stand, and the view goes on."""
+        """Earlier edits stay, and the view continues with the new messages."""
         index = indexed(turns(2))
         index.apply(Drop([0]))
         index.append([user("q3")])
@@ -190,7 +190,7 @@ class TestAppend:
         assert (index.edits, index.group(1).open) == ((), False)
 
     def test_a_rewritten_group_takes_late_results(self) -> None:
-        """What was shortened stays short, what comes is shown as it is."""
+        """A shortened message stays short; a late result is shown unchanged."""
         index = indexed([user("q"), call("1", text=LONG), user("r"), assistant("a")])
         assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="brief")]))
         index.append([result("1", LONG)])
@@ -225,11 +225,11 @@ class TestRollback:
         """Only what was done can be undone."""
         index = indexed(turns(2))
         index.apply(Drop([0]))
-        with pytest.raises(InputError, match=f"rollback\\({mark}\\): the journal holds 1 edits"):
+        with pytest.raises(InputError, match=f"rollback\\({mark}\\): the journal has 1 edits"):
             index.rollback(mark)
 
     def test_ids_of_summaries_are_given_again(self) -> None:
-        """What was undone leaves no trace: the next summary has the id the undone one had."""
+        """After a rollback, the next summary has the id of the undone one."""
         index = indexed([user(LONG), assistant(LONG), user("q")])
         summary = openai_chat.new("user", marked("so far", by="Tests"))
         index.apply(Replace([0], [summary]))
@@ -240,7 +240,7 @@ class TestRollback:
 
 class TestOriginals:
     def test_what_a_group_stands_for(self) -> None:
-        """Through any number of rounds, late results included; a group that nothing replaced stands for itself."""
+        """Through any number of rounds, late results included; a group that was not replaced stands for itself."""
         messages = [user(LONG), call("1"), result("1", LONG), user("q" + LONG), assistant("a"), user("r")]
         index = indexed(messages)
         assert index.apply(Replace([0, 1], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
@@ -250,7 +250,7 @@ class TestOriginals:
         assert index.originals(4) == [messages[4]]
         assert index.originals(0)[0] is messages[0]
         assert index.ordinals(-2) == [0, 1, 2, 3]
-        with pytest.raises(InputError, match="no such group"):
+        with pytest.raises(InputError, match="this group does not exist"):
             index.originals(99)
 
     def test_rewritten_groups_stand_for_what_they_were(self) -> None:
@@ -270,7 +270,7 @@ class TestPinning:
         index.pin([0, 1])
         assert [group.pinned for group in index.included_groups] == [True, True, False, False]
         assert [group.pinned for group in before] == [False] * 4
-        with pytest.raises(InputError, match="group 9: there is no such group"):
+        with pytest.raises(InputError, match="group 9: this group does not exist"):
             index.pin([9])
 
     def test_by_predicate(self) -> None:
@@ -290,7 +290,7 @@ class TestPinning:
         ]
 
     def test_rolling_back_forgets_pins_of_what_is_gone(self) -> None:
-        """A summary that gets the id of one that was pinned is another; a group of the source stays pinned."""
+        """A new summary with the id of an undone pinned one is not pinned; a group of the source stays pinned."""
         index = indexed([user(LONG), assistant("a"), user("q"), assistant("b")])
         summary = openai_chat.new("user", marked("so far", by="Tests"))
         assert index.apply(Replace([0], [summary]))
@@ -299,7 +299,7 @@ class TestPinning:
         assert index.to_dict()["pinned"] == [1]
 
     def test_a_late_result_pins_its_group(self) -> None:
-        """Also one that was out of the view: it comes back, pinned."""
+        """A group outside the view is shown again, and pinned."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
         index.apply(Drop([1]))
         index.append([result("1", "keep")])
@@ -308,7 +308,7 @@ class TestPinning:
 
 class TestTime:
     def test_turns_since_the_last_edit(self) -> None:
-        """Turns that began since; all of them if there was no edit. A group that came back is no edit of a strategy."""
+        """The turns that began since; all of them without an edit. A restored group is not a strategy's edit."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
         assert index.turns_since_edit == 3
         index.apply(Drop([1]))
@@ -340,7 +340,7 @@ class TestTime:
         assert index.idle_seconds == 100
 
     def test_nothing_new_is_no_sign_of_life(self) -> None:
-        """Appending nothing leaves the conversation as idle as it was."""
+        """Appending no messages does not end the idle time."""
         index = indexed(turns(1), context=RunContext(now=100.0))
         index.context = RunContext(now=160.0)
         index.append([])

@@ -1,4 +1,4 @@
-"""What an edit brings in and which messages it makes neighbours: refused where the provider would not take it."""
+"""An edit is refused if the provider would not accept its messages, or the neighbours that it creates."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
+from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, last, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.index.edits import Restore
 from compaction.index.joins import opening
 from compaction.index.replacing import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from compaction.selectors import nothing
-from compaction.strategies import SelectiveToolCall
+from compaction.strategies import SelectiveToolCall, Truncation
+from tests.support.letters import Letters
 
 Raw: TypeAlias = dict[str, Any]
 Chat: TypeAlias = list[Raw]
@@ -85,17 +87,17 @@ class TestUsersDropped:
         messages = [said(gemini, "user", "hi"), *used(gemini), said(gemini, "user", "now")]
         result = compact_sync(messages, drop_old_users, format="gemini", counter="chars/4")
         assert (result.outcome, result.messages) == ("unchanged", messages)
-        rule = "what is left must be a list the provider takes [misplaced-call]: group 1 would have to leave too"
+        rule = "the provider would reject the rest of the view [misplaced-call]: group 1 would have to be dropped, too"
         assert [refusal.rule for refusal in result.refused] == [rule]
 
     def test_thoughts_that_would_follow_an_answer(self) -> None:
         messages = [*(said(anthropic, role) for role in ("user", "assistant", "user")), thought(), said(anthropic, "user")]
         result = compact_sync(messages, drop_old_users, format="anthropic", counter="chars/4")
         assert result.messages == messages[1:]
-        rule = (
-            "what is left must be a list the provider takes [thinking-after-answer]: group 1 or group 3 would have to leave too"
+        [refusal] = result.refused
+        assert refusal.rule.startswith(
+            "the provider would reject the rest of the view [thinking-after-answer]: group 1 or group 3 "
         )
-        assert [refusal.rule for refusal in result.refused] == [rule]
 
     @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["openai-chat", "openai-responses"])
     def test_where_any_message_may_follow_any_other(self, format: MessageFormat) -> None:
@@ -120,14 +122,14 @@ def test_a_call_between_answers_is_dropped(format: MessageFormat) -> None:
 
 
 class TestBroughtIn:
-    """A replacement is a message of this format that says something, and reaches no further than its neighbours."""
+    """A replacement must be a valid message of the format with content, and without calls, results or ids."""
 
     @each_format
     @pytest.mark.parametrize("text", ["", " ", "\n"])
     def test_nothing_said(self, format: MessageFormat, text: str) -> None:
         index = index_of([said(format, "user"), said(format, "assistant"), said(format, "user")], format)
         assert not index.apply(Replace([0, 1], [format.new("user", text)]))
-        assert [refusal.rule for refusal in index.refused] == ["the message says nothing"]
+        assert [refusal.rule for refusal in index.refused] == ["the message is empty"]
 
     @each_format
     def test_a_message_of_another_format(self, format: MessageFormat) -> None:
@@ -135,7 +137,7 @@ class TestBroughtIn:
         for other in FORMATS:
             index = index_of(messages, format)
             assert index.apply(Replace(1, [other.new("assistant", "so far")])) == (other is format)
-            rule = f"a message of the format {other.name} does not belong into a conversation of {format.name}"
+            rule = f"a message of the format {other.name} is not allowed in a conversation of {format.name}"
             assert [refusal.rule for refusal in index.refused] == ([] if other is format else [rule])
             rewritten = index_of(messages, format)
             assert rewritten.apply(Rewrite(1, [other.new("assistant", "short")])) == (other is format)
@@ -156,7 +158,7 @@ class TestBroughtIn:
     def test_what_belongs_to_other_messages(self, format: MessageFormat, raw: Raw) -> None:
         index = index_of([said(format, "user"), said(format, "assistant"), said(format, "user")], format)
         assert not index.apply(Replace([0, 1], [format.read(raw)]))
-        assert [refusal.rule for refusal in index.refused] == ["a replacement holds text and media alone"]
+        assert [refusal.rule for refusal in index.refused] == ["a replacement must contain only text and media"]
 
     def test_an_item_with_an_id(self) -> None:
         """Its id would be there twice, if the item itself still is."""
@@ -166,8 +168,8 @@ class TestBroughtIn:
         assert not index.apply(Replace(0, [openai_responses.read(dict(known))]))
         assert not index.apply(Rewrite(1, [openai_responses.read(dict(known))]))
         assert [refusal.rule for refusal in index.refused] == [
-            "a replacement has no id, by which a provider or a host knows other messages",
-            "a rewrite gives a message no other id",
+            "a replacement must not have an id, which would name a message of the host or the provider",
+            "a rewrite must keep the ids of messages",
         ]
         assert index.apply(Rewrite(3, [index.group(3).messages[0].evolve(text="s")]))
 
@@ -212,7 +214,7 @@ class TestRewritten:
         call, *rest = index.group(1).messages
         without = call.evolve(parts=[part for part in call.parts if not isinstance(part, OtherPart)])
         assert not index.apply(Rewrite(1, [without, *rest]))
-        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps what the provider runs itself"]
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite must keep the calls that the provider runs itself"]
 
     def test_the_signed_call_stays_first(self) -> None:
         """Gemini tells calls of one name by their order alone."""
@@ -227,20 +229,20 @@ class TestRewritten:
         index = index_of(messages, gemini)
         call, result = index.group(1).messages
         assert not index.apply(Rewrite(1, [call.evolve(parts=call.parts[::-1]), result]))
-        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps calls in order"]
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite must keep the order of calls"]
 
     def test_an_empty_message_stays_empty(self) -> None:
-        """With words it might end an answer that the provider continues behind it."""
+        """An empty message given text might end an answer that the provider continues after it."""
         messages: Chat = [said(anthropic, "user"), {"role": "user", "content": None}, said(anthropic, "user")]
         index = MessageIndex(messages, counter="chars/4", format=anthropic)
         assert not index.apply(Together(Drop(0), Rewrite(1, [anthropic.new("user", "short")])))
-        assert [refusal.rule for refusal in index.refused] == ["a rewrite has nothing to say where nothing was said"]
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite must not add text to an empty message"]
 
     def test_reasoning_takes_no_answers_place(self) -> None:
         messages = [said(openai_responses, "user"), said(openai_responses, "assistant"), said(openai_responses, "user")]
         index = index_of(messages, openai_responses)
         assert not index.apply(Rewrite(1, [openai_responses.read({"type": "reasoning", "summary": []})]))
-        assert [refusal.rule for refusal in index.refused] == ["a rewrite keeps roles, calls and results"]
+        assert [refusal.rule for refusal in index.refused] == ["a rewrite must keep roles, calls and results"]
 
 
 class TestNeighbours:
@@ -248,11 +250,11 @@ class TestNeighbours:
 
     @pytest.mark.parametrize("role", ["user", "assistant"])
     def test_an_instruction_behind_words_does_not_lead(self, role: str) -> None:
-        """It stands at the start of the list, in a summary, and an answer has to follow it."""
+        """The instruction comes after a summary at the start of the list, so an answer has to follow it."""
         index = index_of([said(anthropic, "user")] * 4, anthropic)
         assert not index.apply(Replace([0, 1], [anthropic.new(role, "so far"), anthropic.new("system", "be brief")]))
         assert [refusal.rule.partition("]")[0] for refusal in index.refused] == [
-            "what is left must be a list the provider takes [misplaced-system"
+            "the provider would reject the rest of the view [misplaced-system"
         ]
         assert index.edits == ()
 
@@ -262,13 +264,13 @@ class TestNeighbours:
         assert index.refused == ()
 
     def test_nothing_is_written_between_a_call_and_its_results(self) -> None:
-        """Where a result that answers nothing stands between them, it may go, and gives way to no words."""
+        """An orphan result between a call and its results may be dropped, but not replaced by text."""
         call, result = used(openai_chat)
         stray = {"role": "tool", "tool_call_id": "gone", "content": LONG}
         messages = [said(openai_chat, "user"), call, stray, result, said(openai_chat, "user")]
         index = MessageIndex(messages, counter="chars/4", format=openai_chat)
         assert not index.apply(Replace(2, [openai_chat.new("assistant", "so far")]))
-        assert [refusal.rule for refusal in index.refused] == ["a call and the results directly after it stay together"]
+        assert [refusal.rule for refusal in index.refused] == ["a replacement must not separate a tool call from its results"]
         assert index.apply(Drop(2))
         again = MessageIndex([*messages[:2], messages[0], *messages[2:]], counter="chars/4", format=openai_chat)
         assert again.apply(Replace([2, 3], [openai_chat.new("assistant", "so far")]))
@@ -281,6 +283,35 @@ class TestNeighbours:
         assert list(index.steps([1, 2])) == [[1, 2]]
         before, after = neighbours(index.columns, {1})
         assert (before and before.role, after and after.role) == ("system", "user")
+
+
+OPENED_BY_THE_USER = Letters({("", "a"): ("not-opened", "after"), ("s", "u"): ("not-answered", "before")})
+ASKED, INSTRUCTION, ANSWER = ({"role": role, "text": role} for role in ("user", "system", "assistant"))
+
+
+class TestInstructionsThatComeToLead:
+    """What follows the leading instructions opens the list, also if a message before them leaves or comes back."""
+
+    @pytest.mark.parametrize("instructions", [1, 2])
+    def test_the_message_after_them_is_judged_as_the_first(self, instructions: int) -> None:
+        index = index_of([ASKED, *[INSTRUCTION] * instructions, ANSWER, ASKED], OPENED_BY_THE_USER)
+        assert not index.apply(Drop(0))
+        groups = f"group {instructions} or group {instructions + 1}"
+        rule = f"the provider would reject the rest of the view [not-opened]: {groups} would have to be dropped, too"
+        assert [refusal.rule for refusal in index.refused] == [rule]
+        assert index.apply(Together(Drop(0), Drop(instructions + 1)))
+
+    def test_a_strategy_leaves_a_valid_view(self) -> None:
+        messages = [ASKED, ANSWER, ASKED, INSTRUCTION, ANSWER, ASKED]
+        format = OPENED_BY_THE_USER
+        result = compact_sync(messages, Truncation(keep=last(groups=2)), format=format, counter="chars/4")
+        assert (result.messages, validate(result.messages, format=format)) == (messages[2:], [])
+
+    def test_a_message_before_them_comes_back_only_if_they_may_follow_it(self) -> None:
+        index = index_of([ASKED, INSTRUCTION, ANSWER, ASKED], OPENED_BY_THE_USER)
+        assert index.apply(Together(Drop(0), Drop(2)))
+        assert not index.apply(Restore([0]))
+        assert index.messages() == [INSTRUCTION, ASKED]
 
 
 @pytest.mark.parametrize(("roles", "first"), [("u", "u"), ("ua", "u"), ("ss", "a")])

@@ -25,7 +25,7 @@ def read(text: str, role: str = "user") -> Mark | None:
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_a_marked_text_is_recognized_in_any_role(role: str) -> None:
-    """Who wrote it, in which round, and the text without the mark."""
+    """The mark gives the strategy, the round, and the text after it."""
     text = marked("The user wants tea.", by="Summarization", round=3)
     mark = read(text, role)
     assert mark is not None
@@ -35,7 +35,7 @@ def test_a_marked_text_is_recognized_in_any_role(role: str) -> None:
 
 @pytest.mark.parametrize("body", ["", "한국어 요약", "a\nb\n\nc", "\ud800 alone", "[compaction 3a70adca by X round 1]\nnested"])
 def test_any_body_can_be_marked(body: str) -> None:
-    """Every script, empty texts, lone surrogates, and a text that holds a mark itself."""
+    """Texts of every script, empty texts, lone surrogates, and a text that contains a mark."""
     mark = read(marked(body, by="X"))
     assert mark is not None
     assert mark.body == body
@@ -58,7 +58,7 @@ def test_any_body_can_be_marked(body: str) -> None:
     ],
 )
 def test_an_edited_mark_is_no_mark(edited: str) -> None:
-    """A digest that does not fit, or a line that is not exactly ours, makes an ordinary message."""
+    """A message with a wrong digest, or a line that is not exactly a mark, is an ordinary message."""
     assert read("[compaction 3a70adca by Summarization round 1]\nThe user wants tea.") is not None
     assert read(edited) is None
 
@@ -91,7 +91,7 @@ def test_different_texts_have_different_marks() -> None:
 
 @pytest.mark.parametrize(("by", "round"), [("two words", 1), ("", 1), ("1st", 1), ("x" * 65, 1), ("X", 0), ("X", 1_000_000)])
 def test_a_mark_that_could_not_be_read_is_not_written(by: str, round: int) -> None:
-    """A name or round of another shape is an error at once, not a summary that nobody recognizes."""
+    """An invalid name or round raises an error immediately, and so never makes an unrecognizable summary."""
     with pytest.raises(ConfigurationError, match="would not be recognized"):
         marked("body", by=by, round=round)
 
@@ -103,7 +103,7 @@ KEY, OTHER = "a key of enough letters", "another key of such length"
 
 
 def compacted(messages: list[dict[str, Any]], **context: Any) -> list[Any]:
-    """What a run leaves; its first message is a summary."""
+    """Return the view after a run; its first message is a summary."""
     return compact_sync(messages, SUMMARIZE, counter="chars/4", context=RunContext(**context)).messages
 
 
@@ -147,7 +147,7 @@ def test_a_short_key() -> None:
 
 
 def test_only_strategies_of_the_run_are_believed() -> None:
-    """A name that nothing here writes under is nobody's; a plain function writes none."""
+    """A mark of a strategy that is not in the run is not believed; a plain function writes no marks."""
     summary = compacted(chat())
     for strategy in (Truncation(trigger=never), lambda index: ()):
         index = MessageIndex(summary, counter="chars/4")
@@ -168,7 +168,7 @@ def test_the_oldest_is_believed_and_only_up_to_the_ceiling() -> None:
 
 
 def test_a_session_believes_its_first_list_alone() -> None:
-    """What is marked later was not written by it."""
+    """A session does not believe the marks of later messages, which it did not write."""
     summary = compacted(chat())[0]
     session = CompactionSession(SUMMARIZE, counter="chars/4")
     first = [said("user", "Hello.")]

@@ -19,7 +19,7 @@ OTHER = Summarization(trigger=tokens_exceed(2_000))
 
 
 class Opaque:
-    """A summarizer without a repr of its own."""
+    """A summarizer with the default repr."""
 
     def summarize(self, request: object) -> str:
         return "said"
@@ -48,7 +48,7 @@ def test_a_success_forgets_the_failures() -> None:
 
 
 def test_strategies_of_one_class_pause_apart() -> None:
-    """A strategy is known by its value, not by the name of its class."""
+    """A strategy is identified by its value, not by the name of its class."""
     pauses = FailurePauses()
     pauses.record_failure(ONE, 0.0)
     assert pauses.is_paused(Summarization(trigger=tokens_exceed(1_000)), 1.0)
@@ -58,7 +58,7 @@ def test_strategies_of_one_class_pause_apart() -> None:
 
 
 def test_an_address_is_not_part_of_the_value() -> None:
-    """A summarizer without a repr of its own keeps its pause in another process, where its address is another one."""
+    """A summarizer with the default repr keeps its pause in another process, in which its address differs."""
     pauses = FailurePauses()
     pauses.record_failure(Summarization(Opaque()), 0.0)
     kept = Opaque(), Opaque()
@@ -93,7 +93,7 @@ def test_what_is_not_saved_pauses(data: object) -> None:
 
 
 def test_the_number_of_strategies_is_bounded() -> None:
-    """A session that is given ever new strategies does not grow: the oldest failure is forgotten first."""
+    """A session with ever new strategies does not grow: the oldest failure is forgotten first."""
     pauses = FailurePauses()
     for number in range(100):
         pauses.record_failure(f"strategy {number}", 0.0)
@@ -129,6 +129,6 @@ def test_what_saved_nothing_is_no_pause() -> None:
 
 @pytest.mark.parametrize("data", [{"x": [0, 0.0, -1]}, {"x": [0, 0.0, 1.5]}, {"x": [0, 0.0, 1, 2]}, {"x": [0]}])
 def test_what_saved_nothing_is_checked_when_it_is_read(data: object) -> None:
-    """A damaged file is an error."""
+    """Damaged data raises an error."""
     with pytest.raises(StateError, match="not what to_dict returned"):
         FailurePauses.from_dict(data)

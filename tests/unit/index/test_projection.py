@@ -1,4 +1,4 @@
-"""The state behind an index: what stands before a group, which line stands for it, and sums that follow every change."""
+"""The projection: the neighbours of a place, inserted groups, and sums that follow every change."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def add(projection: Projection, messages: Chat) -> list[int]:
 
 
 def inserted(projection: Projection, anchor: int, replaces: tuple[int, ...] = (), made_by: str | None = None) -> int:
-    """The id of a new summary of one token that stands there."""
+    """Insert a summary of one token at an anchor, and return its id."""
     return projection.insert(SUMMARY, (1, 2), anchor, replaces, made_by)
 
 
 class TestNeighbours:
     def test_of_every_message(self) -> None:
-        """Whatever is directly beside it; nothing at either end."""
+        """A message's neighbours are the messages directly beside it; the ends have none."""
         projection = projected([user(), assistant(), call("1"), result("1"), user()])
         view = projection.visibility
         assert [view.before(at) for at in range(5)] == [None, 0, 1, 2, 3]
@@ -44,7 +44,7 @@ class TestNeighbours:
         assert view.first() == 0
 
     def test_what_is_out_of_the_view_is_passed_over(self) -> None:
-        """Whether its group was excluded, or the message alone; and it counts again when it comes back."""
+        """An excluded group and a removed message are skipped, and count again when shown again."""
         projection = projected([user(), assistant(), call("1"), result("1"), user(), assistant()])
         view = projection.visibility
         projection.exclude(4)
@@ -69,7 +69,7 @@ class TestNeighbours:
         assert (view.before(5), view.after(3)) == (4, 4)
 
     def test_a_summary_stands_before_the_message_at_its_anchor(self) -> None:
-        """Where it stands directly beside a message or further up; it is named by its group."""
+        """A summary is a neighbour, directly beside a message or further away, and is named by its id."""
         projection = projected([user(), assistant(), user(), assistant()])
         view = projection.visibility
         at_once = inserted(projection, 3)
@@ -131,7 +131,7 @@ class TestNeighbours:
         )
 
     def test_messages_that_come_later(self) -> None:
-        """What was last is followed by them."""
+        """The last message is followed by later ones."""
         projection = projected([user(), assistant()])
         view = projection.visibility
         assert view.after(1) is None
@@ -153,7 +153,7 @@ class TestNeighbours:
                 inserted(projection, data.draw(st.integers(0, len(projection.source) - 1)))
             elif projection.inserted and not projection.inserted[-projection.made].excluded:
                 projection.withdraw(-projection.made)
-            shown = [node for node, _ in projection.nodes()]
+            shown = list(projection.visibility.nodes())
             for before, node, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
                 assert (view.before(node), view.after(node)) == (before, after)
             assert view.first() == (shown[0] if shown else None)
@@ -172,7 +172,7 @@ def test_withdrawing_the_newest_leaves_what_stands_beside_it() -> None:
 
 
 def test_sums_follow_what_is_shown() -> None:
-    """A message that is hidden counts for nothing, one that comes back as before; showing another is no message more."""
+    """A hidden message does not count, and counts again when shown; a changed message is not an additional one."""
     projection = projected([user(), thought(), call("1"), result("1"), user()])
     before = projection.included.metrics()
     other: Message = openai_chat.read(result("1", "cut"))

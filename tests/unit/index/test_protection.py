@@ -1,4 +1,4 @@
-"""What the rules that protect groups say at the edges: the first group, a collapsed call there, results without a call."""
+"""The rules that protect groups, in edge cases: the first group, a collapsed call there, results without a call."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_a_collapsed_call_that_comes_first_may_be_shortened() -> None:
 
 
 def test_what_follows_a_call_that_waits_stays() -> None:
-    """Results that answer nothing leave the call waiting."""
+    """Orphan results do not end the wait of a call."""
     index = indexed([user(), assistant(), user(), call("1"), result("other"), result("more")])
     assert index.removable_ids() == [0, 1]
     assert [id for id in index.included_ids if index.is_removable(id)] == [0, 1]
 
 
 def test_no_words_between_a_call_and_its_results() -> None:
-    """A result of another call stands there; with the call, or after its last result, it may be replaced."""
+    """An orphan result between a call and its result may be replaced only with the call, or after its last result."""
     words = [openai_chat.new("assistant", "so")]
     chat = [user(), call("1", "2"), result("1"), result("other", "long " * 40), result("2"), user(), assistant(), user()]
     assert not indexed(chat).apply(Replace(3, words))
@@ -80,7 +80,7 @@ def test_no_words_between_the_messages_of_a_group_that_stays() -> None:
 
 
 def test_no_words_beside_a_summary_between_the_messages_of_a_group() -> None:
-    """The result of the call came later than the summary that stands behind it."""
+    """The result of the call came after the summary that follows the call."""
     messages = [
         {"role": "assistant", "text": "c0", "calls": ["x"]},
         {"role": "user", "text": "u1 word word word"},
@@ -94,7 +94,9 @@ def test_no_words_beside_a_summary_between_the_messages_of_a_group() -> None:
     assert not index.apply(Replace([-1, 2], words))
     assert index.apply(Drop(3))
     assert not index.apply(Replace(2, words))
-    assert {refusal.rule for refusal in index.refused} == {"nothing is written between the messages of a group that stays"}
+    assert {refusal.rule for refusal in index.refused} == {
+        "a replacement must not be written between the messages of a remaining group"
+    }
 
 
 def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:
@@ -103,7 +105,7 @@ def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:
     chat = [user(), assistant(), user(old), assistant(), assistant()]
     index = indexed(chat)
     assert [index.removable_ids(by) for by in ("", "Other", "Summarization")] == [[1, 3], [1, 3], [1, 2, 3]]
-    assert index.protection(2) == "the last user message stays, though it is marked as a summary"
+    assert index.protection(2) == "the last user message must be kept, even if it begins with a summary mark"
     words = [openai_chat.new("user", "so far")]
     assert [indexed(chat).apply(Drop(2), by=by) for by in ("", "Summarization")] == [False, False]
     assert [indexed(chat).apply(Replace(2, words), by=by) for by in ("", "Other", "Summarization")] == [False, False, True]
@@ -113,10 +115,10 @@ def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:
 
 
 def test_the_newest_summary_of_the_provider_stays() -> None:
-    """It stands for all that came before it; an older one does not."""
+    """The provider's newest summary replaces everything before it and stays; an older one may be dropped."""
     items = [openai_responses.new("user", "hi").raw, {"type": "compaction", "id": "a", "encrypted_content": "x"}] * 2
     messages = [*items, openai_responses.new("user", "more").raw, openai_responses.new("user", "now").raw]
     index = MessageIndex(messages, counter="chars/4", format=openai_responses)
     assert index.removable_ids() == [0, 1, 2, 4]
-    assert index.protection(3) == "the provider's newest summary of what came before stays"
+    assert index.protection(3) == "the newest summary that the provider itself wrote must be kept"
     assert not index.apply(Drop(3))

@@ -30,7 +30,7 @@ def test_a_result_that_comes_twice(count: int) -> None:
 
 
 def test_a_result_of_calls_that_came_later_comes_twice() -> None:
-    """The answer called again after a result had come twice; its new calls are known as the first were."""
+    """Calls added to a group after a repeated result are recognized like the first ones."""
     format, first, second = Letters(), [f"c{number}" for number in range(20)], ["d0", "d1"]
 
     def results(ids: list[str]) -> list[Raw]:
@@ -77,7 +77,7 @@ def test_a_call_after_an_answer_that_was_resumed_is_its_own_group() -> None:
 
 
 def test_a_call_waits_no_longer_once_an_earlier_answer_calls() -> None:
-    """Groups that were looked at before are told of it."""
+    """Cached groups are updated."""
     index = MessageIndex(RESUMED, counter="chars/4", format=Letters())
     assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
         (GroupKind.ASSISTANT, False),
@@ -91,7 +91,7 @@ def test_a_call_waits_no_longer_once_an_earlier_answer_calls() -> None:
 
 
 def test_a_summary_at_the_place_of_a_call_that_waits() -> None:
-    """It stands before that call, which came back, and may leave; what follows may not."""
+    """A summary before a restored pending call may be dropped; the groups after the call may not."""
     index = MessageIndex([*RESUMED[:3], {"role": "assistant", "text": "a3"}], counter="chars/4", format=Letters())
     assert index.apply(Replace(1, [index.format.new("assistant", "a")]))
     index.append([{"role": "assistant", "text": "c4", "resumes": ["x"], "calls": ["l"]}])
@@ -110,17 +110,17 @@ def test_results_with_words_that_come_late_move_their_group_to_a_new_turn() -> N
 
 
 class Glanced(Letters):
-    """The format where plain messages and calls are not read until somebody asks."""
+    """The format in which plain messages and calls are read only when needed."""
 
     def outline(self, raw: Any) -> Outline | None:
         if raw.keys() - {"role", "text", "calls"}:
             return None
-        return raw["role"], raw["text"], [(call, "look", "{}", None) for call in raw.get("calls", ())], None
+        return raw["role"], raw["text"], [(call, "look", "{}", None) for call in raw.get("calls", ())], None, None
 
 
 @pytest.mark.parametrize("format", [Letters(), Glanced()], ids=["read", "outlined"])
 def test_an_answer_that_goes_on(format: Letters) -> None:
-    """It is one with the call or the words before it; first of all, after the user or after a result it is one of its own."""
+    """The continuation joins the call or text before it; at the start, after the user or a result it is a separate group."""
     more: Raw = {"role": "assistant", "text": "a", "continues": True}
     found: Raw = {"role": "tool", "text": "r", "answers": "k"}
     said: Raw = {"role": "assistant", "text": "a"}

@@ -1,4 +1,4 @@
-"""Steps and held drops in small random conversations, against every set of groups that could leave."""
+"""Steps and held drops in small random conversations, compared with every set of groups that could be dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compaction import Drop, MessageIndex, Replace
 from tests.support.letters import LETTERS, Letters, View, faults
 
 MOST = 7
-"""How many groups of a conversation may leave: 127 sets."""
+"""The number of groups that may be dropped: 127 sets."""
 
 each_seed = pytest.mark.parametrize("seed", range(30))
 
@@ -44,7 +44,7 @@ def valid_without(index: MessageIndex, gone: Sequence[int] | set[int]) -> bool:
 
 @each_seed
 def test_steps_reach_every_set_that_may_leave(seed: int) -> None:
-    """They cover such a set, and the list is valid after each; of any other set, no group is left that may leave alone."""
+    """Steps cover each valid set, and the list is valid after each; other sets are dropped as far as single groups may be."""
     index = index_of(Random(seed))
     free = index.removable_ids()[:MOST]
     for chosen in sets(free):
@@ -105,7 +105,7 @@ def connected(
 
 @each_seed
 def test_a_plan_asks_about_each_unit_beside_what_is_held(seed: int) -> None:
-    """Where no neighbours are preferred, the steps are those of the plan alone, in its order."""
+    """If the format prefers no neighbours, the steps are those of the plan, in its order."""
     random = Random(seed)
     format = Letters.chosen(random, random.choice((0.2, 0.35, 0.5)))
     pairs = [(before, after) for before in ("", *LETTERS) for after in ("", *LETTERS)]
@@ -132,7 +132,7 @@ def _joined(starts: set[int], one: int, other: int) -> bool:
 
 @each_seed
 def test_what_is_asked_for_in_any_order_leaves_if_it_may(seed: int) -> None:
-    """Drops are held until the others came; at the end of a step all of a set that may leave has left, and none is refused."""
+    """Drops are held until the others come; at the end of a step, a valid set is dropped whole, and none is refused."""
     random = Random(seed)
     index = index_of(random)
     before, view = index.included, index.messages()

@@ -13,7 +13,7 @@ from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai
 
 FORMATS = (openai_chat, anthropic, gemini, bedrock)
 MOST = 6
-"""How many groups are tried at most: 63 sets."""
+"""The most groups that are tried: 63 sets."""
 
 each_conversation = pytest.mark.parametrize(
     ("format", "seed"),
@@ -66,7 +66,7 @@ def conversation(random: Random, format: MessageFormat) -> list[Any]:
 
 @each_conversation
 def test_steps_reach_every_set_that_may_leave(format: MessageFormat, seed: int) -> None:
-    """The list is valid after each step, and of a set that may leave nothing is left."""
+    """The list is valid after each step, and a set that may be dropped is dropped whole."""
     messages = conversation(Random(seed), format)
     index = MessageIndex(messages, counter="chars/4", format=format)
     free = index.removable_ids()[:MOST]
@@ -103,5 +103,5 @@ def test_whatever_is_asked_for_the_list_stays_valid(format: MessageFormat, seed:
 
 
 def id_of(raw: Any) -> int:
-    """Which object it is."""
+    """Return the identity of a message."""
     return id(raw)

@@ -27,7 +27,7 @@ def summary(text: str = "so far") -> Message:
 
 
 def stored(index: MessageIndex, *, messages: bool = True) -> State:
-    """The state as it comes back from a store."""
+    """Return the state after a round trip through JSON."""
     data: State = json.loads(json.dumps(index.to_dict(messages=messages)))
     return data
 
@@ -81,7 +81,7 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("messages", [True, False])
     def test_twice_is_once(self, messages: bool) -> None:
-        """A state that was loaded and not used is stored as it was."""
+        """A state that was loaded and not used is stored unchanged."""
         data = stored(edited(), messages=messages)
         assert stored(loaded(data), messages=messages) == data
 
@@ -114,7 +114,7 @@ class TestRoundTrip:
         assert loaded(stored(index)).messages() == [user()]
 
     def test_the_state_is_independent(self) -> None:
-        """What happens to the index later does not change what was stored."""
+        """Later changes of the index do not change the stored state."""
         index = indexed(turns(2))
         data = index.to_dict()
         index.append([user("later")])
@@ -137,14 +137,14 @@ class TestRoundTrip:
         assert not loaded(stored(index)).group(0).pinned
 
     def test_context_is_passed_again(self) -> None:
-        """What surrounds the conversation is not part of it."""
+        """The context is not part of the stored state."""
         assert loaded(stored(indexed(turns(1))), context=RunContext(window=9)).context.window == 9
 
 
 class TestWithoutMessages:
     @pytest.mark.parametrize("messages", [True, False])
     def test_the_time_since_messages_last_came(self, messages: bool) -> None:
-        """A conversation taken up again after a pause knows how long that was."""
+        """A conversation resumed after a pause has the pause as its idle time."""
         chat = turns(2)
         index = MessageIndex(chat, counter="chars/4", context=RunContext(now=1_000.0))
         again = loaded(stored(index, messages=messages), context=RunContext(now=4_600.0))
@@ -152,7 +152,7 @@ class TestWithoutMessages:
         assert again.idle_seconds == 3_600.0
 
     def test_only_fingerprints_are_kept(self) -> None:
-        """No word of the source, if one asks for that; what was written in its place is there."""
+        """With fingerprints, the state contains no text of the source, but the messages that edits wrote."""
         index = indexed([user("a secret"), assistant("another" + LONG), user("q")])
         index.apply(Replace([1], [summary("so far")]))
         text = json.dumps(index.to_dict(messages=False))
@@ -175,7 +175,7 @@ class TestWithoutMessages:
         assert shown(other.messages())[-1] == "a4"
 
     def test_messages_that_are_not_those(self) -> None:
-        """From the first that differs on, the list is read anew; edits before that stay."""
+        """From the first different message on, the list is read as new; edits before it stay."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
         index.apply(Drop([1], "stays"))
@@ -200,7 +200,7 @@ class TestWithoutMessages:
         assert [type(edit) for edit in other.edits] == [Drop, Restore]
 
     def test_edits_are_judged_by_the_messages_that_are_there(self) -> None:
-        """Where the list departs right after a group that was dropped, that group is not the newest, and stays dropped."""
+        """If the list differs right after a dropped group, that group is not the newest, and stays dropped."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
         index.apply(Drop([2], "old"))
@@ -213,7 +213,7 @@ class TestWithoutMessages:
         unbound = loaded(stored(edited(), messages=False))
         with pytest.raises(StateError, match="pass the full list to sync first"):
             unbound.append([user()])
-        with pytest.raises(StateError, match="sync it first, or pass messages=False"):
+        with pytest.raises(StateError, match="call sync first, or pass messages=False"):
             unbound.to_dict()
 
     def test_a_list_that_cannot_be_read_leaves_it_unbound(self) -> None:
@@ -276,7 +276,7 @@ class TestCorrupt:
         ],
     )
     def test_what_to_dict_did_not_make(self, damage: Callable[[State], object]) -> None:
-        """A typed error, whatever is wrong: nothing is half loaded."""
+        """Any damaged data raises a typed error; nothing is partly loaded."""
         data = stored(edited())
         damage(data)
         with pytest.raises(StateError):

@@ -52,13 +52,13 @@ def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
 
 
 def test_a_step_that_was_refused_is_not_asked_for_again() -> None:
-    """What can go beside it is asked for once more, and each group once."""
+    """After a refused step, each remaining group is dropped in another step, once."""
     index = index_of("usa")
     assert list(index.steps([0, 1])) == [[0], [1]]
 
 
 def test_steps_to_the_end_of_the_list() -> None:
-    """What comes last is followed by nothing, which any message may be."""
+    """Any message may be the last one."""
     assert list(index_of("uauau").steps([2, 3, 4])) == [[2, 3], [4]]
 
 
@@ -103,7 +103,7 @@ def test_steps_where_a_turn_goes_at_once() -> None:
     ("roles", "free", "steps"), [("uusa", [1, 3], [[1, 3]]), ("uss", [0, 1, 2], [[0], [1, 2]])], ids=["a turn", "instructions"]
 )
 def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[list[int]]) -> None:
-    """What is of one turn goes in one step, also where something stays within; instructions are of one, that of nobody."""
+    """The groups of a turn are one step, even if others stay between them; instructions belong to no turn and are one step."""
     index = index_of(roles)
     assert list(index.steps(free, together=lambda one, other: index.columns.turn(one) == index.columns.turn(other))) == steps
 
@@ -124,7 +124,7 @@ def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[l
 def test_steps_where_only_the_beginning_matters(
     roles: str, free: list[int], preferred: list[list[int]], others: list[list[int]]
 ) -> None:
-    """A question that opens the view leaves with what is left before the next one, or last of all; the rest group by group."""
+    """A user message that opens the view is dropped with the rest of its turn, or last; other groups one by one."""
     index = index_of(roles, openai_chat)
     assert list(index.steps(free, preferred_only=True)) == preferred
     assert list(index.steps(free)) == [*preferred, *others]
@@ -155,7 +155,7 @@ def test_a_summary_opens_the_view_if_the_user_says_it(role: str, steps: list[lis
     [("suauau", {3, 4}, 2, 5), ("suauau", {1, 2}, None, 3), ("usau", {2}, 1, 3), ("uau", {0, 2}, 1, None)],
 )
 def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
-    """What stands around the place of the last group that goes; system messages at the start are nobody's neighbours."""
+    """The messages around the last group's place; system messages at the start do not count as neighbours."""
     index = index_of(roles)
     found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index.columns, gone)]
     assert found == [before, after]
@@ -177,13 +177,13 @@ def test_neighbours(roles: str, gone: set[int], before: int | None, after: int |
     ],
 )
 def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: list[int]) -> None:
-    """It stands in the last gap; others must close by themselves, and an instruction within keeps what follows it."""
+    """The message fills the last gap; other gaps must close by themselves, and the message after an instruction stays."""
     index = index_of(roles)
     assert [group.id for group in index.replaceable(chosen(index, free))] == fitting
 
 
 def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
-    """What goes does not part a group's messages any more; the group comes after it, for it ends later."""
+    """Removed groups no longer separate a group's messages; the group comes after them, because it ends later."""
     call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
     result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
     said: list[Raw] = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
@@ -193,7 +193,7 @@ def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
 
 
 def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
-    """Where its result stood, the answers around it would meet, and thoughts would follow an answer they do not belong to."""
+    """Without its result, two answers would be neighbours, and reasoning would follow the wrong answer."""
     thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
     calls: list[Raw] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
     messages: list[Raw] = [
@@ -207,7 +207,7 @@ def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
 
 
 def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
-    """What stands between the parts of an answer that the provider goes on with gives way to no words: they would end it."""
+    """Groups between the parts of one answer of the provider are not replaced: text there would end the answer."""
     search: Raw = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     found: Raw = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     stray: Raw = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "word " * 90}
@@ -228,10 +228,10 @@ def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
 
 
 def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
-    """Where an instruction stands within the conversation, the user's words may not follow it."""
+    """A user message may not follow an instruction within the conversation."""
     index = index_of("usauau")
     assert not index.apply(Replace([2], [anthropic.new("user", "x")]))
-    assert index.refused[-1].rule.startswith("what is left must be a list the provider takes [misplaced-system]: group 1 ")
+    assert index.refused[-1].rule.startswith("the provider would reject the rest of the view [misplaced-system]: group 1 ")
     assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
     assert index.apply(Replace([0], [anthropic.new("user", "x")]))
     assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
@@ -245,13 +245,13 @@ def test_an_answer_with_thoughts_does_not_follow_what_stands_for_others_as_an_an
     said: Raw = {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]}
     index = MessageIndex([asked, said, asked, said, asked], counter="chars/4", format=anthropic)
     assert not index.apply(Replace([2], [anthropic.new("assistant", "x")]))
-    assert index.refused[-1].rule.startswith("what is left must be a list the provider takes [thinking-after-answer]: group 3 ")
+    assert index.refused[-1].rule.startswith("the provider would reject the rest of the view [thinking-after-answer]: group 3 ")
     assert index.apply(Replace([2], [anthropic.new("user", "x")]))
     assert index_of("uauau").apply(Replace([2], [anthropic.new("assistant", "x")]))
 
 
 def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
-    """The acknowledgement that an answer may follow belongs to it, and starts no turn; elsewhere the words are the user's."""
+    """The acknowledgement after a summary belongs to it and starts no turn; elsewhere it is a user message."""
     index = index_of("usauau")
     answer = anthropic.summary(marked("what was said", by="Summarization"), index.included_groups[1].messages[0], None)
     assert [message.role for message in answer] == ["assistant", "user"]
@@ -304,13 +304,13 @@ def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[
     ],
 )
 def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, free: list[int], steps: list[list[int]]) -> None:
-    """One step from there to where the rest may follow, though a group in the middle could leave alone before."""
+    """The first step reaches from the oldest group to a valid end, though a group in the middle could be dropped alone."""
     index = lettered(letters, forbidden)
     assert list(index.steps(free)) == steps
 
 
 EVERY = " ".join(one + other for one in "-suab" for other in "-suab")
-"""All pairs, of which none is preferred: what leaves is planned."""
+"""All pairs; the format prefers none, so steps come from the plan."""
 
 
 def test_instructions_lead_once_what_is_before_them_leaves() -> None:

@@ -39,13 +39,13 @@ def compacted(messages: Chat) -> MessageIndex:
 
 
 def sizes_of(messages: Chat) -> Metrics:
-    """The sizes of these messages, read anew."""
+    """Return the sizes of these messages in a new index."""
     return indexed(messages).included
 
 
 class TestSource:
     def test_the_grown_source(self) -> None:
-        """What is new is appended; edits stay."""
+        """New messages are appended; edits stay."""
         messages = [system("s"), *turns(2)]
         index = compacted(messages)
         index.sync([*messages, user("q3")])
@@ -111,7 +111,7 @@ class TestSource:
 
 class TestFedBack:
     def test_the_last_view_and_what_is_new(self) -> None:
-        """A framework that keeps only what it sent: the index still knows the rest."""
+        """A framework keeps only the messages that it sent; the index still has the rest."""
         messages = [system("s"), *turns(2)]
         index = compacted(messages)
         index.sync([*index.messages(), user("q3")])
@@ -136,7 +136,7 @@ class TestFedBack:
         assert index.originals(1)[1]["content"] == LONG
 
     def test_the_longer_match_wins(self) -> None:
-        """The source, where it goes on from there."""
+        """The list is matched with the source if that covers more of it."""
         messages = [system("s"), *turns(3)]
         index = compacted(messages)
         index.sync([*messages[:6], user("another q3")])
@@ -153,7 +153,7 @@ class TestFedBack:
         assert index.edits == (Drop([1, 2], "old"),)
 
     def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
-        """If the rest of the view cannot be had from the source, it is read anew as it is."""
+        """If the edits cannot be kept, the cut view is read as a new conversation."""
         messages = [system("s"), *turns(2), user("q3")]
         index = indexed(messages)
         index.apply(Drop([1, 3]))
@@ -164,7 +164,7 @@ class TestFedBack:
         assert index.to_dict()["pinned"] == []
 
     def test_a_view_cut_where_its_edits_cannot_stand_with_something_new(self) -> None:
-        """The same where the list goes on: it is all there is, and what the view left out does not come back."""
+        """The same with new messages at the end: only the list is shown, without the dropped messages."""
         index = indexed([system("s"), *turns(2), user("q3")])
         index.apply(Drop([1, 3]))
         given = [*index.messages()[:2], assistant("another a2")]
@@ -179,7 +179,7 @@ class TestFedBack:
         assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
 
     def test_the_view_with_its_summary_edited(self) -> None:
-        """Who edits a summary takes it over: the host's words stand for what our own stood for."""
+        """If the host edits a summary, its text replaces the same messages as before."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
         index.apply(Replace([1, 2], [summary()]))
         view = index.messages()
@@ -192,7 +192,7 @@ class TestFedBack:
 
 class TestDivergence:
     def test_the_end_was_taken_back(self) -> None:
-        """A retry: the source is cut, edits before that stay."""
+        """On a retry the source is cut; edits before the cut stay."""
         messages = [system("s"), *turns(3)]
         index = compacted(messages)
         index.sync(messages[:-1])
@@ -200,7 +200,7 @@ class TestDivergence:
         assert index.edits == (Drop([1, 2], "old"),)
 
     def test_a_message_in_the_middle_was_changed(self) -> None:
-        """From there on all is read anew."""
+        """The messages from there on are read again."""
         messages = [system("s"), *turns(3)]
         index = compacted(messages)
         changed = copy.deepcopy(messages)
@@ -221,7 +221,7 @@ class TestDivergence:
         assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
 
     def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
-        """A call was dropped with its result; without the result it is another call, which the view shows."""
+        """A call was dropped with its result; if the result is missing, it is a new call, which the view shows."""
         messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
         index = indexed(messages)
         index.apply(Drop([1], "answered"))
@@ -229,7 +229,7 @@ class TestDivergence:
         assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r"]
 
     def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
-        """What was asked for after it stands, if it may."""
+        """Later edits stay, if they are still allowed."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
         index.apply(Drop([3], "the last question now"))
@@ -252,7 +252,7 @@ class TestDivergence:
         assert index.edit_count == 2
 
     def test_an_edit_that_the_cut_makes_unlawful_is_undone(self) -> None:
-        """What is now the last user message, or the newest group, comes back."""
+        """The group that becomes the last user message or the newest group is shown again."""
         messages = [system("s"), *turns(2)]
         index = compacted(messages)
         index.sync(messages[:3])
@@ -260,7 +260,7 @@ class TestDivergence:
         assert index.edits == ()
 
     def test_a_together_that_the_cut_makes_unlawful_is_undone_whole(self) -> None:
-        """All or none holds here too."""
+        """A `Together` is undone whole."""
         messages = [system("s"), *turns(2)]
         index = indexed(messages)
         assert index.apply(Together(Drop([1]), Drop([2])))
@@ -269,7 +269,7 @@ class TestDivergence:
         assert index.edits == ()
 
     def test_pins_outlive_a_cut(self) -> None:
-        """What was pinned by id stays pinned as far as it is still there."""
+        """Groups pinned by id stay pinned if they still exist."""
         messages = [system("s"), *turns(3)]
         index = indexed(messages)
         index.pin([0, 1, 5])
@@ -330,7 +330,7 @@ class TestVerify:
         assert index.messages() == view
 
     def test_nothing_changed_nothing_read(self) -> None:
-        """A check that finds nothing leaves all as it is."""
+        """A check that finds no difference changes nothing."""
         messages = [system("s"), *tool_turns(2)]
         index = compacted(messages)
         before = (index.included, index.edits)
@@ -358,7 +358,7 @@ class TestFailure:
 
 
 def test_an_object_and_its_dictionary_are_the_same_message() -> None:
-    """An agent that keeps the provider's objects, and passes them as dictionaries the next time, goes on where it was."""
+    """An agent may pass the provider's objects first and their dictionaries the next time."""
     from openai.types.chat import ChatCompletionMessage
 
     said = ChatCompletionMessage(role="assistant", content="a" * 80)
@@ -373,7 +373,7 @@ class TestCopies:
 
     @staticmethod
     def compared(given: list[Any], index: MessageIndex) -> int:
-        """How many messages `sync` compares by what they say."""
+        """Return how many messages `sync` compares by content."""
         keys: list[Any] = []
         key = type(index.format).key
         with pytest.MonkeyPatch.context() as patch:
@@ -403,7 +403,7 @@ class TestCopies:
         assert index.messages()[1] is newer[1]
 
     def test_what_was_appended_since_is_not_taken_for_what_was_passed(self) -> None:
-        """A list with a message that cannot be read changes nothing, and is not what the source is compared with later."""
+        """A list with an unreadable message changes nothing, and is not compared with the source later."""
         messages = [user("q"), assistant("a")]
         index = indexed(messages)
         copies: list[Any] = rebuilt(messages)
@@ -416,7 +416,7 @@ class TestCopies:
 
 
 def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
-    """What stood for the call alone goes when the call comes back, and comes again when that is taken back."""
+    """The line that replaced a call is removed when the call is restored, and shown again when that is undone."""
     index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
     run_sync(index, ToolResult(keep=nothing))
     assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
@@ -436,10 +436,10 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
 
 
 class TestByMessage:
-    """A message is known again wherever it stands, and is never taken for another."""
+    """A message is recognized at any place, and is never mistaken for another."""
 
     def test_the_head_was_cut(self) -> None:
-        """What the host removed is gone; what a summary stands for stays with the summary."""
+        """Messages that the host removed are gone; messages behind a summary stay with the summary."""
         messages = [system("s"), *turns(4, words=40)]
         index = indexed(messages)
         index.apply(Replace([1, 2], [summary()]))
@@ -460,7 +460,7 @@ class TestByMessage:
         assert not index.changes
 
     def test_a_message_changed_in_the_middle(self) -> None:
-        """It is the same message with other words: what was decided after it and about it stays, but its own rewriting."""
+        """It is the same message with other content: its rewrite is undone, and all other edits stay."""
         messages = [system("s"), user("q"), call("1"), result("1", LONG), assistant("a"), *turns(2, words=30)]
         index = indexed(messages)
         asked, found = index.group(2).messages
@@ -476,7 +476,7 @@ class TestByMessage:
         assert index.originals(-1) == changed[5:7]
 
     def test_a_message_put_in(self) -> None:
-        """It is shown where it stands; edits of others stay."""
+        """It is shown at its place; edits of other messages stay."""
         messages = [system("s"), *turns(3)]
         index = compacted(messages)
         index.sync([*messages[:4], system("mind the step"), *messages[4:]])
@@ -484,7 +484,7 @@ class TestByMessage:
         assert (index.edits, index.changes) == ((Drop([1, 2], "old"),), HostChanges(added=1))
 
     def test_words_that_are_said_again(self) -> None:
-        """Which one of several is meant shows only beside messages that are known."""
+        """A repeated message is recognized only between recognized neighbours."""
         messages = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("?")]
         index = indexed(messages)
         index.apply(Drop([0, 1]))
@@ -498,7 +498,7 @@ class TestByMessage:
         assert shown(again.messages()) == ["ok", "new here", "ok", "?"]
 
     def test_an_earlier_view_with_what_came_since(self) -> None:
-        """A framework that keeps the view from the start of its run: nothing is decided again."""
+        """A framework keeps the view from the start of its run; no edit is decided again."""
         index = indexed([system("s"), *turns(3, words=40)])
         index.apply(Replace([1, 2], [summary("first " * 9)]))
         view = index.messages()
@@ -510,7 +510,7 @@ class TestByMessage:
         assert (index.messages(), index.edit_count) == (expected, 2)
 
     def test_the_hosts_own_ids(self) -> None:
-        """A message with the id of another is that one, changed; an id that occurs twice is no one's."""
+        """A message with the id of another is an altered version of it; an id that occurs twice identifies none."""
         messages = [{**message, "id": f"m{place}"} for place, message in enumerate(turns(3))]
         index = indexed(messages)
         index.apply(Drop([0, 1]))
@@ -571,7 +571,7 @@ class TestByMessage:
         assert [group.kind for group in copied.included_groups].count(GroupKind.SUMMARY) == 1
 
     def test_the_host_cut_into_a_call_that_was_hidden(self) -> None:
-        """What is left of it is shown as it is, once."""
+        """The rest of the call's group is shown unchanged, once."""
         messages = [user("q"), call("1", "2"), result("1", LONG), result("2", LONG), assistant("a"), *turns(2)]
         index = indexed(messages)
         index.apply(Drop([1], "old"))

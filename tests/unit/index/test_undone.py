@@ -30,7 +30,7 @@ RESULT = {"role": "tool", "text": "r", "answers": "k"}
 
 
 def test_it_stands_where_the_fault_is() -> None:
-    """A call that comes back behind a summary undoes the summary, not a newer edit before or after."""
+    """A call restored after a summary undoes the summary, not a newer edit before or after it."""
     index = index_of("vacvv", {"uc": "after"})
     new = index.format.new
     edits = [Drop(2), Replace(1, [new("user", "u")]), Rewrite(0, [new("user", "v")]), Rewrite(4, [new("user", "v")])]

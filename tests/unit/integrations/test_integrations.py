@@ -1,4 +1,4 @@
-"""What holds of the integrations without any framework; the rest is tested with the frameworks, in ``tests.frameworks``."""
+"""The integrations without any framework; ``tests.frameworks`` has the tests with the frameworks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, StateError
 from compaction.formats import openai_chat
 from compaction.integrations import IntegrationOptions
-from compaction.integrations.conversation import FrameworkConversations
+from compaction.integrations.conversation import FrameworkConversations, as_async
 from compaction.integrations.requirements import Requirement
+from compaction.run import unawaited
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
@@ -32,7 +34,7 @@ MAKERS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("google_adk", "google.adk", "CompactionPlugin", {"strategy": presets.token_budget(300)}),
     ("langchain", "langchain", "CompactionMiddleware", {"strategy": presets.token_budget(300)}),
     ("langgraph", "langgraph", "SummarizationNode", {"strategy": presets.token_budget(300)}),
-    ("openai_agents", "agents", "compaction_filter", {"strategy": presets.token_budget(300)}),
+    ("openai_agents", "agents", "CompactionFilter", {"strategy": presets.token_budget(300)}),
     ("pydantic_ai", "pydantic_ai", "CompactionProcessor", {"strategy": presets.token_budget(300)}),
     ("strands", "strands", "CompactionConversationManager", {"strategy": presets.token_budget(300)}),
 ]
@@ -43,20 +45,20 @@ def notes(number: int, start: int = 0) -> list[dict[str, Any]]:
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
-    """A strategy that fails."""
+    """Raise an error, as a broken strategy would."""
     raise ZeroDivisionError("broken strategy")
-    yield  # makes it a generator
+    yield  # makes this function a generator
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported; its parents are, if it has any."""
+    """Return whether a package, with its parents, can be imported."""
     with contextlib.suppress(ModuleNotFoundError):
         return find_spec(package) is not None
     return False
 
 
 def test_the_folder_loads_no_framework() -> None:
-    """Importing the integrations' folder loads none of the frameworks."""
+    """Importing ``compaction.integrations`` loads none of the frameworks."""
     program = "import json, sys, compaction.integrations; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert FRAMEWORKS & set(json.loads(done.stdout)) == set()
@@ -64,7 +66,7 @@ def test_the_folder_loads_no_framework() -> None:
 
 @pytest.mark.parametrize(("module", "package", "maker", "arguments"), MAKERS, ids=[each[0] for each in MAKERS])
 def test_a_framework_that_is_missing(module: str, package: str, maker: str, arguments: dict[str, Any]) -> None:
-    """The module can be imported; what it makes says which extra brings the framework."""
+    """Without the framework, an integration can be imported, and its class raises an error that names the extra."""
     if is_installed(package):
         pytest.skip(f"{package} is installed here")
     with pytest.raises(ConfigurationError, match=r"is not installed; install compaction-toolkit\["):
@@ -72,14 +74,14 @@ def test_a_framework_that_is_missing(module: str, package: str, maker: str, argu
 
 
 def test_a_framework_that_is_too_old() -> None:
-    """The error names what was found, the extra, and the release that is needed."""
+    """The error for an old framework names the installed version, the extra and the minimum version."""
     with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; install compaction-toolkit\[x\], .* pytest 999"):
         Requirement("pytest", extra="x", minimum="999").check()
     Requirement("pytest", extra="x", minimum="9").check()
 
 
 async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
-    """The view stays as it was, with what came since, and the result says what happened; a wrong setting is never hidden."""
+    """If a strategy fails, the last good view with newer messages is sent, and the result reports the failure."""
     results: list[CompactionResult] = []
     cut = Truncation(trigger=tokens_exceed(400), target=tokens_below(300), keep=last(groups=1))
 
@@ -97,7 +99,7 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
 
 
 def test_a_strategy_that_has_to_be_awaited() -> None:
-    """In a framework that does not await, the policy for failures does not hide what is set wrongly."""
+    """A strategy that must be awaited raises an error in a framework that does not await."""
 
     class Later:
         async def summarize(self, request: object) -> str:
@@ -106,11 +108,11 @@ def test_a_strategy_that_has_to_be_awaited() -> None:
     strategy = Summarization(Later(), trigger=tokens_exceed(200), keep=last(groups=1))
     conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     with pytest.raises(Exception, match="has to be awaited"):
-        conversations.turn_sync(notes(20))
+        unawaited(conversations.turn(notes(20), sync=True))
 
 
 async def test_saved_and_resumed() -> None:
-    """The state is JSON, and another process gives the same view for the same messages."""
+    """The saved state is JSON, and a conversation resumed from it has the same view."""
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
     saved = json.loads(json.dumps(turn.state()))
@@ -123,7 +125,7 @@ async def test_saved_and_resumed() -> None:
 
 @pytest.mark.parametrize("saved", ["text", {"version": 0, "index": {}}, {"version": 1, "index": {"version": 1}}])
 async def test_state_of_another_version(saved: object) -> None:
-    """It is ignored and the first result says so; or it is an error, if that was chosen."""
+    """Unreadable state is ignored and reported in the first result, or is an error with ``on_failure="raise"``."""
     results: list[CompactionResult] = []
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4", on_result=results.append)
     await FrameworkConversations(options, openai_chat).turn(notes(3), saved=saved)
@@ -134,25 +136,25 @@ async def test_state_of_another_version(saved: object) -> None:
 
 
 def test_conversations_without_a_name() -> None:
-    """A list is followed by the session it continues; another one gets its own."""
+    """An unnamed conversation gets the session that it continues; an unrelated list gets another session."""
     conversations = FrameworkConversations(
         IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
     )
-    first = conversations.turn_sync(notes(3))
-    assert conversations.turn_sync(notes(5)).session is first.session
-    other = conversations.turn_sync(notes(3, 7))
+    first = unawaited(conversations.turn(notes(3), sync=True))
+    assert unawaited(conversations.turn(notes(5), sync=True)).session is first.session
+    other = unawaited(conversations.turn(notes(3, 7), sync=True))
     assert other.session is not first.session
-    assert conversations.turn_sync(notes(4, 7)).session is other.session
+    assert unawaited(conversations.turn(notes(4, 7), sync=True)).session is other.session
 
 
 class TooLong(Exception):
-    """A provider's answer 400."""
+    """A provider's length error."""
 
     status_code = 400
 
 
 async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
-    """Another error gives none; reported usage is anchored to the view that was sent last."""
+    """A length error gives a shorter list to send, another error gives none, and reported usage counts for the last view."""
     results: list[CompactionResult] = []
     options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4", on_result=results.append)
     conversations = FrameworkConversations(options, openai_chat)
@@ -171,8 +173,40 @@ async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
     assert turn.index.tokens == 700
 
 
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
+    """After a length error the request is repeated once with a shorter view; any other or second error is raised."""
+    refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+
+    async def sent(*errors: Exception) -> list[int]:
+        turn = await FrameworkConversations(options, openai_chat).turn(notes(30), sync=sync)
+        answers, sizes = iter([*errors, None]), list[int]()
+
+        def call(view: list[Any]) -> list[int]:
+            sizes.append(len(view))
+            if (error := next(answers)) is not None:
+                raise error
+            return sizes
+
+        result = await turn.send(as_async(call), sync=sync)
+        assert turn.was_refused is (len(sizes) == 2)
+        return result
+
+    def run(*errors: Exception) -> list[int]:
+        return unawaited(sent(*errors)) if sync else anyio.run(sent, *errors)
+
+    assert run() == [30]
+    first, second = run(refusal)
+    assert second < first == 30
+    with pytest.raises(TooLong):
+        run(refusal, refusal)
+    with pytest.raises(ZeroDivisionError):
+        run(ZeroDivisionError())
+
+
 async def test_a_person_asks_for_compaction() -> None:
-    """A focus compacts now, whatever the trigger says."""
+    """A turn with a focus compacts at once, even if the trigger is not met."""
     strategy = Summarization(trigger=tokens_exceed(100_000), keep=last(groups=1))
     conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
@@ -180,7 +214,7 @@ async def test_a_person_asks_for_compaction() -> None:
 
 
 async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
-    """By the real clock unless another one is passed in; after the pause it is asked again."""
+    """A summarizer that failed is not called until its pause is over, by the real clock unless another is given."""
     for clock, asked in ((time.time, 1), (iter(range(0, 10_000, 400)).__next__, 3), (None, 3)):
         scripted = Scripted(OSError("the server is down"))
         strategy = Summarization(scripted, trigger=tokens_exceed(400), keep=last(groups=1))

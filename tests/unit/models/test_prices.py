@@ -1,4 +1,4 @@
-"""Prices, and the tokens a prompt cache reads and writes."""
+"""Prices, and the tokens that a prompt cache reads and writes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from compaction.replay.prompt_cache import CacheUse, PromptCache
 
 
 def rules(**figures: float) -> ModelPrices:
-    """Return a model with round prices."""
+    """Return prices of a model in round figures."""
     return ModelPrices(**{"model": "m", "input": 1.0, "cached": 0.1, "write": 1.25, "output": 8.0, **figures})
 
 
 def test_every_shipped_price_has_a_source_and_a_date() -> None:
-    """Every price can be looked up."""
+    """Every price in the package has a source, a date and plausible figures."""
     table = {name: entry.prices for name, entry in packaged_models().items() if entry.prices is not None}
     assert len(table) == 19
     assert [name for name, prices in table.items() if not prices.source.startswith("https://") or len(prices.date) != 10] == []
@@ -29,19 +29,19 @@ def test_every_shipped_price_has_a_source_and_a_date() -> None:
 
 @pytest.mark.parametrize("name", ["gpt-5", "openai/gpt-5", "GPT-5", "gpt-5-2025-08-07"])
 def test_a_model_is_found_by_any_of_its_names(name: str) -> None:
-    """A provider's prefix, the case and a date at the end do not matter."""
+    """A model is found regardless of a provider's prefix, the case and a date at the end of its name."""
     assert prices_of(name).model == "gpt-5"
 
 
 def test_a_longer_name_is_another_model() -> None:
-    """``gpt-5-mini`` is not a dated ``gpt-5``."""
+    """``gpt-5-mini`` is not read as ``gpt-5``, and an unknown longer name raises an error with similar names."""
     assert prices_of("gpt-5-mini-2025-08-07").model == "gpt-5-mini"
     with pytest.raises(UnknownModel, match=r"similar names are .*gpt-5"):
         prices_of("gpt-5-huge")
 
 
 def test_your_own_table_comes_first(tmp_path: Path) -> None:
-    """It may add models and override prices; the rest comes from the package's table."""
+    """A user's table may add models and replace prices, and other models keep the package's prices."""
     path = tmp_path / "mine.toml"
     path.write_text('[me]\nblock_tokens = 7\n[me.models]\n"gpt-5" = {input = 9, cached = 1, write = 9, output = 9}\n')
     assert (prices_of("gpt-5", path).input, prices_of("gpt-5", path).block_tokens) == (9, 7)
@@ -60,46 +60,46 @@ def test_your_own_table_comes_first(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_table_says_why(text: str, words: str) -> None:
-    """Bad prices fail when they are read, and name the table."""
+    """A bad table raises a `ConfigurationError` that says what is wrong."""
     with pytest.raises(ConfigurationError, match=words):
         read_models(text, "mine.toml")
 
 
 def test_a_missing_table_says_so(tmp_path: Path) -> None:
-    """The error names the file."""
+    """A table that does not exist raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="cannot read a table of models"):
         prices_of("gpt-5", tmp_path / "none.toml")
 
 
 def test_dollars_are_per_million() -> None:
-    """Each kind of token has its price."""
+    """Prices are dollars per million tokens, with a price for each kind of token."""
     assert rules().dollars(read=1_000_000, written=1_000_000, fresh=1_000_000, output=1_000_000) == 0.1 + 1.25 + 1.0 + 8.0
     assert unpriced("new").dollars(read=1_000_000, fresh=1_000_000, output=1_000_000) == 1.1
 
 
 def test_a_short_request_is_not_cached() -> None:
-    """Below the minimum length all tokens are fresh, and the next request reads nothing."""
+    """A request below the minimum length is not cached, so that the next one reads nothing from the cache."""
     cache = PromptCache(rules())
     assert cache.send(1_023, shared_tokens=0) == CacheUse(0, 0, 1_023)
     assert cache.send(2_000, shared_tokens=1_023) == CacheUse(0, 2_000, 0)
 
 
 def test_a_prefix_is_read_in_blocks() -> None:
-    """Shared tokens are rounded down to whole blocks; the rest is written."""
+    """The shared prefix is read in whole blocks, and the rest is written."""
     cache = PromptCache(rules())
     cache.send(2_000, shared_tokens=0)
     assert cache.send(2_500, shared_tokens=2_000) == CacheUse(1_920, 580, 0)
 
 
 def test_a_cache_of_whole_messages_reads_what_is_shared() -> None:
-    """With no blocks, the prefix ends where the message does."""
+    """With a block size of 0, all shared tokens are read."""
     cache = PromptCache(rules(block_tokens=0))
     cache.send(2_000, shared_tokens=0)
     assert cache.send(2_500, shared_tokens=2_000) == CacheUse(2_000, 500, 0)
 
 
 def test_a_prefix_expires_unless_it_is_used() -> None:
-    """The time counts from the last use, and only where it was recorded."""
+    """A cached prefix expires some seconds after its last use; without times it does not expire."""
     cache = PromptCache(rules(ttl_seconds=300.0))
     cache.send(2_000, shared_tokens=0, now=0.0)
     assert cache.send(2_100, shared_tokens=2_000, now=300.0) == CacheUse(1_920, 180, 0)

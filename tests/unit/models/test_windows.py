@@ -1,4 +1,4 @@
-"""The tokens a request to a model may have, by the model's name."""
+"""The number of input tokens of a model, by the model's name."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ minimum_tokens = 0
     ],
 )
 def test_a_name_gives_the_smaller_of_the_two_limits(name: str, tokens: int) -> None:
-    """The published input limit, or the context window less the reserve; names are those that providers and frameworks use."""
+    """A model's input limit is the published one, or the context window less the reserve, whichever is smaller.
+
+    The names are those that providers and frameworks use.
+    """
     assert input_limit(name) == tokens
 
 
 def test_the_reserve_is_taken_from_the_context_window() -> None:
-    """An input limit below it stays; a reserve that is not a part of the window is an error."""
+    """The reserve is subtracted from the context window only; a reserve that is not part of the window raises an error."""
     assert input_limit("gpt-5", reserve_output=0) == 272_000
     assert input_limit("gpt-5", reserve_output=300_000) == 100_000
     assert input_limit("gpt-4o", reserve_output=0) == 128_000
@@ -58,17 +61,15 @@ def test_the_reserve_is_taken_from_the_context_window() -> None:
 
 
 def test_an_unknown_name_is_an_error_with_similar_names() -> None:
-    """The message says what to write instead, and that a number always works."""
-    with pytest.raises(
-        UnknownModel, match=r"'gpt-5-huge' is not known; similar names are .*gpt-5.*; or pass a number of tokens"
-    ):
+    """An unknown name raises an error with similar names, which also says that a number may be passed."""
+    with pytest.raises(UnknownModel, match=r"'gpt-5-huge' is unknown; similar names are .*gpt-5.*; or pass a number of tokens"):
         input_limit("gpt-5-huge")
     with pytest.raises(UnknownModel, match="no known name is similar"):
         presets.adaptive("???")
 
 
 def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
-    """A mapping of context windows, or a file with limits, prices or both."""
+    """A user's table may be a mapping of context windows, or a file with limits, prices or both."""
     assert input_limit("Ours", table={"ours": 64_000}, reserve_output=4_000) == 60_000
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
@@ -85,20 +86,20 @@ def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tokens", [0, -5, "9k", True])
 def test_a_bad_table_is_an_error(tokens: object) -> None:
-    """A context window is a whole number of tokens."""
+    """A context window that is not a whole number of tokens raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="'context_window'"):
         input_limit("ours", table={"ours": tokens})  # type: ignore[dict-item]
 
 
 def test_presets_take_a_name_for_a_window() -> None:
-    """A name is the same as its input limit as a number."""
+    """Presets accept a model's name in place of its input limit."""
     assert presets.adaptive("gpt-5") == presets.adaptive(272_000)
     assert presets.context_window("gpt-4o", reserve_output=28_000) == presets.context_window(100_000)
     assert presets.hermes("openai/gpt-5") == presets.hermes(272_000)
 
 
 def test_an_integration_resolves_auto_by_the_frameworks_model() -> None:
-    """A number stays; ``auto`` waits for a name, and a name that nobody knows is an error."""
+    """In integrations, ``window="auto"`` is resolved by the framework's model; an unknown model raises `UnknownModel`."""
     options = IntegrationOptions(strategy=presets.token_budget(9_000), window="auto")
     assert (options.window_of("gpt-5"), options.window_of(None)) == (272_000, None)
     assert IntegrationOptions(strategy=presets.token_budget(9_000), window=7).window_of("gpt-5") == 7
@@ -109,14 +110,14 @@ def test_an_integration_resolves_auto_by_the_frameworks_model() -> None:
 
 
 def test_prices_of_other_models_come_from_the_snapshot() -> None:
-    """With their source and date, the rules of the provider's cache, and off-peak prices of that date."""
+    """Prices of other models come from the ``genai-prices`` package, with source, date and cache rules."""
     prices = prices_of("claude-sonnet-4-6")
     assert (prices.input, prices.cached, prices.write, prices.output) == (3.0, 0.3, 3.75, 15.0)
     assert (prices.block_tokens, prices.date, prices.source.split()[0]) == (0, "2026-11-21", "genai-prices")
 
 
 def test_without_the_package_the_own_table_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other names are an error that names the extra."""
+    """Without the ``genai-prices`` package, models outside the built-in table raise an error that names the extra."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert input_limit("gpt-5") == 272_000
     with pytest.raises(UnknownModel, match=r"pip install 'compaction-toolkit\[models\]'"):
@@ -124,7 +125,7 @@ def test_without_the_package_the_own_table_serves(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_number_loads_no_table_of_models() -> None:
-    """The package is loaded at the first name that the own table lacks."""
+    """``genai-prices`` is imported only for a name that the built-in table lacks."""
     program = (
         "import sys; from compaction import presets; presets.adaptive(32_000); presets.adaptive('gpt-5');"
         "assert 'genai_prices' not in sys.modules; presets.adaptive('gpt-4o'); assert 'genai_prices' in sys.modules"

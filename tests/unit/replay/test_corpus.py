@@ -27,7 +27,7 @@ def test_baselines_on_real_transcripts(corpus: Corpus, name: str) -> None:
             assert run.failures == ()
             assert [call.broken_rules for call in run.calls if call.broken_rules] == []
             assert [call for call, needs in zip(run.calls, each.needs, strict=True) if call.over and needs.fits] == []
-            assert all(call.read + call.written + call.fresh == call.tokens for call in run.calls)
+            assert all(call.cache.read + call.cache.written + call.cache.fresh == call.tokens for call in run.calls)
 
 
 def test_forgetting_costs_recall(corpus: Corpus) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from compaction import Drop, MessageIndex, Replace, last, nothing, validate
 from compaction.formats import openai_chat
-from compaction.replay import Candidate, ModelPrices, Recording
+from compaction.models import ModelPrices
+from compaction.replay import Candidate, Recording
 from compaction.replay.candidates import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
-from compaction.replay.replayed import CandidateRun, ReplayedConversation
+from compaction.replay.replayed import CandidateRun, ReplayedConversation, Share
 from compaction.replay.settings import ReplaySetting
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
@@ -24,7 +25,7 @@ PRICES = ModelPrices(model="m", input=1.0, cached=0.1, write=1.0, output=8.0, mi
 
 
 def setting(window: int = 200, **options: Any) -> ReplaySetting:
-    """Settings of a replay that counts a token per four characters."""
+    """Return the settings of a replay that counts a token per four characters."""
     return ReplaySetting(
         **{"window": window, "prices": PRICES, "counter": counter("chars/4"), "format": openai_chat, **options}
     )
@@ -121,7 +122,7 @@ def test_a_break_names_the_edit_that_caused_it() -> None:
 
 
 def test_what_left_and_what_came_back_is_recorded() -> None:
-    """Messages that leave the request are named once, when they leave; a late result brings its call back."""
+    """A message that leaves the request is recorded once; a late result brings its call back."""
     chat = [user(), call("c1"), user("more"), assistant(), user("more"), assistant(), result("c1"), user(), assistant()]
 
     def drop_the_call(index: MessageIndex) -> Any:
@@ -135,16 +136,17 @@ def test_what_left_and_what_came_back_is_recorded() -> None:
 def test_cost_counts_what_the_cache_reads() -> None:
     """Between breaks only what is new is written; the last request is read."""
     run = run_of(turns(3), "none")
-    assert [each.read for each in run.calls] == [0, *(each.tokens for each in run.calls[:-1])]
-    assert [each.read + each.written + each.fresh for each in run.calls] == [each.tokens for each in run.calls]
+    uses = [each.cache for each in run.calls]
+    assert [use.read for use in uses] == [0, *(each.tokens for each in run.calls[:-1])]
+    assert [use.read + use.written + use.fresh for use in uses] == [each.tokens for each in run.calls]
 
 
 def test_recorded_times_let_the_cache_expire() -> None:
     """If the log has times, a request long after the last one reads nothing."""
     chat = turns(3)
     run = run_of(chat, "none", times=[0.0, 1.0, 2.0, 3.0, 900.0, 901.0])
-    assert [each.expired for each in run.calls] == [False, False, True]
-    assert run.calls[2].read == 0
+    assert [each.cache.expired for each in run.calls] == [False, False, True]
+    assert run.calls[2].cache.read == 0
 
 
 def test_a_strategy_sees_recorded_times() -> None:
@@ -163,18 +165,17 @@ def test_summaries_are_counted() -> None:
             yield Replace(groups, [index.format.new("user", "all of it")], "summarized")
 
     run = run_of(turns(3, words=20), summarize)
-    [call_with_it] = [each for each in run.calls if each.summary_written]
-    assert (call_with_it.summary_read, call_with_it.summary_written) == (4 * 30, 7)
-    [action] = call_with_it.actions
+    [action] = [action for each in run.calls for action in each.actions]
+    assert (action.read_tokens, action.written_tokens) == (4 * 30, 7)
     assert (action.kind, action.ordinals, action.texts) == ("summarize", (0, 1, 2, 3), ("all of it",))
 
 
 def test_a_collapsed_tool_call_is_not_a_summary() -> None:
-    """It is reported as a collapse, and not charged for."""
+    """A collapsed call is reported as a collapse, and costs nothing."""
     run = run_of(tool_turns(4), Pipeline(ToolResult(keep=last(groups=1))), window=1_000)
     actions = [action for each in run.calls for action in each.actions]
     assert {action.kind for action in actions} == {"collapse"}
-    assert sum(each.summary_read for each in run.calls) == 0
+    assert sum(action.read_tokens for action in actions) == 0
 
 
 def test_what_is_nested_too_deeply_is_skipped() -> None:
@@ -200,8 +201,8 @@ def test_instructions_survive_or_not() -> None:
     """After each compaction, every earlier instruction is searched for, and its compactions are counted."""
     chat = [user("Never touch prod.db."), *turns(6, words=20)]
     run = run_of(chat, Truncation(trigger=messages_exceed(4), target=~messages_exceed(4), keep=nothing))
-    assert run.survival[0].compactions == 1
-    assert [(each.stated, each.standing) for each in run.survival] == [(1, 0)] * 3 + [(run.survival[3].stated, 0)]
+    assert list(run.survival) == [1, 2, 3, 4]
+    assert list(run.survival.values()) == [Share(0, 1)] * 3 + [Share(0, run.survival[4].needed)]
 
 
 # ---------------------------------------------------------------- what goes wrong
@@ -232,7 +233,7 @@ def test_a_function_that_raises_continues_with_its_last_view() -> None:
 
 
 def test_a_candidate_that_cannot_start_is_named() -> None:
-    """It has no calls; the others do."""
+    """Its run has no calls; the other candidates are replayed."""
 
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         raise RuntimeError("no license")
@@ -273,11 +274,11 @@ def test_faults_of_a_log_are_noted() -> None:
 
 
 def test_a_log_without_a_call_is_noted() -> None:
-    """There is nothing to replay in it."""
+    """A log without an answer has nothing to replay."""
     assert replayed([user()], "none").recording.notes == ("it contains no call: no assistant message has a history",)
 
 
 def test_a_conversation_within_the_window_has_nothing_to_compact() -> None:
-    """This depends on its whole history, whatever a strategy did to it."""
+    """Only the whole history decides whether a conversation exceeds the window."""
     assert [replayed(turns(count, words=20), "truncate").exceeds for count in (2, 20)] == [False, True]
     assert replayed([*turns(2), said("user", "x" * 4_000)], "none").exceeds is False  # no call has that history

@@ -1,4 +1,4 @@
-"""``compaction replay``: its table, its JSON, its exit codes."""
+"""The table, the JSON and the exit codes of ``compaction replay``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_json(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json, one object on standard output and nothing else."""
+    """With --json, standard output is one JSON object and nothing else."""
     run(sessions, "--window", "200", "--strategy", "context_window", "--json", "--recommend")
     data: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (data["window"], data["short"]) == (200, ["b"])
@@ -115,7 +115,7 @@ def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])
 def test_a_file_without_a_strategy(text: str, sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is an error before anything is replayed."""
+    """A bad file is an error before anything is replayed."""
     (tmp_path / "bad.py").write_text(text)
     run(sessions, "--window", "200", "--strategy", tmp_path / "bad.py", code=2)
     assert "strategy" in capsys.readouterr().err

@@ -118,4 +118,4 @@ def test_a_result_keeps_no_places() -> None:
 def test_constraints_are_sentences_of_the_user() -> None:
     """Sentences of the assistant or a tool are not constraints."""
     chat = [user("Hi. You must never touch prod.db."), assistant("You should always rest."), result("x", "must not happen")]
-    assert [(each.text, each.ordinal) for each in transcript(chat).constraints] == [("You must never touch prod.db.", 0)]
+    assert transcript(chat).constraints == [(0, "You must never touch prod.db.")]

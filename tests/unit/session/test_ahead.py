@@ -1,4 +1,4 @@
-"""Summaries asked for ahead of time: no turn waits for one, and none is used that no longer fits."""
+"""Summaries prepared in the background: no turn waits for one, and an outdated one is never used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Chat = list[dict[str, Any]]
 
 
 class Gated:
-    """A model that answers when the test opens it. Holds state: its requests, and how many are under way."""
+    """A model that answers once the test allows it. Holds state: its requests, and how many are running."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers) or ["Ahead."]
@@ -84,7 +84,7 @@ def session(strategy: Any, **options: Any) -> CompactionSession:
 
 
 async def settled(done: Callable[[], bool] = lambda: False) -> None:
-    """Let other tasks run until something holds, or long enough for all that can happen."""
+    """Let other tasks run until a condition is true, or long enough for everything to finish."""
     for step in range(200):
         await anyio.lowlevel.checkpoint()
         if step > 9 and done():  # a task that was just started has begun by then
@@ -96,7 +96,7 @@ async def settled(done: Callable[[], bool] = lambda: False) -> None:
 
 
 async def prepared(model: Gated, talk: CompactionSession, source: Chat, messages: int = 8) -> None:
-    """Let a conversation grow past the ahead trigger, and the model answer."""
+    """Let a conversation grow past the ahead trigger, then let the model answer."""
     asked = len(model.requests)
     await talk.view(source[: messages + 1])
     await settled(lambda: len(model.requests) > asked)
@@ -112,7 +112,7 @@ def shows(view: Chat, text: str) -> bool:
 
 
 async def test_a_model_that_does_not_answer_delays_no_turn() -> None:
-    """While the model writes, turns go on as they are, also past the trigger, and it is asked once."""
+    """While the model writes, turns send the list unchanged, also past the trigger, and the model gets one request."""
     model, source = Gated(), chat(16)
     async with session(summarizing(model), window=4_000) as talk:
         for count in range(2, 15):
@@ -127,7 +127,7 @@ async def test_a_model_that_does_not_answer_delays_no_turn() -> None:
 
 
 async def test_a_slow_model_delays_no_turn_in_real_time() -> None:
-    """The same with a model that sleeps longer than the whole test may take."""
+    """The model sleeps longer than the test may take."""
 
     class Slow:
         async def summarize(self, request: SummaryRequest) -> str:
@@ -142,7 +142,7 @@ async def test_a_slow_model_delays_no_turn_in_real_time() -> None:
 
 
 async def test_the_prepared_summary_is_used_when_it_is_due() -> None:
-    """It stands for what was there when it was asked for; what came since stays in the view."""
+    """The summary covers the messages of its request; newer messages stay in the view."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source)
@@ -157,7 +157,7 @@ async def test_the_prepared_summary_is_used_when_it_is_due() -> None:
 
 
 async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
-    """The second request holds the first summary, and its answer replaces it."""
+    """The second request contains the first summary, and its answer replaces it."""
     model, source = Gated("First.", "Second."), chat(40)
     async with session(summarizing(model)) as talk:
         model.gate.set()
@@ -172,7 +172,7 @@ async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
 
 
 async def test_the_view_that_is_fed_back_is_known() -> None:
-    """A host that stores views uses prepared summaries as one that stores the source."""
+    """A host that keeps views uses prepared summaries like a host that keeps the source."""
     model, history = Gated(), chat(0)
     async with session(summarizing(model)) as talk:
         model.gate.set()
@@ -183,7 +183,7 @@ async def test_the_view_that_is_fed_back_is_known() -> None:
 
 
 async def test_a_summary_that_is_due_at_once_delays_no_turn_either() -> None:
-    """Much came in one turn: the request fits the window, so it goes out as it is, and the next turn has the summary."""
+    """Many messages arrive at once and still fit the window: this turn sends them, the next one has the summary."""
     model, source = Gated(), chat(15)
     async with session(summarizing(model), window=4_000) as talk:
         assert await talk.view(source[:14]) == source[:14]
@@ -197,7 +197,7 @@ async def test_a_summary_that_is_due_at_once_delays_no_turn_either() -> None:
 
 
 async def test_a_request_that_fills_the_window_waits() -> None:
-    """There is no room to send it as it is."""
+    """The request does not fit unchanged, so the model is called at once."""
     model, source = Gated(), chat(14)
     model.gate.set()
     async with session(summarizing(model), window=1_500) as talk:
@@ -205,7 +205,7 @@ async def test_a_request_that_fills_the_window_waits() -> None:
 
 
 async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
-    """Nobody knows whether the request fits: the one under way is cancelled, so that one is under way at a time."""
+    """Without a window the running request is cancelled, so that only one runs at a time."""
     model, source = Gated(), chat(14)
     most = 0
     async with session(summarizing(model)) as talk, anyio.create_task_group() as group:
@@ -252,7 +252,7 @@ TREES: dict[str, Callable[[Any], Any]] = {
 async def test_every_summarizing_strategy_of_a_tree_is_asked_ahead(
     tree: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever the strategy stands, its summary is there when it is due."""
+    """The summary is ready when due, wherever in a pipeline its strategy is."""
     monkeypatch.chdir(tmp_path)  # where the trees put their stores
     model, source = Gated(), chat(14)
     async with session(tree(model)) as talk:
@@ -263,7 +263,7 @@ async def test_every_summarizing_strategy_of_a_tree_is_asked_ahead(
 
 
 async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
-    """Looking ahead changes neither the view nor the journal, the refusals or the pauses, and writes to no store."""
+    """Preparing a summary changes no view, journal, refusal or pause, and writes to no store."""
     model, source, store = Gated(), chat(9), SQLiteStore(tmp_path / "store.db")
     strategy = Pipeline(Truncation(target=tokens_below(800), trigger=tokens_exceed(950)), Lossless(summarizing(model), store))
     async with session(strategy) as talk:
@@ -277,7 +277,7 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
 
 
 async def test_a_strategy_without_a_model_asks_nobody_ahead() -> None:
-    """A digest is written when it is due: it takes no time."""
+    """A digest is written when it is due, not in the background."""
     source = chat(9)
     async with session(Summarization(trigger=tokens_exceed(1_000))) as talk:
         tasks = len(anyio.get_running_tasks())
@@ -290,7 +290,7 @@ async def test_a_strategy_without_a_model_asks_nobody_ahead() -> None:
 
 
 async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
-    """Prepare a summary, let the host change the list, and return what the due turn shows."""
+    """Prepare a summary, change the list, and return the view of the turn in which it is due."""
     model, source = Gated("Ahead.", "Anew."), chat(9)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source[:9])
@@ -299,21 +299,21 @@ async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
 
 
 async def test_not_used_after_a_rewind() -> None:
-    """The user went back and took another way: the abandoned one must not live on."""
+    """After a rewind, the summary of the abandoned branch is not used."""
     model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
     assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
 
 
 async def test_not_used_after_a_message_was_altered() -> None:
-    """The summary holds what the message said before."""
+    """A summary of the old content of an altered message is not used."""
     altered = {"role": "assistant", "content": "Nothing of that. " * 25}
     _, view = await ask_again(lambda source: [*source[:2], altered, *source[3:], *(said(number) for number in range(8, 12))])
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
 
 
 async def test_not_used_after_a_message_was_changed_in_place() -> None:
-    """A fingerprint was taken: the same object with other contents is not the same message."""
+    """The same object with other content is another message."""
 
     def change(source: Chat) -> Chat:
         source[2]["content"] = "Nothing of that. " * 25
@@ -324,7 +324,7 @@ async def test_not_used_after_a_message_was_changed_in_place() -> None:
 
 
 async def test_not_used_after_the_previous_summary_changed() -> None:
-    """A forced run wrote another summary in between, of which the prepared one knows nothing."""
+    """A forced run wrote another summary in between, so the prepared one is not used."""
     model, source = Gated("First.", "Ahead.", "Forced.", "Anew."), chat(40)
     model.gate.set()
     async with session(summarizing(model)) as talk:
@@ -340,7 +340,7 @@ async def test_not_used_after_the_previous_summary_changed() -> None:
 
 
 async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
-    """What it would stand for is gone, so nobody wants the answer."""
+    """The messages of the request are gone, so the request is cancelled."""
     model, source = Gated(), chat(9)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -351,7 +351,7 @@ async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
 
 
 async def test_dropping_forgets_the_text_and_cancels() -> None:
-    """As when a host asks to forget messages: no text of the model is held, and none is waited for."""
+    """The prepared text is discarded, and the running request cancelled, as for `forget`."""
     model, source = Gated(), chat(9)
     strategy = summarizing(model)
     index = MessageIndex(source, counter="chars/4")
@@ -373,7 +373,7 @@ async def test_dropping_forgets_the_text_and_cancels() -> None:
 
 
 async def test_a_prepared_summary_of_another_strategy_is_not_used() -> None:
-    """`reconfigure` brought other options, for which nothing was prepared."""
+    """After `reconfigure` a summary prepared for the old strategy is not used."""
     model, source = Gated("Ahead.", "Anew."), chat(13)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source)
@@ -386,7 +386,7 @@ async def test_a_prepared_summary_of_another_strategy_is_not_used() -> None:
 
 
 async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
-    """The strategy pauses as after any failure, so the model is asked neither ahead nor when it is due."""
+    """After a failure the strategy pauses: the model gets no request, in the background or when due."""
     model, source = Gated(SummaryFailed("no")), chat(14)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source)
@@ -401,7 +401,7 @@ async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
 
 @pytest.mark.parametrize("tree", [summarizing, growing], ids=["summarization", "growing"])
 async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Callable[..., Any]) -> None:
-    """The summary was asked for when it was due: what the strategy does without one, it does in the next turn."""
+    """If the summary was due when requested, the next turn applies the strategy's ``on_failure``."""
     model, source = Gated(SummaryFailed("no")), chat(14)
     strategy = tree(model, on_failure="digest") if tree is summarizing else tree(model)
     async with session(strategy, window=4_000) as talk:
@@ -418,7 +418,7 @@ async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Calla
 
 @pytest.mark.parametrize("answer", ["", "long " * 3_000, 7, None], ids=["empty", "too long", "no text", "nothing"])
 async def test_garbage_is_a_failure_when_it_is_due(answer: Any) -> None:
-    """An answer that is no summary is judged as one that was asked for at once, and decided by ``on_failure``."""
+    """An answer that is not a summary is a failure, handled by ``on_failure``."""
     model, source = Gated(answer), chat(14)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source)
@@ -427,7 +427,7 @@ async def test_garbage_is_a_failure_when_it_is_due(answer: Any) -> None:
 
 
 async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
-    """What a trigger raises while looking ahead is told, and the view is what it would have been."""
+    """An exception of the ahead trigger is reported and does not change the view."""
 
     def broken(index: Any) -> bool:
         raise ValueError("broken")
@@ -442,7 +442,7 @@ async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
 
 
 async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() -> None:
-    """No task is left; a turn after that runs as without ``ahead=``."""
+    """After leaving, no task is left, and turns run as without ``ahead=``."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -455,7 +455,7 @@ async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() 
 
 
 async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
-    """Its scope is cancelled in the middle of a summary."""
+    """The surrounding scope is cancelled while a summary is being written."""
     model, source = Gated(), chat(14)
     talk = session(summarizing(model))
     with anyio.CancelScope() as scope:
@@ -473,7 +473,7 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
 
 
 async def test_no_task_is_left_behind() -> None:
-    """After leaving, the event loop runs the tasks it ran before, wherever the summary stood."""
+    """After leaving, the event loop has the same tasks as before, at every stage of the summary."""
     source = chat(9)
     for steps in range(8):
         before = {task.id for task in anyio.get_running_tasks()}
@@ -485,7 +485,7 @@ async def test_no_task_is_left_behind() -> None:
 
 
 async def test_an_error_in_the_body_leaves_as_it_is() -> None:
-    """The owner wraps nothing into a group of exceptions."""
+    """The owner does not wrap exceptions into an exception group."""
 
     async def failing() -> None:
         async with session(summarizing(Gated())) as talk:
@@ -498,7 +498,7 @@ async def test_an_error_in_the_body_leaves_as_it_is() -> None:
 
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
-    """After it the prepared summary is still there, or was used once."""
+    """After a cancellation the prepared summary is still there or was used once."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source)
@@ -514,7 +514,7 @@ async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
 
 
 async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
-    """A later step raised, so the index is as it was, and the next turn uses the summary."""
+    """If a later step raises, the index is as before, and the next turn uses the summary."""
     model, source, fails = Gated(), chat(14), [True]
 
     def later(index: Any) -> Any:
@@ -532,7 +532,7 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
 
 
 async def test_closing_inside_prepares_nothing_more() -> None:
-    """`close` cancels what is under way; turns go on."""
+    """`close` cancels the running request; turns still work."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -548,7 +548,7 @@ async def test_closing_inside_prepares_nothing_more() -> None:
 
 
 async def test_one_owner_serves_many_sessions() -> None:
-    """Each session has a request of its own under way; leaving the owner ends them all."""
+    """Each session runs one request; leaving the owner ends them all."""
     models, source = [Gated() for _ in range(5)], chat(9)
     async with BackgroundTasks() as tasks:
         talks = [session(summarizing(model), portal=tasks) for model in models]
@@ -556,14 +556,14 @@ async def test_one_owner_serves_many_sessions() -> None:
             await talk.view(source)
         await settled(lambda: all(model.running for model in models))
         assert [model.running for model in models] == [1] * 5
-        with pytest.raises(ConfigurationError, match="open already"):
+        with pytest.raises(ConfigurationError, match="already open"):
             await tasks.__aenter__()
     assert [model.running for model in models] == [0] * 5
     assert await talks[0].view(source) == source
 
 
 async def test_turns_of_threads_start_tasks_in_the_owners_loop() -> None:
-    """A view that blocks its thread hands the request to the loop, and uses the answer."""
+    """`view_sync` in a thread starts the request in the event loop and uses the answer."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await anyio.to_thread.run_sync(talk.view_sync, source[:9])
@@ -575,7 +575,7 @@ async def test_turns_of_threads_start_tasks_in_the_owners_loop() -> None:
 
 
 async def test_a_summarizer_that_blocks_is_called_in_a_thread() -> None:
-    """The loop goes on while it writes."""
+    """The event loop keeps running while a sync summarizer writes."""
     opened, asked, answered = threading.Event(), threading.Event(), threading.Event()
 
     class Blocking:
@@ -598,7 +598,7 @@ async def test_a_summarizer_that_blocks_is_called_in_a_thread() -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_sync_host_passes_a_portal(backend: str) -> None:
-    """The portal's loop asks the model; the host's thread never waits, and `close` ends what is under way."""
+    """The portal's loop calls the model; the host's thread never waits, and `close` ends the request."""
     source, answered, ended = chat(40), threading.Event(), threading.Event()
 
     class Model:
@@ -632,7 +632,7 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
 
 
 async def test_a_turn_without_an_owner_is_refused() -> None:
-    """``async with`` comes after construction, so the first turn says it; so does every other, in both forms."""
+    """Without an owner every turn raises, async or sync."""
     talk = session(summarizing(Gated()))
     with pytest.raises(ConfigurationError, match="async with session"):
         await talk.view(chat(1))
@@ -641,7 +641,7 @@ async def test_a_turn_without_an_owner_is_refused() -> None:
 
 
 async def test_what_can_never_work_is_refused_at_once() -> None:
-    """An owner for nothing, a hard target together with a summary that leaves the rest for later, and no trigger."""
+    """Wrong combinations of options raise at construction."""
     with pytest.raises(ConfigurationError, match="portal="):
         session(summarizing(Gated()), ahead=None, portal=BackgroundTasks())
     with pytest.raises(ConfigurationError, match="hard=True"):
@@ -651,7 +651,7 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
 
 
 async def test_entering_a_session_without_ahead_does_nothing() -> None:
-    """A host may always write ``async with session``."""
+    """``async with session`` also works without ``ahead=``."""
     source = chat(3)
     async with session(summarizing(Gated()), ahead=None) as talk:
         assert await talk.view(source) == source
@@ -673,7 +673,7 @@ async def test_a_session_in_a_store_resumes_and_asks_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
-    """The summary is prepared in the pool's tasks, and used when it is due; leaving the pool leaves no task."""
+    """A pool's tasks prepare the summary; leaving the pool leaves no task."""
     from compaction.session import SessionPool
 
     asked: list[object] = []

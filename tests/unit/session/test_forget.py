@@ -1,4 +1,4 @@
-"""Deletion requests: after `forget` no view, saved state or store holds what somebody said, and nothing else is lost."""
+"""Deletion requests: after `forget` no view, saved state or store contains the message, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answer(text: str) -> dict[str, Any]:
 
 
 def chat_of(name: str, turns: int = 8, *, secret: int = 1) -> Chat:
-    """A conversation in which the user says the secret in one turn, and a tool repeats nothing of it."""
+    """A conversation in which only one user message contains the secret."""
     chat: Chat = [{"role": "system", "content": "You keep a store."}]
     for number in range(turns):
         said = f" The password is {SECRET}." if number == secret else ""
@@ -54,7 +54,7 @@ def without(chat: Chat) -> Chat:
 
 
 def quoting() -> Scripted:
-    """A summarizer that says what it was shown."""
+    """A summarizer that repeats its input."""
     return Scripted(
         lambda request: " ".join(message.text[-60:] for group in request.groups for message in group.messages)[:900]
     )
@@ -83,12 +83,12 @@ def turns_of(session: Any, chat: Chat, **named: Any) -> list[Any]:
 
 
 def traces(path: Path) -> list[str]:
-    """The files that hold the secret, logs included."""
+    """The files that contain the secret, logs included."""
     return [each.name for each in path.iterdir() if SECRET.encode() in each.read_bytes().lower()]
 
 
 async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    """Neither in the view nor in the saved state, the stores and their files."""
+    """The secret is gone from the view, the saved state, the stores and their files."""
     store = SessionStore(tmp_path / "sessions.db")
     session = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
     chat = chat_of("kim")
@@ -105,7 +105,7 @@ async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
 
 
 def test_what_others_said_is_still_stored(tmp_path: Path) -> None:
-    """Only what holds the message is deleted from a store: its record, and what stands for it."""
+    """A store deletes only the record of the message and the notes that refer to it."""
     session = CompactionSession(storing(tmp_path), id="kim", **options())
     chat = chat_of("kim")
     turns_of(session, chat)
@@ -120,7 +120,7 @@ def test_what_others_said_is_still_stored(tmp_path: Path) -> None:
 
 
 def test_the_message_left_the_source_first(tmp_path: Path) -> None:
-    """What a store holds of it is deleted even so."""
+    """A store deletes its record although the conversation no longer contains the message."""
     session = CompactionSession(storing(tmp_path), id="kim", **options())
     chat = chat_of("kim")
     turns_of(session, chat)
@@ -130,7 +130,7 @@ def test_the_message_left_the_source_first(tmp_path: Path) -> None:
 
 
 def test_other_edits_stay() -> None:
-    """A drop of other messages is in force after it, and the prefix cache is told as broken."""
+    """Drops of other messages stay in force, and `CacheBroken` does not blame the host."""
     events: list[Any] = []
     cut = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=2))
     session = CompactionSession(cut, on_event=events.append, **options())
@@ -144,7 +144,7 @@ def test_other_edits_stay() -> None:
 
 
 def test_a_late_report_for_the_old_view() -> None:
-    """It is ignored, and so is what came since: nothing came."""
+    """A usage report for the view before `forget` is ignored."""
     session = CompactionSession(summarizing(), **options())
     chat = chat_of("kim", 3)
     view = session.view_sync(chat)
@@ -155,7 +155,7 @@ def test_a_late_report_for_the_old_view() -> None:
 
 
 def test_a_session_that_never_saw_it(tmp_path: Path) -> None:
-    """Nothing changes."""
+    """The session does not change."""
     store = SessionStore(tmp_path / "sessions.db")
     session = CompactionSession(storing(tmp_path), store=store, id="lee", **options())
     chat = without(chat_of("lee"))
@@ -169,7 +169,7 @@ def test_a_session_that_never_saw_it(tmp_path: Path) -> None:
 
 
 class Plain:
-    """A store of somebody else, without `forget`. Holds state: how often it was asked."""
+    """A third-party store without `forget`. Holds state: the number of calls."""
 
     def __init__(self, inner: SQLiteStore) -> None:
         self.put, self.get, self.range = inner.put, inner.get, inner.range
@@ -177,7 +177,7 @@ class Plain:
 
 
 def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
-    """It is a typed error, and nothing changed."""
+    """A typed error is raised, and nothing has changed."""
     store = Plain(SQLiteStore(tmp_path / "records.db"))
     assert isinstance(store, Store)
     session = CompactionSession(Lossless(summarizing(), store), **options())
@@ -190,7 +190,7 @@ def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
 
 
 class AwaitedStore(Plain):
-    """A store that is awaited."""
+    """An async store."""
 
     def __init__(self, inner: SQLiteStore) -> None:
         super().__init__(inner)
@@ -204,7 +204,7 @@ class AwaitedStore(Plain):
 
 
 async def test_an_awaited_store(tmp_path: Path) -> None:
-    """`forget` awaits it; `forget_sync` says that it would have to be."""
+    """`forget` awaits an async store; `forget_sync` raises."""
     session = CompactionSession(Lossless(summarizing(), AwaitedStore(SQLiteStore(tmp_path / "records.db"))), **options())
     chat = chat_of("kim")
     for place in range(2, len(chat)):
@@ -217,7 +217,7 @@ async def test_an_awaited_store(tmp_path: Path) -> None:
 
 
 def test_a_save_that_fails_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session itself has forgotten, and the next call saves that."""
+    """The session has forgotten although its store failed, and the next call saves that."""
     store = SessionStore(tmp_path / "sessions.db")
     session = CompactionSession(summarizing(), store=store, **options())
     chat = chat_of("kim")
@@ -242,7 +242,7 @@ def pool_of(path: Path, **more: Any) -> SessionPool:
 
 
 async def test_every_session_of_a_pool(tmp_path: Path) -> None:
-    """A fork has it too; conversations without it are as they were, and each list finds its session again."""
+    """A pool forgets in forks too; other conversations are unchanged, and each list finds its session again."""
     pool = pool_of(tmp_path)
     chat = chat_of("kim")
     fork = [*chat[:-4], user("something else"), answer("so?"), user("really")]
@@ -262,7 +262,7 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", [None, "kim/1:x"])
 async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
-    """A saved session forgets, and comes back with the list that lacks the message."""
+    """A saved session forgets, and is found again by the list without the message."""
     pool = pool_of(tmp_path, limit=1)
     chat = chat_of("kim", secret=7)
     turns_of(pool, chat, id=id)
@@ -277,7 +277,7 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
 
 
 def test_scopes_are_apart(tmp_path: Path) -> None:
-    """A request of one tenant changes nothing of another's."""
+    """A request of one tenant does not change another tenant's sessions."""
     pool = pool_of(tmp_path)
     chat = chat_of("kim")
     turns_of(pool, chat, scope="one")
@@ -287,7 +287,7 @@ def test_scopes_are_apart(tmp_path: Path) -> None:
 
 
 def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:
-    """The others forget, and the error names it."""
+    """If one session fails, the others forget, and the error names the one."""
     store = SessionStore(tmp_path / "sessions.db")
     pool = pool_of(tmp_path, limit=1)
     chat = chat_of("kim")
@@ -300,7 +300,7 @@ def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_forks_parent(tmp_path: Path) -> None:
-    """A fork's copies have the ids of its parent, and are found by what they say."""
+    """A fork's copies of records have the ids of its parent and are found by their content."""
     session = CompactionSession(storing(tmp_path), id="kim", **options())
     chat = chat_of("kim")
     turns_of(session, chat)

@@ -1,4 +1,4 @@
-"""A pool: each list finds its session by its messages, forks when it is not the same conversation, and waits for no other."""
+"""A pool: each list finds its session by its messages, or forks, and never waits for another session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(text: str) -> dict[str, Any]:
 
 
 def names() -> Any:
-    """Names for sessions, one after the other."""
+    """Numbered names for sessions."""
     numbers = itertools.count()
     return lambda: f"session-{next(numbers)}"
 
@@ -50,7 +50,7 @@ def summarizing(scripted: Scripted) -> Summarization:
 
 
 def quoting() -> Scripted:
-    """A summarizer that says what it was shown."""
+    """A summarizer that repeats its input."""
     return Scripted(lambda request: " ".join(message.text[:20] for group in request.groups for message in group.messages)[:300])
 
 
@@ -75,7 +75,7 @@ def grown(name: str, turns: int, start: Chat | None = None) -> Chat:
 
 
 def calls_of(chat: Chat) -> Iterator[Chat]:
-    """The lists of a loop: up to each message of the user, as objects of their own."""
+    """The lists of a loop: one up to each user message, with new objects."""
     for place, message in enumerate(chat):
         if message["role"] == "user":
             yield rebuilt(chat[: place + 1])
@@ -97,7 +97,7 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
 
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
-    """A conversation that only grows is one session, whose views are those of a `CompactionSession`."""
+    """A growing conversation is one session with the views of a `CompactionSession`."""
     pool, alone = pool_of(), single()
     for messages in calls_of(grown("Ann", 30)):
         assert pool.view_sync(messages, id) == alone.view_sync(messages)
@@ -106,7 +106,7 @@ def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
 
 
 async def test_an_awaited_loop_gets_the_views_of_a_session() -> None:
-    """The same with a summarizer that is awaited, on any event loop."""
+    """The same with an async summarizer, on any event loop."""
     pool, alone = pool_of(summarizing(Awaited("Round."))), single(summarizing(Awaited("Round.")))
     for messages in calls_of(grown("Ann", 20)):
         assert await pool.view(messages) == await alone.view(messages)
@@ -116,7 +116,7 @@ async def test_an_awaited_loop_gets_the_views_of_a_session() -> None:
 @pytest.mark.parametrize("id", [None, "kim"])
 @pytest.mark.parametrize("strategy", ["cut", "summaries"])
 def test_views_that_are_fed_back_continue_the_session(strategy: str, id: str | None) -> None:
-    """A host may pass the last view, or the view at the start of a run with what came since, as the Agents SDK does."""
+    """A host may pass the last view, or an earlier view with newer messages, as the Agents SDK does."""
     make: Callable[[], Any] = cut if strategy == "cut" else lambda: summarizing(quoting())
     pool, alone = pool_of(make()), single(make())
     source: Chat = [SYSTEM]
@@ -138,7 +138,7 @@ def test_views_that_are_fed_back_continue_the_session(strategy: str, id: str | N
 
 
 def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
-    """Conversations that end in the same words are found by their lengths, and by all of their messages if need be."""
+    """Conversations with the same ending are told apart by length, then by all messages."""
     pool = pool_of()
     chats = {name: [SYSTEM, user(f"I am {name}."), *[user("ok"), answer("ok")] * 3, user("ok")] for name in map(str, range(30))}
     sessions = {name: session_of(pool, rebuilt(chat)) for name, chat in chats.items()}
@@ -151,7 +151,7 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
 
 
 def test_a_message_that_the_host_alters_keeps_its_session() -> None:
-    """If it lost or gained parts; without an id, other words or a hidden message may be those of another conversation."""
+    """A message that lost or gained parts is the same; without an id, other text may be another conversation."""
     chat = grown("Ann", 12)
     text, more = {"type": "text", "text": "Shall I?"}, {"type": "text", "text": "[approval requested]"}
     chat[-3]["content"] = [text, more]
@@ -174,7 +174,7 @@ def test_a_message_that_the_host_alters_keeps_its_session() -> None:
 
 
 def test_sub_agents_fork_from_a_shared_beginning() -> None:
-    """Each gets a session; what was decided on the beginning alone is not paid again."""
+    """Each branch gets a session; the summary of the shared beginning is not requested again."""
     scripted = quoting()
     pool = pool_of(summarizing(scripted))
     start = grown("Main", 9)
@@ -199,7 +199,7 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
 
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_an_abandoned_branch_does_not_live_on(id: str | None) -> None:
-    """Edit and resend: what was said in the branch that was left is in no summary of the new one."""
+    """Edit and resend: no summary of the new branch contains text of the abandoned one."""
     pool = pool_of(summarizing(quoting()))
     start = grown("Main", 2)
     branch = grown("Dead", 12, start)
@@ -213,7 +213,7 @@ def test_an_abandoned_branch_does_not_live_on(id: str | None) -> None:
 
 
 def test_regenerating_the_newest_answer_continues_the_session() -> None:
-    """The same list again is the same session, and what another answer leads to as well."""
+    """The same list finds the same session, also with another answer behind it."""
     pool = pool_of()
     chat = grown("Ann", 5)[:-1]
     session = session_of(pool, rebuilt(chat))
@@ -222,7 +222,7 @@ def test_regenerating_the_newest_answer_continues_the_session() -> None:
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
-    """The older branch is still found by what it says."""
+    """The older branch is still found by its messages."""
     scripted = quoting()
     pool = pool_of(summarizing(scripted))
     start = grown("Main", 2)
@@ -237,7 +237,7 @@ def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
 
 
 def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
-    """Without an id, the same list is another conversation."""
+    """With an id a shortened list continues the session; without one it is another conversation."""
     chat = grown("Ann", 3)
     left = [chat[0], *chat[3:], user("on")]
     for id, count in (("kim", 1), (None, 2)):
@@ -248,13 +248,13 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
 
 
 def state_of(session: CompactionSession) -> dict[str, Any]:
-    """What a host that keeps the state itself has of a session."""
+    """The state of a session as a host keeps it."""
     return {**session.to_dict(), "id": session.id, "revision": session.revision}
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
-    """What another process decided since is in the state that the host has, and goes before what this one knew."""
+    """The host's state, with newer decisions of another process, wins over the state in memory."""
     scripted = quoting()
     pools = [pool_of(summarizing(scripted)) for _ in range(3)]
     chat, saved, views = list[dict[str, Any]](), None, list[Chat]()
@@ -270,7 +270,7 @@ def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
 
 
 def test_nothing_but_edits_is_taken_over() -> None:
-    """Neither the anchor nor what was reported of the parent."""
+    """A fork takes over neither the usage anchor nor the parent's reports."""
     pool = pool_of()
     start = grown("Main", 8)
     session = looped(pool, start)
@@ -287,7 +287,7 @@ def test_nothing_but_edits_is_taken_over() -> None:
 
 
 def test_scopes_share_nothing() -> None:
-    """The same list in two scopes, or in two ids, is two sessions."""
+    """The same list in two scopes or with two ids makes two sessions."""
     pool = pool_of()
     chat = grown("Ann", 12)
     first = session_of(pool, rebuilt(chat), scope="one")
@@ -341,7 +341,7 @@ def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> N
 
 
 def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
-    """The fork decides for itself then."""
+    """If the stored content cannot be copied, the fork takes over no stubs."""
     store = SQLiteStore(tmp_path / "records.db")
     strategy = Offload(store, trigger=tokens_exceed(400), style=StubResults(min_chars=300), keep=last(groups=2))
     pool = pool_of(strategy >> Lossless(cut(), store))
@@ -354,7 +354,7 @@ def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> Non
 
 
 def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
-    """All conversations would store under that name."""
+    """A strategy with a fixed store session is refused."""
     store = SQLiteStore(tmp_path / "records.db")
     with pytest.raises(ConfigurationError, match="leave session= out"):
         pool_of(cut() >> Lossless(Offload(store, session="kim"), store))
@@ -364,7 +364,7 @@ def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_least_recently_used_session_goes_first() -> None:
-    """By count; it is told, and the conversation is a new one when it comes back."""
+    """The pool evicts by count and reports it; a list that comes back is a new session."""
     events: list[Any] = []
     pool = pool_of(limit=2, on_event=events.append)
     chats = {name: grown(name, 2) for name in "abc"}
@@ -376,7 +376,7 @@ def test_the_least_recently_used_session_goes_first() -> None:
 
 
 def test_bytes_are_bounded_too() -> None:
-    """The sum of all messages; the session whose turn it is stays whatever its size."""
+    """The pool evicts by bytes, but never the session of the running turn."""
     events: list[Any] = []
     pool = pool_of(max_bytes=3_000, on_event=events.append)
     for name in "abcdefgh":
@@ -390,7 +390,7 @@ def test_bytes_are_bounded_too() -> None:
 
 
 def test_a_session_whose_turn_is_under_way_is_not_evicted() -> None:
-    """Others go in its place, or more are held for a while."""
+    """A session with a running turn is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
     with pool.turn_sync(grown("a", 1), "a") as session:
         with pool.turn_sync(grown("b", 1), "b"):
@@ -411,7 +411,7 @@ def test_wrong_options_are_refused_at_construction(bounds: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
-    """Saved sessions are found by their id, or by their messages; no summary is paid twice."""
+    """Saved sessions are found by id or messages; no summary is requested twice."""
     scripted, calm = quoting(), quoting()
     alone = pool_of(summarizing(calm))
     names_of = names()
@@ -423,7 +423,7 @@ def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
 
 
 def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
-    """With its decisions, from the store; the event says that it can."""
+    """An evicted session is loaded from the store with its edits; the event said that it was saved."""
     events: list[Any] = []
     scripted = quoting()
     pool = pool_of(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"), limit=1, on_event=events.append)
@@ -438,7 +438,7 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_view_that_is_fed_back_after_a_restart_keeps_its_session(tmp_path: Path) -> None:
-    """It begins with the whole of a sent view, so its name, under which content is stored, stays."""
+    """A list that begins with a complete view keeps its session's name, under which content is stored."""
     store = SessionStore(tmp_path / "sessions.db")
     pool = pool_of(summarizing(quoting()), store=store)
     session = looped(pool, grown("Ann", 12))
@@ -448,7 +448,7 @@ def test_a_view_that_is_fed_back_after_a_restart_keeps_its_session(tmp_path: Pat
 
 
 def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None:
-    """The fork of a saved session has the edits that were decided before, and none that had read what is gone."""
+    """A fork of a saved session has the edits decided before the missing messages, and no other."""
     scripted = quoting()
     store = SessionStore(tmp_path / "sessions.db")
     pool = pool_of(summarizing(scripted), store=store)
@@ -466,7 +466,7 @@ def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None
 
 
 class Broken(SessionStore):
-    """A store that is locked at times. Holds state: whether it is."""
+    """A store that can be locked. Holds state: whether it is."""
 
     is_locked = False
 
@@ -488,7 +488,7 @@ class Broken(SessionStore):
 
 
 def test_a_locked_store_stops_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The view is what it would have been; what failed is told, and what was saved before is not overwritten."""
+    """A failing store does not change the view; the failure is reported, and nothing saved is overwritten."""
     events: list[Any] = []
     store = Broken(tmp_path / "sessions.db")
     chat = grown("Ann", 12)
@@ -509,7 +509,7 @@ def test_a_locked_store_stops_no_turn(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> None:
-    """It is reported and not overwritten; the conversation begins again once, and later processes continue that."""
+    """A damaged state is reported and not overwritten; the conversation starts again once."""
     events: list[Any] = []
     path = tmp_path / "sessions.db"
     chat = grown("Ann", 12)
@@ -548,7 +548,7 @@ def test_a_list_that_cannot_be_read_leaves_nothing_behind() -> None:
 
 
 async def test_a_slow_summarizer_delays_no_other_session() -> None:
-    """Nor a fork of the session that waits for it: that is judged by what the pool knows."""
+    """Neither another conversation nor a fork of the busy session waits for it."""
     start, more = anyio.Event(), anyio.Event()
 
     class Slow(Scripted):
@@ -573,7 +573,7 @@ async def test_a_slow_summarizer_delays_no_other_session() -> None:
 
 
 async def test_tasks_that_pass_the_same_list_share_a_session() -> None:
-    """They wait for one another, and the summary is paid once."""
+    """Turns of one session wait for each other, and the summary is requested once."""
     awaited = Awaited("Round.", seconds=0.01)
     pool = pool_of(summarizing(awaited))
     chat = grown("Ann", 12)
@@ -591,7 +591,7 @@ async def test_tasks_that_pass_the_same_list_share_a_session() -> None:
 
 
 async def test_a_cancelled_turn_leaves_a_session_that_goes_on() -> None:
-    """Cancelled in mid-summary, the next turn asks again."""
+    """After a cancelled summary the next turn requests it again."""
     awaited = Awaited("Round.", seconds=10)
     pool = pool_of(summarizing(awaited))
     chat = grown("Ann", 12)
@@ -604,7 +604,7 @@ async def test_a_cancelled_turn_leaves_a_session_that_goes_on() -> None:
 
 
 def test_threads_each_get_their_views() -> None:
-    """Eight threads, conversations with equal beginnings, each with the views of a session of its own."""
+    """Eight threads with equal beginnings: each gets the views of its own session."""
     pool = pool_of(limit=50)
     start = grown("Main", 6)
     wrong: list[str] = []

@@ -1,4 +1,4 @@
-"""A turn that is tried out leaves no trace, and a session can be given up."""
+"""A trial of a turn leaves no trace, and a session can be discarded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep
 
 
 def pool_of(**options: Any) -> SessionPool:
-    """A pool that tells its events."""
+    """A pool that records its events."""
     return SessionPool(STRATEGY, counter="chars/4", clock=None, **options)
 
 
 @pytest.fixture
 def chat() -> list[Any]:
-    """A conversation that has to be cut."""
+    """A conversation that is too long."""
     return tool_turns(12)
 
 
 def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -> None:
-    """For a new list, a known one, one that goes on, a fork and one that only the store knows; nothing is told or saved."""
+    """A trial works for a new, known, continued, forked and saved list; nothing is reported or saved."""
     told: list[object] = []
     store = SessionStore(tmp_path / "s.db")
     pool = pool_of(store=store, on_event=told.append)
@@ -45,7 +45,7 @@ def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -
 
 
 def test_a_session_is_discarded(chat: list[Any]) -> None:
-    """It is no longer in memory; one in a turn stays; of an unknown name there is none."""
+    """`discard` removes a session from memory, except one with a running turn or an unknown name."""
     pool = pool_of()
     with pool.turn_sync(chat) as session:
         assert not pool.discard(session.id)
@@ -54,7 +54,7 @@ def test_a_session_is_discarded(chat: list[Any]) -> None:
 
 
 def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
-    """The step of a turn that `overflowed` takes by itself."""
+    """`compact_refused` is `overflowed` inside a turn."""
     pool = pool_of()
     error = ValueError("prompt is too long: 500 tokens > 400 maximum")
     with pool.turn_sync(chat[:13]) as session:

@@ -1,4 +1,4 @@
-"""A session over many turns: decisions stay, the prefix stays, and a process may die at any moment."""
+"""A session over many turns: edits stay in force, the beginning stays the same, and a killed process can resume."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def session(strategy: Any = None, **options: Any) -> CompactionSession:
 
 
 def calls_of(source: Chat) -> list[int]:
-    """Where a model call happens: before each assistant message."""
+    """The places of the model calls: before each assistant message."""
     return [place for place, message in enumerate(source) if message["role"] == "assistant"]
 
 
@@ -134,7 +134,7 @@ def test_summaries_are_carried_through_many_rounds() -> None:
 
 
 def test_a_pinned_message_stays_through_the_session() -> None:
-    """pin= holds for messages that come later too."""
+    """``pin=`` also applies to later messages."""
     source, watched = chat(40), session(pin=lambda message: "box 7?" in message.text)
     for place in calls_of(source):
         view = watched.view_sync(source[:place])
@@ -145,7 +145,7 @@ def test_a_pinned_message_stays_through_the_session() -> None:
 
 
 def test_reported_usage_anchors_the_count() -> None:
-    """What the provider adds outside the messages counts from then on: the trigger fires earlier."""
+    """After a usage report, tokens outside the messages count, so the trigger fires earlier."""
     source, watched = chat(4), session()
     watched.view_sync(source)
     counted = watched.status().tokens
@@ -156,7 +156,7 @@ def test_reported_usage_anchors_the_count() -> None:
 
 
 def test_usage_that_cannot_be_read_is_refused() -> None:
-    """A typed error, and the session goes on."""
+    """Usage without token counts raises a typed error, and the session still works."""
     watched = session()
     watched.view_sync(chat(2))
     with pytest.raises(InputError):
@@ -165,7 +165,7 @@ def test_usage_that_cannot_be_read_is_refused() -> None:
 
 
 async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None:
-    """What is gentle runs whatever its trigger says; a hard cut does not."""
+    """A forced run ignores the triggers of summaries and tool results, not those of cuts."""
     scripted = Scripted("About boxes.")
     watched = session(summarizing(scripted) >> cut())
     await watched.view(chat(5))
@@ -201,7 +201,7 @@ def test_the_window_and_the_clock_reach_the_triggers() -> None:
 
 
 def test_another_strategy_and_window_go_on_from_there() -> None:
-    """What was done stays done, the new strategy and window decide from then on; what cannot be used changes nothing."""
+    """`reconfigure` keeps earlier edits; later turns use the new strategy and window; wrong values change nothing."""
     session = CompactionSession(cut(), counter="chars/4", window=1_000)
     view = session.view_sync(chat(9))
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=100_000)
@@ -214,7 +214,7 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
 
 
 def test_a_session_belongs_to_no_async_backend() -> None:
-    """Made on one, it is used on another."""
+    """A session works on another event loop than the one it was created in."""
 
     async def made() -> CompactionSession:
         session = CompactionSession(cut(), counter="chars/4")
@@ -253,7 +253,7 @@ async def test_a_cancelled_view_leaves_the_session_as_it_was() -> None:
 
 
 async def test_a_failing_summarizer_loses_nothing_and_the_session_goes_on() -> None:
-    """Every message is still sent; once the summarizer is back and the rest is over, it is used."""
+    """While the summarizer fails every message is sent; after the pause it is used again."""
     now = [0.0]
     scripted = Scripted(SummaryFailed("down"), "Up again.")
     watched = CompactionSession(summarizing(scripted), counter="chars/4", clock=lambda: now[0])
@@ -355,7 +355,7 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
     ids=["empty", "newer", "no index", "wrong types", "wrong pauses"],
 )
 def test_saved_data_that_is_not_ours_is_refused(data: dict[str, Any]) -> None:
-    """The shape is checked; the conversation itself is not affected."""
+    """Saved data of the wrong shape raises a typed error."""
     with pytest.raises(StateError):
         CompactionSession.from_dict(data, cut(), counter="chars/4")
 
@@ -375,7 +375,7 @@ def test_a_store_holds_many_sessions_and_forgets_one_when_told(tmp_path: Path) -
 
 
 def test_every_view_of_recorded_sessions_is_valid(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """Whatever is sent is a request a provider takes, if the whole history is."""
+    """Every view is valid if the whole history is."""
     strategy = presets.context_window(16_000, reserve_output=2_000)
     for recorded in corpus("openhands"):
         source, watched = recorded["messages"], session(strategy)
@@ -396,7 +396,7 @@ def test_keeping_all_that_the_user_said_is_one_selector() -> None:
 
 
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
-    """A strategy finds its failures again on the next turn and in another process; a state saved without any is read too."""
+    """Pauses after failures last over turns and processes; a state saved without them can be read."""
     seen: list[bool] = []
 
     def failing(index: MessageIndex) -> Iterator[Edit]:

@@ -34,7 +34,7 @@ class TooLong(Exception):
 
 
 def too_long(tokens: int, window: int) -> TooLong:
-    """OpenAI's words."""
+    """OpenAI's error text."""
     said = f"maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
     return TooLong(f"This model's {said} Please reduce the length of the messages.")
 
@@ -73,7 +73,7 @@ def test_a_compaction_is_told_before_and_after() -> None:
 
 
 def test_a_view_that_grows_breaks_no_cache() -> None:
-    """Nothing is told while the view only grows."""
+    """No event is reported while the view only grows."""
     told: list[Event] = []
     session = cutting(on_event=told.append)
     for turns in range(1, 8):
@@ -82,7 +82,7 @@ def test_a_view_that_grows_breaks_no_cache() -> None:
 
 
 def test_the_broken_tokens_are_those_sent_again() -> None:
-    """Messages that stay, but stand behind a changed beginning, are billed again."""
+    """Messages that stay behind a changed beginning are billed again."""
     told: list[Event] = []
     session = cutting(on_event=told.append)
     before = session.view_sync(talk(10))
@@ -95,7 +95,7 @@ def test_the_broken_tokens_are_those_sent_again() -> None:
 
 
 def test_a_veto_keeps_the_view() -> None:
-    """`Veto` undoes the edits; the next turn asks again."""
+    """`Veto` undoes the edits; the next turn reports `Compacting` again."""
     allowed = False
 
     def watch(event: Event) -> None:
@@ -111,7 +111,7 @@ def test_a_veto_keeps_the_view() -> None:
 
 
 def test_another_exception_stops_nothing() -> None:
-    """It is recorded in the failures of the result."""
+    """An exception of the function is in the failures of the result."""
 
     def watch(event: Event) -> None:
         raise RuntimeError(type(event).__name__)
@@ -123,7 +123,7 @@ def test_another_exception_stops_nothing() -> None:
 
 
 def test_a_failed_summarizer_is_told() -> None:
-    """`StepFailed` says what failed and what was done instead."""
+    """`StepFailed` names the failure and what was done instead."""
 
     class Broken:
         def summarize(self, request: object) -> str:
@@ -138,7 +138,7 @@ def test_a_failed_summarizer_is_told() -> None:
 
 
 def test_near_the_limit_is_told_once() -> None:
-    """From nine tenths of the window, until a request is below that again."""
+    """`NearLimit` is reported once from nine tenths of the window on."""
     told: list[Event] = []
     session = CompactionSession(Truncation(trigger=never), counter="chars/4", window=1_000, on_event=told.append)
     for turns in (9, 10, 11, 4, 11):
@@ -148,7 +148,7 @@ def test_near_the_limit_is_told_once() -> None:
 
 
 def test_a_host_that_changes_its_list_is_told() -> None:
-    """`HostChanged` says what it did."""
+    """`HostChanged` lists the changes."""
     told: list[Event] = []
     session = cutting(on_event=told.append)
     session.view_sync(talk(3))
@@ -172,7 +172,7 @@ class TestLoopGuard:
         return CompactionSession(nibble, counter="chars/4", clock=None, on_event=told.append, **options)
 
     def test_the_strategy_pauses(self) -> None:
-        """One event; then nothing happens until a tenth is new."""
+        """The strategy pauses until a tenth of the request is new; one event is reported."""
         told: list[Event] = []
         session = self.session(told)
         sizes = [len(session.view_sync(talk(40 + turn))) for turn in range(6)]
@@ -192,7 +192,7 @@ class TestOverflowed:
     """A provider refuses a view because it is too long."""
 
     def test_the_view_is_shortened_to_the_learned_window(self) -> None:
-        """The provider counts twice as many tokens as we do; its figures decide."""
+        """If the provider counts twice as many tokens as we do, its count decides."""
         told: list[Event] = []
         session = CompactionSession(Truncation(trigger=never), counter="chars/4", on_event=told.append)
         session.view_sync(talk(20))
@@ -206,7 +206,7 @@ class TestOverflowed:
         assert session.status().window == counted
 
     def test_later_turns_stay_within_it(self) -> None:
-        """The learned window holds on every later turn, whatever the strategy's trigger says."""
+        """Every later turn stays within the learned window."""
         session = CompactionSession(Truncation(trigger=never), counter="chars/4")
         session.view_sync(talk(20))
         tokens = session.index.tokens
@@ -216,7 +216,7 @@ class TestOverflowed:
             assert session.index.tokens < tokens
 
     def test_without_figures_a_quarter_goes(self) -> None:
-        """Some providers only say that it was too long."""
+        """An error without figures is handled too."""
         session = CompactionSession(Truncation(trigger=never), counter="chars/4")
         session.view_sync(talk(20))
         tokens = session.index.tokens
@@ -224,7 +224,7 @@ class TestOverflowed:
         assert session.index.tokens <= 0.75 * tokens
 
     def test_another_error_is_raised_as_it_is(self) -> None:
-        """Only length errors are read."""
+        """Any other error is raised again."""
         error = TooLong("Invalid value for messages[3].role")
         session = cutting()
         session.view_sync(talk(3))
@@ -281,7 +281,7 @@ class TestReportedUsage:
     """Usage is anchored to the view that was sent."""
 
     def test_only_what_came_since_the_last_view_is_new(self) -> None:
-        """Before the first view nothing is, so that no old report is taken for one of it."""
+        """Before the first view a report is ignored."""
         session = cutting()
         session.follow(talk(2))
         assert session.new_messages == []
@@ -290,7 +290,7 @@ class TestReportedUsage:
         assert session.new_messages == talk(3)[4:]
 
     def test_a_late_report_is_ignored(self) -> None:
-        """A report for an older view says nothing about the last one."""
+        """A report for an older view is ignored."""
         session = cutting()
         first = session.view_sync(talk(2))
         second = session.view_sync(talk(3))
@@ -300,7 +300,7 @@ class TestReportedUsage:
         assert session.index.tokens == 5_000
 
     def test_messages_that_came_since_do_not_count_as_sent(self) -> None:
-        """The anchor is the difference to what was sent, though the index grew in the meantime."""
+        """The anchor compares with the view that was sent, although the index has grown."""
         session = cutting()
         view = session.view_sync(talk(2))
         sent = session.index.included.tokens

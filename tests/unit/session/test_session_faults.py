@@ -1,4 +1,4 @@
-"""A session whose summarizer fails in every way a server can: nothing is lost, and the session goes on."""
+"""A summarizer that fails in every way a server can: nothing is lost, and the session still works."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def summarizing(server: FaultServer, *, timeout: float = 0.5, **options: Any) ->
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer) -> None:
-    """While the server fails every message is sent; when it is well again and the rest is over, the summary is made."""
+    """While the server fails every message is sent; when it works again and the pause is over, the summary is made."""
     now = [0.0]
     with FaultServer(fault) as server:
         watched = CompactionSession(summarizing(server), counter="chars/4", clock=lambda: now[0])
@@ -65,7 +65,7 @@ async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_digest_takes_over_if_told_so(fault: Answer) -> None:
-    """on_failure="digest": the view fits in spite of the failure, which is told."""
+    """With ``on_failure="digest"`` the view fits in spite of the failure, which is reported."""
     with FaultServer(fault) as server:
         watched = session(summarizing(server, on_failure="digest"))
         view = await watched.view(chat(20))
@@ -75,9 +75,9 @@ async def test_a_digest_takes_over_if_told_so(fault: Answer) -> None:
 
 
 async def test_a_dead_server_is_a_failure_like_any_other() -> None:
-    """Nobody listens at the address: the same law."""
+    """The same if no server listens at the address."""
     with FaultServer(reply(GOOD)) as server:
-        strategy = summarizing(server)
+        strategy = summarizing(server, timeout=30.0)
     watched = session(strategy)
     assert await watched.view(chat(12)) == chat(12)
     assert "could not be reached" in watched.status().failures[0]
@@ -109,7 +109,7 @@ async def test_cancelled_at_any_point_of_a_request_nothing_changes(checkpoint: i
 
 
 async def test_a_tail_larger_than_the_window_is_said_not_hidden() -> None:
-    """Nothing may go: the outcome is over_target, the view is whole, and no summarizer is asked."""
+    """If nothing may leave, the outcome is over_target, the view is complete, and no summarizer is called."""
     with FaultServer(reply(GOOD)) as server:
         model = OpenAISummarizer("small", base_url=server.url, api_key="none")
         strategy = Summarization(model, trigger=tokens_exceed(1_000), keep=last(tokens=100_000))

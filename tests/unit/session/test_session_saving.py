@@ -1,4 +1,4 @@
-"""A store that fails: the session says so, the view is what it would have been, and the next turn saves."""
+"""A store that fails: it is reported, the view is not affected, and the next turn saves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.session.test_session import chat, cut, session, summarizing
 
 
 class FailingStore(SessionStore):
-    """A store that fails at given calls. Holds state: how often it was asked to save."""
+    """A store that fails at given calls. Holds state: the number of saves."""
 
     def __init__(self, path: Path, *failing: int) -> None:
         super().__init__(path / "sessions.db")
@@ -39,12 +39,12 @@ class FailingStore(SessionStore):
         return super().save_anchor(id, anchor)
 
 
-WARNING = "FailingStore failed (StateError('the disk is full')): the session is not saved; the next turn saves it again"
-FAILURE = "FailingStore: StateError('the disk is full'); the session is not saved; the next turn saves it again"
+WARNING = "FailingStore failed (StateError('the disk is full')): the session is not saved; the next turn tries again"
+FAILURE = "FailingStore: StateError('the disk is full'); the session is not saved; the next turn tries again"
 
 
 async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The view is sent; the next turn, which compacts nothing, saves; a restart pays for no second summary."""
+    """The view is sent; the next turn saves although it compacts nothing; a restart requests no second summary."""
     store, scripted, calm = FailingStore(tmp_path, 0), Scripted("Round."), session(summarizing(Scripted("Round.")))
     watched = session(summarizing(scripted), store=store)
     with caplog.at_level(logging.WARNING, "compaction"):
@@ -63,7 +63,7 @@ async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog:
 
 
 def test_the_result_says_so(tmp_path: Path) -> None:
-    """What failed, and that the run is degraded; a target that was missed is the worse of the two."""
+    """The result names the failure and is degraded, or over_target, which is worse."""
     watched = session(store=FailingStore(tmp_path, 0, 1))
     result = watched.compact_sync(chat(12))
     assert [str(each.error) for each in result.failures] == ["the disk is full"]
@@ -74,7 +74,7 @@ def test_the_result_says_so(tmp_path: Path) -> None:
 
 
 def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
-    """A turn that compacts nothing writes nothing, before and after a failure was made up for."""
+    """A turn that compacts nothing writes nothing once everything is saved."""
     store = FailingStore(tmp_path, 0)
     watched = session(store=store)
     watched.view_sync(chat(2))
@@ -85,7 +85,7 @@ def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
 
 
 def test_it_is_tried_again_until_it_works(tmp_path: Path) -> None:
-    """Each turn once."""
+    """A failed save is tried again, once on each turn."""
     store = FailingStore(tmp_path, 0, 1, 2)
     watched = session(store=store)
     failures = [watched.view_sync(chat(12)) and len(watched.status().failures) for _ in range(5)]
@@ -94,7 +94,7 @@ def test_it_is_tried_again_until_it_works(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", [[0], [0, 1], [1]], ids=["anchor", "both", "whole"])
 def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) -> None:
-    """`record_usage` does not raise; it counts from then on, and the next turn saves it."""
+    """`record_usage` does not raise if saving fails; the report counts, and the next turn saves it."""
     store = FailingStore(tmp_path, *failing)
     watched = session(store=store)
     assert watched.status().failures == ()
@@ -110,14 +110,14 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
 
 
 def test_usage_before_the_first_view_that_is_not_saved(tmp_path: Path) -> None:
-    """The status says so though there was no run yet."""
+    """The status reports a failure to save before the first run."""
     watched = session(store=FailingStore(tmp_path, 0))
     watched.record_usage({"prompt_tokens": 30, "completion_tokens": 1})
     assert (watched.status().failures, watched.status().outcome) == ((FAILURE,), None)
 
 
 def test_a_report_after_a_failed_save_saves_all(tmp_path: Path) -> None:
-    """Not the anchor alone: the row it would go to is older than the view."""
+    """After a failure the whole session is saved, not only the anchor."""
     store = FailingStore(tmp_path, 1)
     watched = session(store=store)
     watched.view_sync(chat(9))
@@ -128,7 +128,7 @@ def test_a_report_after_a_failed_save_saves_all(tmp_path: Path) -> None:
 
 
 async def test_usage_reported_in_the_middle_of_a_turn_saves_no_half_of_it(tmp_path: Path) -> None:
-    """The turn that is under way saves it; what a failing turn did is in no store."""
+    """The running turn saves a report; the edits of a failing turn are not saved."""
     store = SessionStore(tmp_path / "sessions.db")
 
     def breaking(index: MessageIndex) -> Iterator[Any]:
@@ -148,7 +148,7 @@ async def test_usage_reported_in_the_middle_of_a_turn_saves_no_half_of_it(tmp_pa
 
 
 def test_loading_that_fails_raises(tmp_path: Path) -> None:
-    """Without what was saved the session would decide anew; so it does not begin."""
+    """A store that cannot be read raises, because the session would otherwise decide again."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("default", {"version": 1, "index": {}})
     with pytest.raises(StateError):
@@ -159,7 +159,7 @@ def test_loading_that_fails_raises(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_turn_saves_nothing(tmp_path: Path) -> None:
-    """And what an earlier turn could not save is saved by the next one that ends."""
+    """A cancelled turn does not save; the next one also saves what an earlier one could not."""
     import anyio
 
     store = FailingStore(tmp_path, 0)
@@ -184,13 +184,13 @@ async def test_a_cancelled_turn_saves_nothing(tmp_path: Path) -> None:
     ids=str,
 )
 def test_values_of_another_type(changes: dict[str, Any]) -> None:
-    """A number is not a boolean, and is finite."""
+    """Saved numbers must be finite and not booleans."""
     with pytest.raises(StateError):
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
 
 
 async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
-    """A summarizer that failed is left alone in another process too."""
+    """A pause after a failure also holds in another process."""
     failing = Scripted(RuntimeError("down"))
     store = FailingStore(tmp_path)
     await session(summarizing(failing), store=store).view(chat(9))

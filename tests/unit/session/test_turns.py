@@ -1,4 +1,4 @@
-"""One turn at a time, from tasks of any event loops and from threads; a turn that would wait for itself is refused at once."""
+"""One turn runs at a time, over threads and event loops; a turn that would wait for itself raises at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACKENDS = ["asyncio", "trio"]
 
 
 def in_threads(*actions: Callable[[], object]) -> list[BaseException]:
-    """Run each action in a thread of its own; return what was raised. A thread that hangs fails the test."""
+    """Run each action in its own thread and return the exceptions. A thread that hangs fails the test."""
     raised: list[BaseException] = []
 
     def run(action: Callable[[], object]) -> None:
@@ -41,7 +41,7 @@ def in_threads(*actions: Callable[[], object]) -> list[BaseException]:
 
 
 class Room:
-    """A lock and those who are inside. Holds state: how many are, and how many were at most."""
+    """A lock and the turns inside it. Holds state: how many there are, and the maximum."""
 
     def __init__(self) -> None:
         self.lock = TurnLock()
@@ -56,7 +56,7 @@ class Room:
         self.turns += 1
 
     async def awaited(self, turns: int) -> None:
-        """Take turns in a task that others of its loop interrupt."""
+        """Take turns in a task that other tasks interrupt."""
         for _ in range(turns):
             async with self.lock.task:
                 self.enter()
@@ -79,7 +79,7 @@ class Room:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_loops_and_threads_take_turns(seed: int) -> None:
-    """Tasks of asyncio and trio loops in six threads, and two threads without a loop: never two at a time, all get theirs."""
+    """Tasks of asyncio and trio in six threads, and two plain threads: never two turns at a time, and every turn runs."""
     room, before = Room(), threading.active_count()
     loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
     assert in_threads(*loops, *[lambda: room.blocking(80)] * 2) == []
@@ -91,7 +91,7 @@ def test_loops_and_threads_take_turns(seed: int) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_session_is_used_from_several_loops(backend: str) -> None:
-    """Six threads, each with a loop of its own: every view is that of an undisturbed session, one summary is made."""
+    """Six threads, each with its own loop: every view equals that of a single-threaded session, with one summary."""
     awaited = Awaited("Round.", seconds=0.02)
     shared, calm = session(summarizing(awaited)), session(summarizing(Awaited("Round.")))
     expected = anyio.run(calm.view, chat(9))
@@ -112,7 +112,7 @@ def test_awaited_and_blocking_turns_on_one_session() -> None:
 
 
 async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
-    """Whoever gives up waiting leaves the queue, also if the lock was passed on to it in the same moment."""
+    """A cancelled turn leaves the queue, even if it gets the lock at the same moment."""
     room = Room()
     for cancel_first in (True, False):
         async with anyio.create_task_group() as tasks:
@@ -131,7 +131,7 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
-    """Turns that time out in some loops, at every moment, leave the lock to those of the others."""
+    """Turns that time out at any moment do not keep the lock."""
     room = Room()
 
     async def impatient() -> None:
@@ -148,7 +148,7 @@ def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
 
 
 def test_a_loop_that_ended_is_passed_over() -> None:
-    """A task whose loop was closed without a word does not keep the lock."""
+    """A task whose event loop was closed does not keep the lock."""
     import asyncio
 
     room = Room()
@@ -177,18 +177,18 @@ _ABANDONED: list[Any] = []
 
 
 async def test_a_turn_that_blocks_its_own_loop_is_refused() -> None:
-    """`view_sync` in a loop whose other task has the turn could never end; so it does not begin."""
+    """`view_sync` raises in an event loop in which another task holds the lock."""
     watched = session(summarizing(Awaited("Round.", seconds=0.2)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watched.view, chat(9))
         await anyio.wait_all_tasks_blocked()
-        with pytest.raises(SyncDriverError, match="would wait for itself"):
+        with pytest.raises(SyncDriverError, match="deadlock"):
             watched.view_sync(chat(9))
     assert watched.status().compactions == 1
 
 
 async def test_a_thread_may_wait_for_a_task() -> None:
-    """`view_sync` in a thread of its own waits for the loop's turn to end."""
+    """`view_sync` in another thread waits for the end of the loop's turn."""
     watched = session(summarizing(Awaited("Round.", seconds=0.05)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watched.view, chat(9))
@@ -197,7 +197,7 @@ async def test_a_thread_may_wait_for_a_task() -> None:
 
 
 async def test_a_turn_inside_a_turn_is_refused() -> None:
-    """A strategy that uses its own session would wait for ever."""
+    """A strategy that uses its own session raises."""
     raised: list[Exception] = []
 
     def nested(index: MessageIndex) -> Iterator[Any]:
@@ -213,7 +213,7 @@ async def test_a_turn_inside_a_turn_is_refused() -> None:
 
 
 async def test_a_task_inside_its_own_turn_is_refused() -> None:
-    """Awaited turns of one task do not nest either."""
+    """Awaited turns of one task do not nest."""
     lock = TurnLock()
     async with lock.task:
         with pytest.raises(SyncDriverError):
@@ -226,7 +226,7 @@ async def test_a_task_inside_its_own_turn_is_refused() -> None:
 
 
 def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
-    """A strategy that starts an event loop of its own for its own session."""
+    """A blocking turn that starts an event loop, which takes the same lock, raises."""
     lock = TurnLock()
 
     async def inner() -> None:
@@ -239,7 +239,7 @@ def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
 
 
 async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
-    """A thread has the turn, a task waits for it, and then the task's own thread does: the task could not begin."""
+    """A turn that blocks its event loop is served before the tasks of that loop, which could not run."""
     room, inside, leave = Room(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -261,7 +261,7 @@ async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None
 
 
 async def test_a_cancelled_turn_does_not_begin() -> None:
-    """Also if the lock is free."""
+    """A task that is already cancelled does not start its turn, even if the lock is free."""
     room = Room()
     with anyio.CancelScope() as scope:
         scope.cancel()

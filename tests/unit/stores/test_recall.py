@@ -1,4 +1,4 @@
-"""The agent's tools: what they give back, how much of it, and that a wrong call is answered, never raised."""
+"""The agent's tools: what they return, how much of it, and that a wrong call gets an answer instead of an exception."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compaction.stores.recall import (
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user's message as a record."""
+    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> SQLiteStore:
 
 
 def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
-    """What a model reads."""
+    """The parsed answer that a model gets."""
     answer: dict[str, Any] = json.loads(handle_tool_call(name, arguments, store=store, session="s"))
     return answer
 
@@ -42,7 +42,7 @@ def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
 
 
 def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
-    """Each result names its message and shows the matching lines with their numbers and neighbours."""
+    """Each result of ``compaction_grep`` has the id of its message and the matching lines, numbered, with their neighbours."""
     text = "\n".join(f"line {n}" for n in range(1, 9)) + "\nthe needle\nafter"
     store.put("s", [note(text), note("nothing")])
     [result] = compaction_grep(store, "s", "needle", context=1)["results"]
@@ -63,7 +63,7 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
     ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two"],
 )
 def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
-    """Of a line of more than 240 characters those around the first word are shown, with dots where something is left out."""
+    """A matching line of more than 240 characters is cut around the first matching word, with dots at the cuts."""
     store.put("s", [note(f"straw\n{line}"), *map(note, "abcdefghij")])
     query = '"needle" straw' if "straw" in line else "needle"
     [result] = compaction_grep(store, "s", query, context=0)["results"]
@@ -72,7 +72,7 @@ def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown
 
 
 def test_a_match_across_lines_shows_the_first_line(store: SQLiteStore) -> None:
-    """Quoted words may stand on two lines, so that no line holds both; of more lines that match, three are shown."""
+    """If quoted words are on two lines, the first of them is shown; of many matching lines, three are shown."""
     store.put("s", [note("green\ntea"), note("\n".join(["milk"] * 9))])
     [result] = compaction_grep(store, "s", '"green tea"', context=0)["results"]
     assert result["lines"] == ["1: green"]
@@ -81,7 +81,7 @@ def test_a_match_across_lines_shows_the_first_line(store: SQLiteStore) -> None:
 
 
 def test_grep_is_bounded(store: SQLiteStore) -> None:
-    """A long line is cut around the word, few lines are shown of each message, and the whole answer stays small."""
+    """Long lines are cut, few lines of a message are shown, and results beyond the size limit are left out with a note."""
     store.put("s", [note(f"{n} " + "hay " * 3_000 + "needle " + "hay " * 3_000) for n in range(30)])
     store.put("s", [note("needle\n" * 500 + str(n)) for n in range(30)])
     answer = compaction_grep(store, "s", "needle", limit=50, context=5)
@@ -96,7 +96,7 @@ def test_grep_is_bounded(store: SQLiteStore) -> None:
 
 @pytest.mark.slow
 def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
-    """Past 20,000 matches the answer says that older ones were not ranked."""
+    """If more than 20,000 messages match, the answer says that only the newest were ranked."""
     store.put("s", [note(f"tea {n}") for n in range(20_001)])
     assert "newest 20,000" in compaction_grep(store, "s", "tea")["ranked"]
     assert "ranked" not in compaction_grep(store, "s", "tea 7")
@@ -106,7 +106,7 @@ def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
 
 
 def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
-    """As JSON it is what was on the wire, as text it is what was said."""
+    """``compaction_expand`` returns the exact message as JSON, or its text."""
     one = note("차 한 잔\ntwo")
     store.put("s", [one])
     assert compaction_expand(store, "s", one.id)["content"] == "차 한 잔\ntwo"
@@ -115,7 +115,7 @@ def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
 
 @pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
-    """Following next_offset gives every character once, and the last page has none."""
+    """The pages of ``compaction_expand`` join to the whole text, and the last page has no ``next_offset``."""
     notes = [note(f"message {n}") for n in range(9)]
     summary = StoredRecord.of_summary([each.id for each in notes], salt="s")
     store.put("s", [*notes, summary])
@@ -129,7 +129,10 @@ def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
 
 
 def test_expand_follows_summaries(store: SQLiteStore) -> None:
-    """A summary of summaries gives all messages in order, under a line that names each; a circle ends; a gap is reported."""
+    """Expanding a summary of summaries returns all messages in order, each after a line with its id.
+
+    A cycle ends, and unknown ids are listed as missing.
+    """
     a, b, c = note("a"), note("b"), note("c")
     inner = StoredRecord.of_summary([a.id, b.id, "00000000", "ffffffff"], salt="s", id="00000000")
     outer = StoredRecord.of_summary([inner.id, c.id], salt="s")
@@ -140,7 +143,7 @@ def test_expand_follows_summaries(store: SQLiteStore) -> None:
 
 
 def test_expand_gives_a_range(store: SQLiteStore) -> None:
-    """From one message to another, in the order they were stored, both included; backwards is an error."""
+    """A range from one id to another returns the messages as stored, both included; a reversed range raises an `InputError`."""
     notes = [note(f"message {n}") for n in range(200)]
     store.put("s", notes)
     answer = compaction_expand(store, "s", notes[20].id, to=notes[150].id, limit=100_000, form="json")
@@ -159,7 +162,7 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
 
 
 def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
-    """In sums for the session, and for one record; times are those passed in."""
+    """``compaction_describe`` returns the sums of a session, or the facts about one record, without its content."""
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", by="Offload", reason="old", at=8.0)])
     answer = compaction_describe(store, "s")
@@ -184,7 +187,7 @@ def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
 
 
 def test_schemas_name_the_tools() -> None:
-    """Each tool has a schema whose properties are its arguments; a host may change what it was given."""
+    """Each tool has a schema with its arguments, and changing a returned schema does not change later ones."""
     schemas = tool_schemas()
     assert [schema["function"]["name"] for schema in schemas] == list(TOOLS)
     for schema in schemas:
@@ -196,7 +199,7 @@ def test_schemas_name_the_tools() -> None:
 
 
 def test_a_call_is_dispatched(store: SQLiteStore) -> None:
-    """Arguments come as JSON text or as an object; null means left out."""
+    """Arguments may be JSON text or an object, and null means the default."""
     one = note("tea")
     store.put("s", [one])
     for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None, "limit": None})):
@@ -217,7 +220,7 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
         ("compaction_grep", {"query": "\ud83d"}, "lone surrogate"),
         ("compaction_expand", "{", "not JSON"),
         ("compaction_expand", "[" * 100_000, "not JSON"),
-        ("compaction_expand", [1], "are an object"),
+        ("compaction_expand", [1], "must be an object"),
         ("compaction_expand", {"id": None}, "the id"),
         ("compaction_expand", {"id": "x", "session": "t"}, "unknown ['session']"),
         ("compaction_expand", {"id": "x", "offset": -1}, "offset=-1"),
@@ -228,7 +231,7 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     ],
 )
 def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any, says: str) -> None:
-    """A model reads what was wrong as JSON, and can mend its call."""
+    """A wrong call gets an answer with only an ``error``, which says what is wrong."""
     answer = answered(store, name, arguments)
     assert list(answer) == ["error"]
     assert says in answer["error"]
@@ -241,7 +244,7 @@ def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any,
 def test_another_sessions_id_is_answered_like_an_unknown_one(
     store: SQLiteStore, name: str, key: str, given: dict[str, Any]
 ) -> None:
-    """A model that guesses what another session stored learns nothing: neither from the error nor from its type."""
+    """An id of another session gets the same error as an unknown id, so that a model cannot learn what is stored there."""
     other, mine = note("secret"), note("mine")
     store.put("t", [other])
     store.put("s", [mine])
@@ -253,7 +256,7 @@ def test_another_sessions_id_is_answered_like_an_unknown_one(
 
 
 def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
-    """What is not searchable can still be read, on its own; among others it is named alone."""
+    """A message without text is returned as JSON; within a summary, only the line with its id is returned."""
     silent = attrs.evolve(note("x"), text="")
     whole = StoredRecord.of_summary([silent.id], salt="s")
     store.put("s", [silent, whole])
@@ -262,7 +265,7 @@ def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
 
 
 def test_expand_follows_placeholders(store: SQLiteStore) -> None:
-    """A message that an edit wrote gives what it stands for, and is not among the messages."""
+    """Expanding a placeholder returns the messages it replaces, and it is not counted as a message."""
     one = note("tea")
     stub = StoredRecord.of_placeholder({"role": "user", "content": "a stub"}, [one.id], role="user", salt="s")
     whole = StoredRecord.of_summary([stub.id], salt="s")
@@ -275,7 +278,7 @@ def test_expand_follows_placeholders(store: SQLiteStore) -> None:
 
 
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
-    """A store that cannot be read is a typed error for a program and an answer for a model."""
+    """If the store cannot be read, a program gets a `StateError` and a model an answer with the error."""
     one = note("tea")
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", id="12345678")])
     store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)

@@ -1,4 +1,4 @@
-"""Sessions that were not used for some time are deleted from their store."""
+"""Sessions that have not been used for some time are deleted from their store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compaction.stores import SessionStore
 
 
 def test_what_was_not_used_is_deleted(tmp_path: Path) -> None:
-    """The file holds nothing of it then; one whose use nobody noted counts as used now."""
+    """``delete_unused`` deletes sessions and their keys from the file; a session without a recorded use counts as used now."""
     path = tmp_path / "sessions.db"
     store = SessionStore(path)
     for name in ("old", "new", "unnoted"):
@@ -26,7 +26,7 @@ def test_what_was_not_used_is_deleted(tmp_path: Path) -> None:
 
 
 def test_a_file_of_an_earlier_release_is_upgraded(tmp_path: Path) -> None:
-    """It gets the table that it lacks, and keeps its sessions."""
+    """A file of an earlier release gets the missing table and keeps its sessions."""
     path = tmp_path / "sessions.db"
     SessionStore(path).save("one", {"text": "kept"})
     database = sqlite3.connect(path)

@@ -1,4 +1,4 @@
-"""The store of sessions: what it cannot hold or read is a `StateError`, whatever stands in the file."""
+"""The store of sessions: invalid states and damaged files raise a `StateError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATE: dict[str, Any] = {"version": 1, "anchor": 5}
 
 
 def store_with(path: Path, row: object) -> SessionStore:
-    """A store in which something else wrote this in place of a state."""
+    """A store in which another program wrote this value in place of a state."""
     store = SessionStore(path / "sessions.db")
     store.save("one", STATE)
     with sqlite3.connect(path / "sessions.db") as database:
@@ -44,7 +44,7 @@ def store_with(path: Path, row: object) -> SessionStore:
     ids=repr,
 )
 def test_a_row_that_is_not_a_state(tmp_path: Path, row: object) -> None:
-    """The error names the file and the session; nothing is deleted."""
+    """A row that is not a valid state raises a `StateError` that names the file, also when it is read again."""
     store = store_with(tmp_path, row)
     for _ in range(2):
         with pytest.raises(StateError, match=r"sessions\.db.*"):
@@ -52,7 +52,7 @@ def test_a_row_that_is_not_a_state(tmp_path: Path, row: object) -> None:
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    """With the newest anchor; another session is not affected, one that is not saved has no anchor to save."""
+    """A saved session is loaded with its newest anchor; other sessions are not affected, and an unsaved one has no anchor."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("one", STATE)
     store.save("two", STATE)
@@ -67,7 +67,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     ids=["NaN", "object", "set", "key"],
 )
 def test_a_state_that_is_not_json(tmp_path: Path, state: dict[str, Any]) -> None:
-    """It is refused before anything is written; the state of before is kept."""
+    """A state that is not JSON raises a `StateError` before anything is written, and the earlier state stays."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("one", STATE)
     with pytest.raises(StateError, match="session 'one' cannot be stored as JSON"):
@@ -77,7 +77,7 @@ def test_a_state_that_is_not_json(tmp_path: Path, state: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("id", "anchor"), [("\ud800", 1), ("one", 10**30)], ids=["surrogate", "too large"])
 def test_what_sqlite_cannot_hold(tmp_path: Path, id: str, anchor: int) -> None:
-    """A name or a number that SQLite has no place for."""
+    """A session name or an anchor that SQLite cannot store raises a `StateError`, and nothing is changed."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("one", STATE)
     with pytest.raises(StateError, match="nothing was changed"):
@@ -88,7 +88,10 @@ def test_what_sqlite_cannot_hold(tmp_path: Path, id: str, anchor: int) -> None:
 
 
 def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
-    """In their scope, by the earlier key first; the keys of the last save count, and go with the session."""
+    """Sessions are found by their keys within a scope, ordered by the given keys; only the keys of the last save count.
+
+    The keys are deleted with their session.
+    """
     store = SessionStore(tmp_path / "sessions.db")
     keys = {"a": ["1", "2"], "b": ["2", "3"]}
     for id, some in keys.items():
@@ -106,7 +109,7 @@ def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
-    """Its sessions stay; from then on sessions have keys."""
+    """A file of the first version keeps its sessions and can then store keys."""
     path = tmp_path / "old.db"
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)")

@@ -1,4 +1,4 @@
-"""The SQLite store: what it keeps, what it finds, and that a file gone wrong is a typed error that loses nothing."""
+"""The SQLite store: storing, searching and forgetting records; a damaged or locked file raises an error and loses nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compaction.stores.base import RANKED
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user's message as a record."""
+    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
@@ -37,11 +37,11 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
     return [hit.record.text for hit in store.search(session, query, limit=50).hits]
 
 
-# ------------------------------------------------------------------------ keeping
+# ------------------------------------------------------------------------ storing
 
 
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
-    """A record comes back as it was put, with its position."""
+    """A stored record can be read again unchanged, with its position."""
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
     summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
     store.put("s", [one, summary])
@@ -50,7 +50,7 @@ def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
 
 
 def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
-    """A message's id is a digest of its content, so storing it again changes nothing, sums included."""
+    """A message stored again, under the same id, changes neither the records nor the sums."""
     store.put("s", [note("tea", by="A"), note("milk", by="A")])
     before = store.describe("s")
     store.put("s", [note("milk", by="B"), note("tea", by="A")])
@@ -59,14 +59,14 @@ def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
 
 
 def test_a_summary_gains_children(store: SQLiteStore) -> None:
-    """A summary stored again under its id links to what both name, in order, each once."""
+    """A summary stored again under its id has the children of both, in order and without repetition."""
     store.put("s", [StoredRecord.of_summary(["a", "b"], salt="s", id="12345678")])
     store.put("s", [StoredRecord.of_summary(["b", "c", "c"], salt="s", id="12345678")])
     assert store.get("s", ["12345678"])[0].children == ("a", "b", "c")
 
 
 def test_ids_are_salted() -> None:
-    """A message has one id under one salt, whatever else is known about it, and another under another salt."""
+    """The id of a message or a summary depends on its content and the salt, and on nothing else."""
     said = {"role": "user", "content": "tea"}
     one, same, other = (
         StoredRecord.of_message(said, role="user", text="tea", salt=salt, by=by)
@@ -79,7 +79,10 @@ def test_ids_are_salted() -> None:
 
 @pytest.mark.parametrize("first", ["message", "placeholder"])
 def test_a_placeholder_and_the_same_message_are_one_record(store: SQLiteStore, first: str) -> None:
-    """The record stays what it was first: what an edit wrote is a placeholder, what somebody said before is a message."""
+    """If an edit's placeholder and a message have equal content, the record keeps the kind it was first stored with.
+
+    Another content with the same id raises a `StateError`.
+    """
     said = {"role": "user", "content": "a stub"}
     message = StoredRecord.of_message(said, role="user", text="a stub", salt="s")
     placeholder = StoredRecord.of_placeholder(said, ["a"], role="user", salt="s", by="Offload")
@@ -96,7 +99,7 @@ def test_a_placeholder_and_the_same_message_are_one_record(store: SQLiteStore, f
 
 
 def test_another_message_of_the_same_id_is_refused(store: SQLiteStore) -> None:
-    """Should two contents ever have one digest, the second is refused and nothing of its batch is kept."""
+    """A message with other content but the id of a stored one raises a `StateError`, and no record of its batch is stored."""
     one = note("tea")
     store.put("s", [one])
     with pytest.raises(StateError, match="belongs to another message"):
@@ -129,14 +132,14 @@ def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, A
 
 
 def test_what_is_no_json_is_refused() -> None:
-    """A message that cannot be written as JSON is a typed error, not a changed message."""
+    """A message that cannot be written as JSON raises a `StateError`."""
     for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
         with pytest.raises(StateError, match="cannot be stored as JSON"):
             StoredRecord.of_message(wire, role="user", text="", salt="s")
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
-    """Another session's id is an error like that of an unknown one; ranges, searches and sums never show it."""
+    """A session reads only its own records; an id of another session raises the same error as an unknown id."""
     mine, other = note("my tea"), note("other tea")
     store.put("s", [mine])
     store.put("t", [other])
@@ -152,7 +155,7 @@ def test_a_session_reads_its_own(store: SQLiteStore) -> None:
 
 
 def test_a_range_is_bounded(store: SQLiteStore) -> None:
-    """A range starts at a position and holds as many messages as asked for, summaries left out."""
+    """A range starts at a position, has at most the requested number of messages, and omits summaries."""
     store.put("s", [note("a"), StoredRecord.of_summary(["x"], salt="s"), note("b"), note("c")])
     assert [record.text for record in store.range("s", 2, 1)] == ["b"]
     assert [record.text for record in store.range("s", 2, 9)] == ["b", "c"]
@@ -160,7 +163,7 @@ def test_a_range_is_bounded(store: SQLiteStore) -> None:
 
 
 def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
-    """The sums say who, why, how many, how large, and from when to when."""
+    """``describe`` sums messages and tokens for each strategy and reason, with the first and the last time."""
     store.put("s", [note("a", by="A", reason="old", at=1.0, tokens=3), note("bb", by="A", reason="old", at=5.0, tokens=4)])
     store.put("s", [note("c", by="B", reason="large")])
     described = {(tally.by, tally.reason): tally for tally in store.describe("s").tallies}
@@ -170,7 +173,7 @@ def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
 
 
 def test_sums_know_the_first_and_the_last_time(store: SQLiteStore) -> None:
-    """Messages stored without a clock change neither."""
+    """Messages stored without a time do not change the first and the last time."""
     for at in (None, 3.0, 7.0, None):
         store.put("s", [note(f"tea at {at}", at=at), note(f"milk at {at}", at=at)])
         store.put("s", [note(f"more {len(store.range('s', 1, 99))}", at=at)])
@@ -179,7 +182,7 @@ def test_sums_know_the_first_and_the_last_time(store: SQLiteStore) -> None:
 
 
 def test_a_range_from_any_place(store: SQLiteStore) -> None:
-    """Before the first it starts at the first; after the last there is nothing, however far."""
+    """A range before the first record starts at the first one, and a range after the last record is empty."""
     store.put("s", [note("tea")])
     store.put("t", [note("milk")])
     assert [record.text for record in store.range("s", -(1 << 70), 9)] == ["tea"]
@@ -190,7 +193,10 @@ def test_a_range_from_any_place(store: SQLiteStore) -> None:
 
 
 def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
-    """All words must occur, in any case; quoted words together; a message that says it more often in less text comes first."""
+    """A search finds messages with all words, regardless of case, and quoted words only together.
+
+    Messages with more matches in less text come first.
+    """
     store.put("s", [note("green tea and " + "milk " * 30), note("tea tea TEA"), note("green milk"), note("tea that is green")])
     assert found(store, "tea")[0] == "tea tea TEA"
     assert sorted(found(store, "green TEA")) == ["green tea and " + "milk " * 30, "tea that is green"]
@@ -207,7 +213,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_query_is_an_operator(store: SQLiteStore, query: str) -> None:
-    """A query is words, whatever signs it holds: it neither fails nor means anything else."""
+    """A query with signs of SQL or of the search syntax raises nothing and changes nothing."""
     store.put("s", [note("tea")])
     assert store.search("s", query, limit=5).matches in (0, 1)
     assert [record.text for record in store.range("s", 1, 9)] == ["tea"]
@@ -223,14 +229,14 @@ def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:
 
 
 def test_operators_are_words(store: SQLiteStore) -> None:
-    """NOT, OR and a column's name are looked for like any word."""
+    """NOT, OR and names of columns in a query are searched as words."""
     store.put("s", [note("to be or not to be"), note("tea")])
     assert found(store, "NOT tea") == []
     assert found(store, "OR NOT") == ["to be or not to be"]
 
 
 def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
-    """A session or id that looks like SQL, or holds half a sign, is a name like any other."""
+    """Session names and ids that look like SQL, or contain a lone surrogate, are used as plain values."""
     for session in ("'; DROP TABLE records; --", "a\x00b", "\ud83d", ""):
         store.put(session, [note("tea")])
         assert found(store, "tea", session) == ["tea"]
@@ -240,7 +246,7 @@ def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
 
 @pytest.mark.slow
 def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
-    """Of more than 20,000 matches the newest are ranked, and the answer says that there are older ones."""
+    """If more than 20,000 messages match, only the newest are ranked, and the answer says so."""
     store.put("s", [note("tea tea tea, the oldest"), *(note(f"tea {n}") for n in range(RANKED - 1))])
     whole = store.search("s", "tea", limit=1)
     assert (whole.matches, whole.capped, whole.hits[0].record.position) == (RANKED, False, 1)
@@ -254,7 +260,7 @@ def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
 
 
 def test_the_file_is_its_owners(store: SQLiteStore) -> None:
-    """Nobody else can read it, it is written ahead, and the store is a value that travels."""
+    """Only its owner can read the file, the file uses a write-ahead log, and the store can be pickled."""
     assert store.path.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(store.path) as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -265,7 +271,7 @@ def test_the_file_is_its_owners(store: SQLiteStore) -> None:
 
 
 def test_a_locked_file_is_an_error_and_stays_whole(store: SQLiteStore) -> None:
-    """While another process writes, reading goes on and storing fails after the timeout, typed; then it works again."""
+    """While another process writes, reading works and storing raises a `StateError` after the timeout; later it works again."""
     store.put("s", [note("tea")])
     impatient = SQLiteStore(store.path, timeout_seconds=0.05)
     other = sqlite3.connect(store.path, isolation_level=None)
@@ -280,10 +286,10 @@ def test_a_locked_file_is_an_error_and_stays_whole(store: SQLiteStore) -> None:
 
 
 def test_a_read_only_file_is_an_error(store: SQLiteStore) -> None:
-    """A file that SQLite may only read can be read; storing is a typed error."""
+    """If SQLite may only read the file, storing raises a `StateError`."""
     store.put("s", [note("tea")])
     header = bytearray(store.path.read_bytes())
-    header[18] = 9  # a newer write version: SQLite then takes the file as read-only, whoever runs the test
+    header[18] = 9  # a newer write version: SQLite then opens the file read-only, whoever runs the test
     store.path.write_bytes(bytes(header))
     with pytest.raises(StateError, match="readonly"):
         store.put("s", [note("milk")])
@@ -307,7 +313,7 @@ except StateError as error:
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
-    """When nothing more can be written, storing is a typed error; everything stored before is still there."""
+    """If the disk is full, storing raises a `StateError`, and all earlier records are still there."""
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(store.path)],
         cwd=Path(__file__).parents[3],
@@ -321,7 +327,7 @@ def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -
 
 
 def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
-    """A file that is no database, one that is damaged, and one of something else are typed errors, and stay as they are."""
+    """A file that is not a database, a damaged one, and a database of another program raise a `StateError`."""
     (tmp_path / "text").write_text("these are not the bytes of a database, but words " * 100)
     with pytest.raises(StateError, match="not a database"):
         SQLiteStore(tmp_path / "text")
@@ -340,7 +346,7 @@ def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
 
 
 def test_a_newer_schema_is_an_error(store: SQLiteStore) -> None:
-    """A file of a newer release is not touched."""
+    """A file of a newer release raises a `StateError`."""
     with sqlite3.connect(store.path) as database:
         database.execute("PRAGMA user_version=99")
     database.close()
@@ -349,7 +355,7 @@ def test_a_newer_schema_is_an_error(store: SQLiteStore) -> None:
 
 
 def test_an_older_schema_is_an_error(store: SQLiteStore) -> None:
-    """A file of an older release is not touched: the error says what to do."""
+    """A file of an older release raises a `StateError` with a remedy, and is not changed."""
     with sqlite3.connect(store.path) as database:
         database.execute("PRAGMA user_version=1")
     database.close()
@@ -361,7 +367,7 @@ def test_an_older_schema_is_an_error(store: SQLiteStore) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A folder that does not exist, or a folder itself, is no place for a store."""
+    """A folder, or a path in a folder that does not exist, raises a `StateError`."""
     for path in (tmp_path / "nowhere" / "store.db", tmp_path):
         with pytest.raises(StateError):
             SQLiteStore(path)
@@ -379,7 +385,7 @@ for n in range(60):
 
 
 def test_two_processes_share_a_store(tmp_path: Path) -> None:
-    """Two processes that make the file and write to it at once lose nothing, and what both store is there once."""
+    """Two processes that create and fill a store at the same time lose nothing, and common messages are stored once."""
     path = tmp_path / "store.db"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
@@ -392,7 +398,7 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_store(store: SQLiteStore) -> None:
-    """Any number of threads may use one store."""
+    """Four threads may write to one store at the same time."""
     threads = [
         threading.Thread(target=lambda who=who: [store.put("s", [note(f"{who} {n}")]) for n in range(20)]) for who in range(4)
     ]
@@ -405,7 +411,7 @@ def test_threads_share_a_store(store: SQLiteStore) -> None:
 
 @pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=lambda data: repr(data)[:9])
 def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object) -> None:
-    """What somebody else wrote in place of the ids of its messages."""
+    """A summary whose list of ids is damaged in the file raises a `StateError` that names the record."""
     record = StoredRecord.of_summary(["0" * 16], salt="s")
     store.put("s", [record])
     with sqlite3.connect(store.path) as database:
@@ -421,7 +427,10 @@ def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object)
 
 
 def test_a_forgotten_message_leaves_no_trace(store: SQLiteStore) -> None:
-    """Its record, what stands for it, its words and its part of the counts go; the file has no bytes of it."""
+    """Forgetting a message removes its record, the records that refer to it, its words from searches, and its share of sums.
+
+    No file of the store contains its text.
+    """
     secret, tea = note("swordfish " * 900, by="A", tokens=9), note("green tea", by="A", tokens=2)
     link = StoredRecord.of_summary([secret.id], salt="s")
     placeholder = StoredRecord.of_placeholder({"content": "swordfish, in short"}, [link.id], role="tool", salt="s")
@@ -443,7 +452,10 @@ def test_a_forgotten_message_leaves_no_trace(store: SQLiteStore) -> None:
 
 
 def test_forgetting_in_one_session_leaves_the_others(store: SQLiteStore) -> None:
-    """A record is found by its id or by what it says, whatever the order of its keys, and in its session alone."""
+    """A message is forgotten by its content, regardless of the order of its keys, and only in its session.
+
+    Forgetting it again does nothing, and it can be stored again.
+    """
     record = note("tea", by="A")
     store.put("s", [record])
     store.put("other", [record])
@@ -459,7 +471,7 @@ def test_forgetting_in_one_session_leaves_the_others(store: SQLiteStore) -> None
 
 
 def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> None:
-    """The log still has it then, and the error says so; the next call removes it."""
+    """If another process reads while a message is forgotten, a `StateError` says to try again, and the next call removes it."""
     store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
     store.put("s", [note("swordfish " * 900)])
     reader = sqlite3.connect(store.path)

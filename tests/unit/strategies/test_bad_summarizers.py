@@ -1,4 +1,4 @@
-"""Every bad summarizer under every strategy that asks one: nothing is lost, the failure is told, and nobody waits for ever."""
+"""Every kind of bad summarizer with every summarizing strategy: nothing is lost, and the failure is reported in time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def said(count: int, words: int = 30) -> list[dict[str, str]]:
 
 
 class Hanging(Awaited):
-    """A summarizer that would answer after an hour, and may take a hundredth of a second."""
+    """A summarizer that answers after an hour and has a timeout of a hundredth of a second."""
 
     timeout_seconds = 0.01
 
@@ -58,7 +58,7 @@ strategies = pytest.mark.parametrize("make", [summarizing, growing])
 
 
 def failure(outcome: CompactionResult) -> str:
-    """The one failure of a degraded run, in words."""
+    """The message of the one failure of a degraded run."""
     assert outcome.outcome == "degraded"
     (failed,) = outcome.failures
     assert len(str(failed.error)) < 1_000
@@ -68,7 +68,10 @@ def failure(outcome: CompactionResult) -> str:
 @strategies
 @pytest.mark.parametrize(("answer", "says"), BAD)
 async def test_a_bad_answer_is_a_failure(make: Any, answer: Any, says: str) -> None:
-    """Awaited or not, the reason is told in a few words, and the strategy pauses."""
+    """An exception or a bad answer of the summarizer gives a short failure message, and the strategy pauses.
+
+    The summarizer may be synchronous or awaitable.
+    """
     for summarizer in (Scripted(answer), Awaited(answer)):
         index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
         strategy = make(summarizer)
@@ -78,7 +81,7 @@ async def test_a_bad_answer_is_a_failure(make: Any, answer: Any, says: str) -> N
 
 @strategies
 async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
-    """After its timeout, which is cancelled for good; the wait of an hour is over at once."""
+    """A summarizer that exceeds its timeout is cancelled, and the run reports a failure."""
     hanging = Hanging()
     index = MessageIndex(said(40), counter="chars/4")
     assert failure(await run(index, make(hanging))) == "Hanging did not answer within 0.01 s"
@@ -86,7 +89,7 @@ async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
 
 
 async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
-    """The view is as it was, and the next turn does not ask again."""
+    """If the summarizer exceeds its timeout, a session returns the unchanged list and does not call it in the next turns."""
     hanging = Hanging()
     session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
     chat = said(5)
@@ -96,7 +99,10 @@ async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
 
 
 def test_an_awaited_summarizer_has_a_minute() -> None:
-    """Unless it says otherwise, or limits its own requests."""
+    """An awaitable summarizer has 60 seconds unless it sets its own timeout.
+
+    `FirstOf` has none, because its parts have theirs.
+    """
     assert (TIMEOUT_SECONDS, timeout_of(Awaited("x")), timeout_of(Hanging())) == (60.0, 60.0, 0.01)
     assert timeout_of(FirstOf(Hanging())) is None
 
@@ -105,7 +111,7 @@ def test_an_awaited_summarizer_has_a_minute() -> None:
 
 
 def test_a_summary_that_saves_nothing_is_not_a_failure() -> None:
-    """Nothing is written, nothing is told, and nobody is asked again about the same content, with or without a clock."""
+    """A summary that saves no tokens is discarded without a failure, and not requested again for the same content."""
     scripted = Scripted("as long as it was " * 200)
     strategy = Summarization(scripted, keep=last(messages=2), on_failure="raise")
     index = MessageIndex(said(6), counter="chars/4")
@@ -116,7 +122,7 @@ def test_a_summary_that_saves_nothing_is_not_a_failure() -> None:
 
 
 def test_new_content_is_worth_another_request() -> None:
-    """As soon as the groups to summarize have changed by a tenth of the view, which is ``least_share``."""
+    """After a summary that saved nothing, the next is requested once the content has changed by ``least_share`` of the view."""
     scripted = Scripted("as long as it was " * 400, "Short.")
     strategy = Summarization(scripted, keep=last(messages=2), least_share=0.3)
     index = MessageIndex(said(6), counter="chars/4")
@@ -129,7 +135,7 @@ def test_new_content_is_worth_another_request() -> None:
 
 
 def test_what_saved_nothing_is_saved_with_the_session() -> None:
-    """A session that is loaded again does not ask again."""
+    """The note that a summary saved nothing is stored with the session, so that a loaded session does not request it again."""
     scripted = Scripted("as long as it was " * 200)
     strategy = Summarization(scripted, keep=last(messages=2))
     session = CompactionSession(strategy, counter="chars/4", clock=None)
@@ -143,14 +149,14 @@ def test_what_saved_nothing_is_saved_with_the_session() -> None:
 
 
 def paused(strategy: CompactionStrategy, context: RunContext) -> MessageIndex:
-    """An index in whose context the strategy has failed just now."""
+    """An index whose context says that the strategy has just failed."""
     context.pauses.record_failure(strategy, context.now)
     return MessageIndex(said(40), counter="chars/4", context=context)
 
 
 @strategies
 def test_a_run_that_a_person_asks_for_forgets_the_pause(make: Any) -> None:
-    """It asks at once; if that fails too, the strategy itself pauses, as after a first failure."""
+    """``compact_sync`` of a session calls a paused summarizer at once; if it fails again, the strategy pauses."""
     scripted = Scripted(SummaryFailed("down"), SummaryFailed("still down"), "Up.")
     session = CompactionSession(make(scripted), counter="chars/4", clock=lambda: 10.0)
     session.view_sync(said(40))
@@ -165,7 +171,7 @@ def test_a_run_that_a_person_asks_for_forgets_the_pause(make: Any) -> None:
 @strategies
 @pytest.mark.parametrize(("window", "asked"), [(None, 0), (1_000_000, 0), (1_000, 1)])
 def test_past_the_window_nothing_pauses(make: Any, window: int | None, asked: int) -> None:
-    """A request that would not fit anyway has nothing to lose."""
+    """A paused strategy calls its summarizer anyway if the view exceeds the context window."""
     scripted = Scripted("Up.")
     strategy = make(scripted)
     run_sync(paused(strategy, RunContext(now=0.0, window=window)), strategy)
@@ -173,7 +179,7 @@ def test_past_the_window_nothing_pauses(make: Any, window: int | None, asked: in
 
 
 def test_past_the_window_what_saved_nothing_is_tried_again() -> None:
-    """Each time; within the window it waits for other content."""
+    """Above the context window, a summary that saved nothing is requested again in each run; within the window it is not."""
     scripted = Scripted("as long as it was " * 200)
     strategy = Summarization(scripted, keep=last(messages=2))
     index = MessageIndex(said(6), counter="chars/4", context=RunContext(window=100))
@@ -189,7 +195,7 @@ def test_past_the_window_what_saved_nothing_is_tried_again() -> None:
 
 @strategies
 async def test_the_next_summarizer_is_asked(make: Any) -> None:
-    """The summary is written, and each failure is told with what was done instead."""
+    """`FirstOf` writes the answer of the first summarizer that works, and the result has a failure for each one before it."""
     index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
     strategy = make(FirstOf(Scripted(RuntimeError("boom")), Hanging(), Awaited(MEGABYTE), Awaited("Short and well.")))
     outcome = await run(index, strategy)
@@ -206,7 +212,7 @@ async def test_the_next_summarizer_is_asked(make: Any) -> None:
 
 @strategies
 async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) -> None:
-    """One failure, which lists what each of them said."""
+    """If every summarizer of `FirstOf` failed, the result has one failure that lists all reasons, and the strategy pauses."""
     index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
     strategy = make(FirstOf(Awaited(""), Scripted(RuntimeError("boom"))))
     told = failure(await run(index, strategy))
@@ -216,7 +222,7 @@ async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) 
 
 
 def test_the_sync_driver_takes_no_awaited_summarizer() -> None:
-    """It says so, and leaves no coroutine behind; before the first awaited one, it may be answered."""
+    """The synchronous driver raises a `SyncDriverError` at an awaitable summarizer, unless an earlier one has answered."""
     index = MessageIndex(said(5), counter="chars/4")
     with pytest.raises(SyncDriverError):
         run_sync(index, summarizing(FirstOf(Scripted(RuntimeError("boom")), Awaited("Well."))))

@@ -1,4 +1,4 @@
-"""Clip: what is too large for the window keeps its two ends; calls and structure stay."""
+"""Clip: a message that is too large keeps its start and end; calls and structure stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.chats import Chat, assistant, call, indexed, result, system, 
 
 
 def clipped(messages: Chat, **options: Any) -> list[Any]:
-    """What is left of a conversation."""
+    """The view after the strategy ran."""
     return compact_sync(messages, Clip(**{"tokens": 100, **options}), counter="chars/4").messages
 
 
@@ -24,7 +24,7 @@ def sizes(messages: Chat) -> list[int]:
 
 
 def test_both_ends_stay() -> None:
-    """Of whoever speaks, and the caller's message is not touched."""
+    """The start and the end of a message of any role stay, and the caller's message is unchanged."""
     for role in (user, assistant):
         message = role("start " + "word " * 500 + "end")
         (left,) = clipped([message])
@@ -36,14 +36,14 @@ def test_both_ends_stay() -> None:
 
 
 def test_what_is_small_enough_is_the_same_object() -> None:
-    """Up to the slack."""
+    """Messages within the limit times the slack are the same objects."""
     messages = [user("word " * 60), user("word " * 95)]
     assert [one is other for one, other in zip(clipped(messages), messages, strict=True)] == [True, True]
     assert clipped(messages, slack=1.0)[1] is not messages[1]
 
 
 def test_the_larger_results_of_parallel_calls_come_down() -> None:
-    """To one size; the small one stays, and so do the calls."""
+    """The larger results of parallel calls are cut to about the same size; the small one and the calls stay."""
     messages = [user("go"), call("a", "b", "c"), result("a", "x " * 900), result("b", "small"), result("c", "y " * 300)]
     left = clipped(messages, tokens=200)
     assert left[1] is messages[1]
@@ -55,14 +55,14 @@ def test_the_larger_results_of_parallel_calls_come_down() -> None:
 
 
 def test_again_changes_nothing() -> None:
-    """A clipped message is not clipped again, not even where calls alone are too large."""
+    """A second run changes nothing, even if the calls alone are too large."""
     messages = [user("go"), call("a", arguments='{"text": "' + "z " * 900 + '"}'), result("a", "x " * 900), user("next")]
     once = clipped(messages)
     assert clipped(once) == once
 
 
 def test_what_stays_as_it_is() -> None:
-    """System messages, what is kept, and a call whose result may still come."""
+    """System messages, kept groups and pending calls are not cut."""
     messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]
     left = clipped(messages, keep=kinds(GroupKind.USER))
     assert [one is other for one, other in zip(left, messages, strict=True)] == [True, True, True]
@@ -70,6 +70,6 @@ def test_what_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("options", [{"tokens": 0}, {"slack": 0}], ids=str)
 def test_bad_figures(options: dict[str, Any]) -> None:
-    """Fail where they are written."""
+    """Sizes and slacks of 0 raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         Clip(**{"tokens": 10, **options})

@@ -1,4 +1,4 @@
-"""Clearing media: old pictures, sounds and files give way to a note."""
+"""Clearing media: old images, sounds and files are replaced by a note."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def words(text: str) -> dict[str, Any]:
 
 
 def showing(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A user message of these parts."""
+    """A user message with these parts."""
     return {"role": "user", "content": list(parts)}
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """What is left of a conversation."""
+    """The view after the strategy ran."""
     return compact_sync(messages, ClearMedia(**options), counter="chars/4").messages
 
 
 @pytest.mark.parametrize(("part", "kind"), [(IMAGE, "image"), (AUDIO, "audio"), (FILE, "file")])
 def test_a_note_says_what_was_there(part: dict[str, Any], kind: str) -> None:
-    """Words around it stay where they are, as they are."""
+    """A medium is replaced by a note with its kind, and the texts around it stay."""
     before, after = words("look:"), words("what is it?")
     messages = [showing(before, part, after), assistant("a cat"), user("and now?")]
     left = cleared(messages)
@@ -44,13 +44,13 @@ def test_a_note_says_what_was_there(part: dict[str, Any], kind: str) -> None:
 
 
 def test_the_note_can_be_worded() -> None:
-    """``{kind}`` is what it was; other braces are words."""
+    """In the placeholder, only ``{kind}`` is replaced, and other braces stay."""
     left = cleared([showing(IMAGE), assistant("a"), user("b")], placeholder="(no {kind} {any more})")
     assert left[0] == showing(words("(no image {any more})"))
 
 
 def test_pictures_in_tool_results() -> None:
-    """The result's text stays, the note comes after it; a result of a picture alone becomes the note."""
+    """In a tool result, the text stays and the note follows it; a result with only an image becomes the note."""
     both = {"role": "tool", "tool_call_id": "1", "content": [words("a page"), IMAGE]}
     alone = {"role": "tool", "tool_call_id": "2", "content": [IMAGE]}
     left = cleared([user("q"), call("1", "2"), both, alone, assistant("a"), user("r")])
@@ -58,13 +58,13 @@ def test_pictures_in_tool_results() -> None:
 
 
 def test_what_the_assistant_said_aloud() -> None:
-    """A reference to a sound is a field of its own: it goes, and the note becomes the words."""
+    """A reference to the sound of an answer is removed, and the note becomes the text of the answer."""
     left = cleared([user("q"), {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}, user("r")])
     assert left[1] == assistant("[audio removed]")
 
 
 def test_the_last_turn_stays_by_default() -> None:
-    """The model is about to look at it."""
+    """By default, media of the last turn stay."""
     messages = [showing(IMAGE), assistant("a"), showing(words("this?"), IMAGE), assistant("b")]
     left = cleared(messages)
     assert left[0] == showing(words("[image removed]"))
@@ -73,21 +73,21 @@ def test_the_last_turn_stays_by_default() -> None:
 
 
 def test_pinned_groups_stay() -> None:
-    """Whatever is kept."""
+    """Media in pinned groups stay."""
     messages = [showing(words("keep"), IMAGE), assistant("a"), user("b")]
     done = compact_sync(messages, ClearMedia(), counter="chars/4", pin=lambda message: message.text == "keep")
     assert (done.messages, done.outcome) == (messages, "unchanged")
 
 
 def test_the_target_is_asked_before_each_group() -> None:
-    """Oldest first, and no further than is needed."""
+    """Media are removed oldest first, and only until the target holds."""
     index = indexed([message for n in range(4) for message in (showing(words(f"q{n}"), IMAGE), assistant(f"a{n}"))])
     strategy = ClearMedia(trigger=tokens_exceed(index.tokens - 1))
     assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [0]
 
 
 def test_tokens_fall_by_what_the_picture_cost() -> None:
-    """Media are counted by table, and the note by its text."""
+    """The tokens fall by the cost of the image less the tokens of the note."""
     index = indexed([showing(IMAGE), assistant("a"), user("b")])
     before = index.tokens
     list(edits_of(ClearMedia(), index))
@@ -95,7 +95,7 @@ def test_tokens_fall_by_what_the_picture_cost() -> None:
 
 
 def test_a_note_longer_than_what_it_replaces_is_not_written() -> None:
-    """The view never grows."""
+    """A note with more tokens than the medium is not written."""
     low = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}}
     messages = [showing(low), assistant("a"), user("b")]
     done = compact_sync(messages, ClearMedia(placeholder="x" * 400), counter="chars/4")
@@ -104,7 +104,7 @@ def test_a_note_longer_than_what_it_replaces_is_not_written() -> None:
 
 @pytest.mark.parametrize("words_before", ["", "word " * 600], ids=["alone", "beside many words"])
 def test_a_note_as_long_as_what_it_replaces_is_written(words_before: str) -> None:
-    """The picture is gone then, although its tokens are not: they are counted by table, bytes are sent."""
+    """A note with as many tokens as the medium is written: no tokens are saved, but the medium is removed."""
     low = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}}
     messages = [showing(words(words_before), low), assistant("a"), user("b")]
     sizes = [indexed(cleared(messages, placeholder="x" * 4 * n)).tokens for n in (10, 60)]
@@ -116,7 +116,7 @@ def test_a_note_as_long_as_what_it_replaces_is_written(words_before: str) -> Non
 
 
 def test_again_changes_nothing() -> None:
-    """A note is text."""
+    """A second run changes nothing."""
     once = cleared([showing(IMAGE, AUDIO), assistant("a"), user("b")])
     assert compact_sync(once, ClearMedia(), counter="chars/4").outcome == "unchanged"
     assert shown(cleared(turns(2))) == shown(turns(2))

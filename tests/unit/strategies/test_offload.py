@@ -1,4 +1,4 @@
-"""Offload and Lossless: nothing leaves the view before it is stored, and all that left can be read back, byte for byte."""
+"""Offload and Lossless: messages are stored before they leave the view, and can be read from the store byte for byte."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> SQLiteStore:
 
 
 class Held:
-    """A store in memory that cannot store as long as ``error`` is set, and may have to be awaited."""
+    """A store in memory that raises ``error`` while it is set; its methods may be awaitable."""
 
     def __init__(self, *, awaited: bool = False) -> None:
         self.records: list[StoredRecord] = []
@@ -83,11 +83,11 @@ class Held:
     def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
         return [next(record for record in self.records if record.id == id) for id in ids]
 
-    range = search = describe = get  # never asked here
+    range = search = describe = get  # not called in these tests
 
 
 def expanded(store: SQLiteStore, id: str, session: str = "default") -> list[str]:
-    """The JSON lines that the tool gives for an id, all pages of them."""
+    """The JSON lines that ``compaction_expand`` returns for an id, from all pages."""
     lines, offset = "", 0
     while True:
         asked = {"id": id, "form": "json", "offset": offset, "limit": 50_000}
@@ -99,7 +99,7 @@ def expanded(store: SQLiteStore, id: str, session: str = "default") -> list[str]
 
 
 def stored(store: SQLiteStore, session: str = "default") -> set[str]:
-    """The JSON of every message stored."""
+    """The JSON of every stored message."""
     return {record.data for record in store.range(session, 1, 1 << 20)}
 
 
@@ -109,7 +109,7 @@ def lines(messages: Chat) -> set[str]:
 
 
 def ids_in(messages: Chat) -> list[str]:
-    """The ids that stubs in a view name."""
+    """The ids in the stubs of a view."""
     return [id for message in messages for id in re.findall(r'compaction_expand\(id="(\w+)"\)', str(message.get("content")))]
 
 
@@ -122,7 +122,7 @@ def mark_id(message: dict[str, Any]) -> str:
 
 
 def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
-    """The stub says how large the result was, of which call, and how to get it; structure and other messages stay."""
+    """A large result is replaced by a stub that names its size, its call and its id; all other messages stay."""
     chat = [user(), call("c1", name="read_file", arguments='{"path": "a.py"}'), result("c1", "x" * 5_000), *turns(2)]
     answer = compact_sync(chat, Offload(store), counter="chars/4")
     stub = answer.messages[2]["content"]
@@ -133,7 +133,7 @@ def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
 
 
 def test_a_call_cannot_mislead_its_stub(store: SQLiteStore) -> None:
-    """Arguments that look like a stub's id are words in a stub: what the stub stands for is the id at its end."""
+    """If the arguments of a call contain a text like a stub's id, the stub still leads to the stored messages."""
     decoy = json.dumps({"q": 'compaction_expand(id="ffffffff")'})
     chat = [user("go"), call("c1", name="f", arguments=decoy), result("c1", "x" * 5_000), *turns(2, words=60)]
     stubbed = compact_sync(chat, Offload(store), counter="chars/4").messages
@@ -142,7 +142,7 @@ def test_a_call_cannot_mislead_its_stub(store: SQLiteStore) -> None:
 
 
 def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
-    """Below min_chars, in kept groups, pinned, pending or the newest, nothing is offloaded."""
+    """Results below ``min_chars``, and those in kept, pinned, pending or the newest groups, are not offloaded."""
     chat = [
         user(),
         call("c1"),
@@ -161,7 +161,7 @@ def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
 
 
 def test_images_in_results_leave_too(store: SQLiteStore) -> None:
-    """A result with an image is offloaded whatever its text, and the original comes back with the image."""
+    """A result with images is offloaded regardless of its text, and the stored original contains the images."""
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
     shot = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a screenshot"}, picture, picture]}
     view = compact_sync([user(), call("c1", name="shot"), shot, *turns(2)], Offload(store), counter="chars/4").messages
@@ -172,7 +172,10 @@ def test_images_in_results_leave_too(store: SQLiteStore) -> None:
 
 
 def test_groups_give_way_to_one_stub_that_later_rounds_update(store: SQLiteStore) -> None:
-    """Old groups become one stub; the next round's stub stands for it and what came since, and gives all originals in order."""
+    """Old groups are replaced by one stub; the next run replaces it by a stub for the older and the newer groups together.
+
+    Reading the new stub returns all originals in order.
+    """
     groups = Offload(store, style=StubGroups(), keep=last(groups=2))
     first = [system(), *tool_turns(3)]
     view = compact_sync(first, groups, counter="chars/4").messages
@@ -197,7 +200,7 @@ SAID: Chat = [
 
 
 class Letters:
-    """A counter of letters."""
+    """A counter that counts each character as a token."""
 
     name = "letters"
     exact = True
@@ -207,7 +210,7 @@ class Letters:
 
 
 def test_what_an_instruction_kept_goes_with_what_was_before_it() -> None:
-    """An instruction in the middle keeps the answer after it only as long as something stays before it."""
+    """An instruction in the middle does not prevent an old answer after it from being offloaded with the groups before it."""
     offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
     index = MessageIndex(SAID, counter="chars/4", format=anthropic)
     run_sync(index, offload)
@@ -216,7 +219,7 @@ def test_what_an_instruction_kept_goes_with_what_was_before_it() -> None:
 
 
 def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
-    """After an instruction that stays, a stub takes two messages: more than both groups have, but one goes without them."""
+    """The laws hold where a stub after an instruction needs two messages, which are larger than the groups it could replace."""
     kept = {"role": "user", "content": "stays"}
     chat = [user("long " * 60), user("B"), kept, system("be kind"), assistant("y"), user("now?")]
     offload = Offload(Held(), style=StubGroups(), keep=last(groups=1))
@@ -224,7 +227,7 @@ def test_a_group_too_small_for_a_large_step_goes_in_a_smaller_one() -> None:
 
 
 def test_a_stub_as_long_as_what_it_stands_for_is_not_written() -> None:
-    """A group that is as long as its stub stays; one of a letter more goes."""
+    """A group is offloaded only if its stub is shorter; a group as long as the stub stays."""
     held = Held()
     offload = Offload(held, style=StubGroups(), keep=last(groups=2))
     rest = [assistant(), user("and now?")]
@@ -236,7 +239,7 @@ def test_a_stub_as_long_as_what_it_stands_for_is_not_written() -> None:
 
 
 def test_a_later_stub_links_to_the_one_before() -> None:
-    """In a session, a round writes what is new, not all that was stored before."""
+    """In a session, each run stores only the new messages, because a stub refers to the earlier one."""
     held = Held()
     offload = Offload(held, style=StubGroups(), trigger=tokens_exceed(700), target=tokens_below(400), keep=last(groups=1))
     session = CompactionSession(offload, counter="chars/4")
@@ -248,7 +251,7 @@ def test_a_later_stub_links_to_the_one_before() -> None:
 
 
 def test_a_stub_has_two_lines() -> None:
-    """Whatever a call is named."""
+    """A stub has two lines, even if the name of the call contains line breaks."""
     chat = [user(), call("c1", name="read\n\nfile"), result("c1", "x" * 5_000), *turns(2)]
     view = compact_sync(chat, Offload(Held()), counter="chars/4").messages
     assert "\n5,000 characters of read file(" in view[2]["content"]
@@ -256,14 +259,14 @@ def test_a_stub_has_two_lines() -> None:
 
 
 def test_groups_whose_step_is_refused_are_not_asked_for_again() -> None:
-    """A driver that refuses a step is not asked for another."""
+    """After the driver refused one step, ``StubGroups`` yields no further step."""
     index = MessageIndex(turns(3, words=200), counter="chars/4")
     steps = StubGroups()(index, index.included_groups[:-1], "salt")
     assert len(list(steps)) == 1
 
 
 def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:
-    """It stops once the target holds: oldest first, and at most about twice as many groups as it takes."""
+    """Results are offloaded oldest first until the target holds, in steps that double."""
     chat = tool_turns(40, words=1_000)
     index = MessageIndex(chat, counter="chars/4")
     enough = index.tokens - 1_000 * 5 * 5 // 4 + 500  # what five results take, roughly
@@ -273,7 +276,7 @@ def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:
 
 
 def test_a_stub_is_never_offloaded_again(store: SQLiteStore) -> None:
-    """Fed back, the view keeps its stubs, which are short; a text that only looks like a stub is offloaded like any other."""
+    """In a view passed back, stubs are not offloaded again; a long text that starts like a stub is offloaded."""
     chat = [*tool_turns(4, words=1_000), *turns(1)]
     offload = Offload(store, style=StubResults(min_chars=20), keep=last(groups=1))
     view = compact_sync(chat, offload, counter="chars/4").messages
@@ -284,7 +287,7 @@ def test_a_stub_is_never_offloaded_again(store: SQLiteStore) -> None:
 
 
 def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
-    """When is the time passed in with the run."""
+    """A stored record has the strategy, the reason, the tokens and the time of the run's context."""
     chat = [user(), call("c1"), result("c1", "x" * 5_000), *turns(2)]
     compact_sync(chat, Offload(store), counter="chars/4", context=RunContext(now=1_234.5))
     [record] = store.range("default", 1, 9)
@@ -296,7 +299,7 @@ def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
 
 
 def test_what_any_strategy_drops_is_stored(store: SQLiteStore) -> None:
-    """A strategy that drops without a trace leaves everything in the store; its edits are what they were without."""
+    """`Lossless` stores all messages that the inner strategy drops, and does not change its edits."""
     chat = [system(), *turns(20, words=30)]
     strategy = Truncation(keep=last(groups=4))
     plain, lossless = compact_sync(chat, strategy), compact_sync(chat, Lossless(strategy, store))
@@ -306,7 +309,7 @@ def test_what_any_strategy_drops_is_stored(store: SQLiteStore) -> None:
 
 
 def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
-    """The id in a summary's first line gives what it stands for, through rounds, also when each reads the view anew."""
+    """The id of a summary leads to all messages it replaces, over several rounds that each start from the view alone."""
     strategy = Lossless(Summarization(keep=last(groups=2)), store)
     said: Chat = turns(9, words=40)
     view = compact_sync(said, strategy, counter="chars/4").messages
@@ -322,7 +325,7 @@ def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
 
 
 def test_a_rewrite_is_stored_as_it_was(store: SQLiteStore) -> None:
-    """Of a group that is rewritten, the messages that change are stored as they came, whatever strategies shortened before."""
+    """`Lossless` stores the original of each changed message, also if several strategies shorten it in turn."""
     chat = [user(), call("c1"), result("c1", "line\n" * 900), *turns(2)]
     compact_sync(chat, Lossless(ToolResult(Clear(), keep=nothing), store), counter="chars/4")
     assert stored(store) == {json.dumps(chat[2])}
@@ -332,7 +335,7 @@ def test_a_rewrite_is_stored_as_it_was(store: SQLiteStore) -> None:
 
 
 def test_offload_before_a_summary(store: SQLiteStore) -> None:
-    """In a pipeline the summary's id leads to the offloaded original itself, not to its stub."""
+    """In a pipeline of `Offload` and a summary, the id of the summary leads to the offloaded originals, not to stubs."""
     chat = [user("go " * 200), call("c1"), result("c1", "x" * 5_000), assistant("done " * 200), *turns(3, words=30)]
     pipeline = Offload(store, keep=nothing) >> Lossless(Summarization(keep=last(groups=2)), store)
     view = compact_sync(compact_sync(chat, Offload(store, keep=nothing)).messages, pipeline, counter="chars/4").messages
@@ -344,7 +347,7 @@ def test_offload_before_a_summary(store: SQLiteStore) -> None:
 
 @pytest.mark.parametrize("ranged", [False, True])
 def test_what_is_read_back_is_stored_as_it_came(ranged: bool, store: SQLiteStore) -> None:
-    """The answer of compaction_expand leaves the view like any result: nobody has to believe that it is one."""
+    """An answer of ``compaction_expand`` is offloaded like any other result, and can be read again."""
     said = [result(f"c{n}", f"original {n} " * 400) for n in range(3)]
     chat = [user(), *(each for n in range(3) for each in (call(f"c{n}"), said[n])), *turns(2)]
     view = compact_sync(chat, Offload(store), counter="chars/4").messages
@@ -363,7 +366,7 @@ def test_what_is_read_back_is_stored_as_it_came(ranged: bool, store: SQLiteStore
 
 
 def test_what_search_answered_is_not_found(store: SQLiteStore) -> None:
-    """The answer of compaction_grep may be stored, but a later search finds the original alone."""
+    """A stored answer of ``compaction_grep`` is not found by later searches; only the original is."""
     chat = [user(), call("c1"), result("c1", "a needle in hay " * 400), *turns(2)]
     view = compact_sync(chat, Offload(store), counter="chars/4").messages
     answer = handle_tool_call("compaction_grep", {"query": "needle"}, store=store) + " " * 5_000
@@ -393,7 +396,10 @@ each_pipeline = pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINE
 @each_pipeline
 @pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
 def test_five_rounds_lose_nothing(made: Callable[[Any], Strategy], in_session: bool, store: SQLiteStore) -> None:
-    """Fed back for five rounds as JSON, every original is in the view or in the store, byte for byte, and views are valid."""
+    """Over five rounds, every message is in the view or byte for byte in the store, and all views are valid.
+
+    Each round starts from the last view as JSON, with or without a session.
+    """
     strategy = made(store)
     session = CompactionSession(strategy, counter="chars/4")
     said, view = list[Any](), list[Any]()
@@ -409,7 +415,7 @@ def test_five_rounds_lose_nothing(made: Callable[[Any], Strategy], in_session: b
 
 
 def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str, Any]]], store: SQLiteStore) -> None:
-    """A real coding session in five rounds: valid each time, every message reachable through the tools, byte for byte."""
+    """Over five rounds of a recorded coding session, every message can be read from the view or with the tools."""
     said = corpus("coding_long")[0]["messages"][:300]
     strategy = PIPELINES["results, then a summary"](store)
     view: Chat = []
@@ -432,13 +438,13 @@ def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat, store: SQLit
 
 @each_pipeline
 def test_laws_hold_on_samples(made: Callable[[Any], Strategy], store: SQLiteStore) -> None:
-    """The laws hold on conversations of every shape, on the other event loop, and each pipeline does something there."""
+    """Each pipeline keeps the laws on the sample conversations on trio, and edits at least one of them."""
     check_strategy(made(store), backend="trio")
     assert any(compact_sync(messages, made(store), counter="chars/4").edits for messages in sample_conversations())
 
 
 def test_other_formats(store: SQLiteStore) -> None:
-    """Anthropic's messages hold several results each: the stubs name the message they came in, and it comes back whole."""
+    """With Anthropic's format, both stubs in a message with two results lead to the whole original message."""
     calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
     results = [{"type": "tool_result", "tool_use_id": id, "content": f"{id} " * 2_000} for id in ("a", "b")]
     chat = [user("go"), {"role": "assistant", "content": calls}, {"role": "user", "content": results}, assistant(), *turns(3)]
@@ -454,7 +460,7 @@ def test_other_formats(store: SQLiteStore) -> None:
 
 @pytest.mark.parametrize("lossless", [False, True])
 def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
-    """Nothing leaves the view that was not stored: the view stays, the result says what failed, the next run tries again."""
+    """If the store raises, nothing leaves the view, the result has the failure, and the next run tries again."""
     held = Held()
     held.error = StateError("the disk is full")
     inner = Truncation(keep=last(groups=2))
@@ -472,7 +478,7 @@ def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
 
 
 def test_on_failure_raise_undoes_the_run() -> None:
-    """A user who wants to know at once gets the store's own error, and the index as it was."""
+    """With ``on_failure="raise"``, the store's exception is raised and the run is undone, with the edits of earlier steps."""
     held = Held()
     held.error = StateError("locked")
     index = MessageIndex(turns(9, words=30), counter="chars/4")
@@ -486,7 +492,7 @@ def test_on_failure_raise_undoes_the_run() -> None:
 
 
 def test_a_failed_store_rests_with_a_clock() -> None:
-    """With a clock, a store that failed a moment ago is not asked on every turn."""
+    """With a clock, a store that has just failed is not called again in the next run."""
     held = Held()
     held.error = StateError("locked")
     index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=100.0))
@@ -496,7 +502,7 @@ def test_a_failed_store_rests_with_a_clock() -> None:
 
 
 def test_a_success_ends_the_rest_of_a_failed_store() -> None:
-    """After a success, the next failure is the first again, with the shortest rest."""
+    """After a success, the next failure of the store pauses the strategy only for the shortest time."""
     held = Held()
     index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=0.0))
     offload = Offload(held, style=StubGroups())
@@ -512,7 +518,7 @@ def test_a_success_ends_the_rest_of_a_failed_store() -> None:
 
 
 def test_a_strategy_that_insists_is_stopped() -> None:
-    """A strategy that repeats an edit which could not be stored would never end; it is told so."""
+    """A strategy that repeats an edit that could not be stored gets a `NoProgress` error."""
 
     def insisting(index: MessageIndex) -> Any:
         while True:
@@ -525,7 +531,7 @@ def test_a_strategy_that_insists_is_stopped() -> None:
 
 
 def test_two_strategies_may_ask_for_the_same() -> None:
-    """What could not be stored for one strategy may be asked for by the next; neither has insisted."""
+    """If the store fails, two strategies in a row may yield the same edit without a `NoProgress` error."""
     held = Held()
     held.error = StateError("locked")
     done = compact_sync(turns(3), Lossless(Pipeline(SlidingWindow(), SlidingWindow()), held))
@@ -533,14 +539,14 @@ def test_two_strategies_may_ask_for_the_same() -> None:
 
 
 def test_a_message_that_is_no_json_stays(store: SQLiteStore) -> None:
-    """What cannot be stored byte for byte is not taken out of the view."""
+    """A message that cannot be written as JSON stays in the view, and the run is degraded."""
     chat = [user(), call("c1"), {**result("c1", "x" * 5_000), "extra": {1, 2}}, *turns(2)]
     done = compact_sync(chat, Offload(store), counter="chars/4")
     assert (done.edits, done.outcome) == ((), "degraded")
 
 
 async def test_an_async_store_works_with_the_async_driver() -> None:
-    """A store that has to be awaited is awaited; the sync driver says that it cannot, and changes nothing."""
+    """The asynchronous driver awaits an awaitable store; the synchronous driver raises a `SyncDriverError`."""
     held = Held(awaited=True)
     chat = tool_turns(4, words=1_000)
     done = await compact(chat, Offload(held), counter="chars/4")
@@ -554,7 +560,7 @@ async def test_an_async_store_works_with_the_async_driver() -> None:
 
 
 def test_bad_arguments() -> None:
-    """What cannot be meant fails at construction."""
+    """Bad arguments raise an error when the strategy is built."""
     for make in (lambda: StubResults(min_chars=0), lambda: Lossless(3, Held())):
         with pytest.raises(CompactionError):
             make()
@@ -563,12 +569,12 @@ def test_bad_arguments() -> None:
 
 
 def test_they_are_values(store: SQLiteStore) -> None:
-    """They compare by value and travel."""
+    """Offload and Lossless can be pickled, and the copy is equal."""
     strategy = Offload(store, trigger=messages_exceed(9)) >> Lossless(Truncation(), store, session="s")
     assert pickle.loads(pickle.dumps(strategy)) == strategy
 
 
-# ------------------------------------------------------------------------ kill -9
+# ------------------------------------------------------------------------ killed processes
 
 CHILD = """
 import json, os, signal, sys
@@ -611,13 +617,13 @@ print("done")
 
 
 def child(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """An agent that keeps nothing but its last view, in another process."""
+    """Start an agent in another process, which keeps nothing but its last view."""
     program = [sys.executable, "-c", textwrap.dedent(CHILD), str(folder), *arguments]
     return subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def all_there(folder: Path) -> int:
-    """How much was said by the last view that was kept; every message of it is in that view or in the store."""
+    """Check that every message is in the last saved view or in the store, and return the number of messages."""
     state = json.loads((folder / "view.json").read_text())
     said = lines(agent_session(120)[: state["said"]])
     assert said <= lines(state["view"]) | stored(SQLiteStore(folder / "store.db"))
@@ -627,7 +633,7 @@ def all_there(folder: Path) -> int:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("deadly", [1, 2, 5])
 def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: Path) -> None:
-    """Killed in the middle of a step, before or after the store answered, an agent starts again and nothing is lost."""
+    """If a process is killed directly before or after a call of the store, a new process continues and no message is lost."""
     killed = child(tmp_path, str(deadly), when)
     killed.communicate()
     assert killed.returncode == -9
@@ -639,7 +645,7 @@ def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: P
 
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """Killed again and again after some milliseconds more, an agent gets on, and nothing is ever lost."""
+    """If processes are killed after increasing times, later ones continue, and no message is lost."""
     for attempt in range(12):
         running = child(tmp_path, "0", "never")
         try:

@@ -1,4 +1,4 @@
-"""What a strategy or a style does if nothing is said, which of its options are named, and how small a number may be."""
+"""The defaults of strategies and styles, their positional arguments, and the smallest numbers they accept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STRATEGIES: list[Callable[[], Strategy]] = [
 
 @pytest.mark.parametrize("made", STRATEGIES, ids=[type(make()).__name__ for make in STRATEGIES])
 def test_options_are_named(made: Callable[[], Strategy]) -> None:
-    """Only what a strategy is about goes by position: who writes, the style, the strategies; also of one that runs."""
+    """Only the main argument of a strategy may be positional: the style, the summarizer or the strategies."""
     strategy = made()
     by_position = {"ToolResult": ["style"], "Summarization": ["summarizer"], "TokenBudgetComposed": ["strategies"]}
     parameters = inspect.signature(type(strategy)).parameters.values()
@@ -60,7 +60,7 @@ def test_options_are_named(made: Callable[[], Strategy]) -> None:
     ids=["Clear", "HeadTail", "Dedupe", "Collapse"],
 )
 def test_what_styles_do_by_default(style: Any, shown: str) -> None:
-    """Whoever says nothing gets the same from one version to the next."""
+    """The defaults of the styles are fixed, and with them short results do not change."""
     assert repr(style) == shown
     short = [user("q"), call("1"), result("1", "r"), user("s")]
     assert compact_sync(short, ToolResult(style), counter="chars/4").messages == short
@@ -72,6 +72,6 @@ def test_what_styles_do_by_default(style: Any, shown: str) -> None:
     ids=repr,
 )
 def test_one_is_enough(style: Any) -> None:
-    """The least number of characters is one, and does no harm."""
+    """Styles accept a size of one character, and do not make a short conversation larger."""
     messages = [user("q"), call("1"), result("1", "r"), user("s")]
     assert compact_sync(messages, ToolResult(style), counter="chars/4").messages == messages

@@ -1,9 +1,10 @@
-"""Pipelines: strategies in a row, each by its own trigger; a pipeline is a strategy."""
+"""Pipelines: strategies run one after the other, each with its own trigger; a pipeline is a strategy too."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,12 +31,12 @@ from tests.support.chats import assistant, edits_of, indexed, shown, system, too
 
 
 def drop_first(index: MessageIndex) -> Iterator[Edit]:
-    """A plain function that is a strategy: it drops what comes first."""
+    """Drop the first group, as a plain function."""
     yield Drop(index.included_groups[0], "first")
 
 
 class Asks(Request):
-    """A request that nobody needs to await."""
+    """A request that is answered without awaiting."""
 
     def call(self) -> Any:
         return "an answer"
@@ -43,7 +44,7 @@ class Asks(Request):
 
 class TestOrder:
     def test_each_step_sees_what_the_one_before_it_left(self) -> None:
-        """In order, and each by its own trigger."""
+        """A later step checks its trigger after the edits of the earlier steps, and does not run if they freed enough."""
         index = indexed([system("s"), *tool_turns(4)])
         clearing = ToolResult(Clear(), trigger=always, keep=nothing)
         pipeline = clearing >> Truncation(trigger=tokens_exceed(index.tokens // 2), keep=nothing)
@@ -52,7 +53,7 @@ class TestOrder:
         assert index.included.messages == index.total.messages
 
     def test_all_steps_run_although_the_first_changed_something(self) -> None:
-        """Nothing stops a pipeline but its end."""
+        """All steps whose triggers fire run, even if an earlier step already changed the conversation."""
         pipeline = Pipeline(
             SelectiveToolCall(keep=nothing),
             SlidingWindow(trigger=turns_exceed(3)),
@@ -68,19 +69,19 @@ class TestOrder:
         assert shown(done.messages) == ["s", "q4", "a4"]
 
     def test_what_it_changes_is_what_a_part_changes(self) -> None:
-        """None of them: unchanged. One of them: compacted."""
+        """The outcome is ``"unchanged"`` if no step changed anything, and ``"compacted"`` if one of them did."""
         resting, acting = Truncation(trigger=never), SlidingWindow()
         assert compact_sync(turns(3), Pipeline(resting, resting), counter="chars/4").outcome == "unchanged"
         assert compact_sync(turns(3), Pipeline(resting, acting), counter="chars/4").outcome == "compacted"
 
     def test_an_empty_pipeline_does_nothing(self) -> None:
-        """It is the identity."""
+        """An empty pipeline changes nothing and yields nothing."""
         messages = turns(2)
         assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
         assert list(Pipeline()(indexed(messages))) == []
 
     def test_answers_reach_the_step_that_asked(self) -> None:
-        """Driven by hand: what is sent goes through."""
+        """The answers sent into a pipeline reach the step that yielded the request or the edit."""
         got: list[object] = []
 
         def asking(index: MessageIndex) -> Steps:
@@ -96,7 +97,7 @@ class TestOrder:
         steps.close()
 
     def test_a_step_that_raises_ends_it(self) -> None:
-        """What is thrown into it reaches the step that runs, and its failure comes out."""
+        """An exception in a step ends the pipeline and is raised by the run, which undoes the edits of the earlier steps."""
 
         def failing(index: MessageIndex) -> Iterator[Edit]:
             yield Drop(0)
@@ -110,7 +111,7 @@ class TestOrder:
 
 class TestTrigger:
     def test_a_trigger_for_the_whole(self) -> None:
-        """Asked once: all steps run if it fires, although the first already won enough."""
+        """The trigger of a pipeline is checked once, before the first step; if it fires, all steps run."""
         pipeline = Pipeline(SlidingWindow(), Truncation(keep=nothing), trigger=turns_exceed(2))
         seen: list[Step] = []
         done = compact_sync([assistant("hello"), *turns(3)], pipeline, counter="chars/4", on_step=seen.append)
@@ -123,13 +124,16 @@ class TestTrigger:
         assert compact_sync(turns(2), pipeline, counter="chars/4").outcome == "unchanged"
 
     def test_its_target_is_that_the_trigger_rests(self) -> None:
-        """If it still fires at the end, the outcome says so."""
+        """Without a target, a pipeline must end the condition of its trigger.
+
+        If it still fires, the outcome is ``"over_target"``.
+        """
         pipeline = Pipeline(Truncation(trigger=never), trigger=turns_exceed(2))
         assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == "over_target"
 
     @pytest.mark.parametrize(("count", "outcome"), [(2, "over_target"), (6, "compacted")])
     def test_a_target_for_the_whole(self, count: int, outcome: str) -> None:
-        """It is what counts, not the targets of the steps; with or without a trigger."""
+        """The target of a pipeline determines the outcome, not the targets of its steps, with or without a trigger."""
         steps = (SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=messages_exceed(1)))
         for trigger in (always, turns_exceed(2)):
             pipeline = Pipeline(*steps, trigger=trigger, target=~messages_exceed(count))
@@ -138,7 +142,7 @@ class TestTrigger:
 
 class TestAlgebra:
     def test_arrows_build_pipelines(self) -> None:
-        """From the left or the right, with plain functions on either side, and nested ones taken apart."""
+        """``>>`` builds flat pipelines of strategies and plain functions, on either side."""
         a, b, c = SlidingWindow(), Truncation(), SelectiveToolCall()
         assert a >> b >> c == a >> (b >> c) == Pipeline(a, b, c) == Pipeline(Pipeline(a), Pipeline(b, Pipeline(c)))
         assert a >> b != b >> a
@@ -149,7 +153,7 @@ class TestAlgebra:
 
     @pytest.mark.parametrize("options", [{"trigger": turns_exceed(2)}, {"target": ~turns_exceed(2)}])
     def test_a_pipeline_with_a_trigger_or_a_target_is_not_taken_apart(self, options: dict[str, Any]) -> None:
-        """It would lose them."""
+        """A pipeline with a trigger or a target remains one step inside another pipeline, so that it keeps both."""
         inner = Pipeline(SlidingWindow(), **options)
         assert Pipeline(inner, Truncation()).steps == (inner, Truncation())
         assert eval(repr(inner)) == inner
@@ -163,14 +167,14 @@ class TestAlgebra:
         ],
     )
     def test_a_value(self, pipeline: Pipeline) -> None:
-        """``repr`` builds it, it pickles, it can be a key."""
+        """The ``repr`` of a pipeline evaluates to an equal one; a pickled copy is equal and has the same hash."""
         assert eval(repr(pipeline)) == pipeline
         assert pickle.loads(pickle.dumps(pipeline)) == pipeline
         assert len({pipeline, pickle.loads(pickle.dumps(pipeline))}) == 1
         assert pipeline.name == "Pipeline"
 
     def test_repr_says_what_was_said(self) -> None:
-        """A trigger that always fires and a target that follows from the trigger go without saying."""
+        """The ``repr`` omits a trigger that always fires and a target that follows from the trigger."""
         assert repr(Pipeline()) == "Pipeline()"
         assert repr(Pipeline(trigger=turns_exceed(2))) == "Pipeline(trigger=turns_exceed(2))"
         assert repr(Pipeline(target=turns_exceed(2))) == "Pipeline(target=turns_exceed(2))"
@@ -178,18 +182,21 @@ class TestAlgebra:
 
     @pytest.mark.parametrize("wrong", [None, 7, "Truncation"])
     def test_what_is_no_strategy(self, wrong: Any) -> None:
-        """Fails where it is written."""
-        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index that yields edits"):
+        """A step that is not callable raises a `ConfigurationError` when the pipeline is built."""
+        with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index and yields edits"):
             Pipeline(wrong)
-        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index that yields edits"):
+        with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index and yields edits"):
             Truncation() >> wrong
 
 
 class TestForced:
-    """For a run that somebody asked for."""
+    """``forced()`` returns the strategy for a run that a user requests."""
 
     def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
-        """What drops is as it was, and stays under the pipeline's trigger; what shortens does all it can."""
+        """``forced()`` makes shortening strategies run without trigger and target, and leaves dropping strategies unchanged.
+
+        A dropping strategy keeps the trigger of the pipeline around it.
+        """
         rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
         forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
         assert rough.forced() is rough
@@ -199,13 +206,13 @@ class TestForced:
         assert Pipeline(gentle, rough, trigger=full).forced() == Pipeline(forced, Pipeline(rough, trigger=full))
 
     def test_triggers_of_nested_pipelines_hold_together(self) -> None:
-        """What drops inside two pipelines runs only where both would have run it."""
+        """``forced()`` lets a dropping strategy inside two pipelines run only if both triggers fire."""
         outer, inner = tokens_exceed(9), turns_exceed(2)
         nested = Pipeline(Pipeline(Truncation(), trigger=inner), trigger=outer)
         assert nested.forced() == Pipeline(Pipeline(Truncation(), trigger=outer & inner))
 
     def test_a_budget(self) -> None:
-        """Its gentle parts run though the budget holds, and what drops only where it does not."""
+        """A forced budget always runs its shortening strategies, and drops groups only above the budget."""
         gentle = ToolResult(Clear(), trigger=never)
         budget = TokenBudgetComposed([gentle, SlidingWindow()], budget=10_000)
         assert budget.forced() == Pipeline(gentle.forced(), budget)
@@ -213,19 +220,19 @@ class TestForced:
         assert done.after.messages == done.before.messages
         assert done.after.tokens < done.before.tokens
 
-    def test_what_wraps_others_is_forced_inside(self) -> None:
-        """And is itself if nothing inside is gentle."""
-        store = SQLiteStore(":memory:")
+    def test_what_wraps_others_is_forced_inside(self, tmp_path: Path) -> None:
+        """Forcing `Lossless` forces the strategy inside it; if that cannot be forced, the wrapper is returned unchanged."""
+        store = SQLiteStore(tmp_path / "store.db")
         assert Lossless(ToolResult(trigger=never), store).forced() == Lossless(ToolResult().forced(), store)
         rough = Lossless(Truncation(), store)
         assert rough.forced() is rough
 
 
 class TestFunctions:
-    """A plain function is a strategy."""
+    """A plain function works as a strategy."""
 
     def test_it_is_lifted(self) -> None:
-        """Under its own name; a strategy stays what it is."""
+        """A plain function becomes a strategy with the function's name, and a strategy is returned unchanged."""
         done = compact_sync(turns(2), drop_first, counter="chars/4")
         assert (shown(done.messages), done.edits) == (["a1", "q2", "a2"], (Drop(0, "first"),))
         assert as_strategy(drop_first).name == "drop_first"
@@ -233,12 +240,12 @@ class TestFunctions:
         assert as_strategy(truncation) is truncation
 
     def test_a_list_of_edits_will_do(self) -> None:
-        """It need not be a generator."""
+        """A function may return a list of edits instead of yielding them."""
         done = compact_sync(turns(3), lambda index: [Drop(0), Drop(1)], counter="chars/4")
         assert shown(done.messages) == ["q2", "a2", "q3", "a3"]
 
     def test_an_object_that_is_called(self) -> None:
-        """Named after its class."""
+        """A callable object becomes a strategy with the name of its class."""
 
         class Dropper:
             def __call__(self, index: MessageIndex) -> list[Edit]:
@@ -249,17 +256,17 @@ class TestFunctions:
         assert [entry.by for entry in index.journal] == ["Dropper"]
 
     def test_nothing_is_not_a_list_of_edits(self) -> None:
-        """Who forgot ``yield`` is told so; so is who wrote ``async def``."""
+        """A function that returns ``None`` or a coroutine raises a `StrategyError` that says what a strategy returns."""
 
         async def later(index: MessageIndex) -> Any:
             yield Drop(0)
 
         for wrong in (lambda index: None, later):
-            with pytest.raises(StrategyError, match="a strategy yields edits, or returns a list of them"):
+            with pytest.raises(StrategyError, match="a strategy must yield edits, or return a list of them"):
                 compact_sync(turns(2), wrong, counter="chars/4")  # type: ignore[arg-type]
 
     def test_a_subclass_of_one_s_own(self) -> None:
-        """The base asks the trigger and reports; what is left to write are the edits."""
+        """A subclass overrides only ``edits``; its base checks the trigger and reports the steps."""
 
         class DropLast(Truncation):
             def edits(self, index: MessageIndex) -> Steps:

@@ -1,4 +1,4 @@
-"""Clearing reasoning: old thoughts go, what was said and called stays."""
+"""Clearing reasoning: old reasoning is removed, texts and calls stay."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.support.chats import Chat, assistant, call, edits_of, indexed, result
 
 
 def thinking(message: dict[str, Any], text: str = "hm") -> dict[str, Any]:
-    """The message with a thought before it."""
+    """The message with reasoning in front of it."""
     return {**message, "reasoning": text}
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """What is left of a conversation."""
+    """The view after the strategy ran."""
     return compact_sync(messages, ClearReasoning(**options), counter="chars/4").messages
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_the_thought_goes_and_the_words_stay(field: str) -> None:
-    """Other fields, known or not, stay as they were; a message without thoughts is the same object."""
+    """Reasoning is removed; texts and unknown fields stay, and messages without reasoning are the same objects."""
     said = {"role": "assistant", "content": "4", field: "two and two", "trace": 7}
     messages = [user("2+2?"), said, user("thanks"), assistant("sure"), user("bye")]
     left = cleared(messages)
@@ -34,21 +34,21 @@ def test_the_thought_goes_and_the_words_stay(field: str) -> None:
 
 
 def test_reasoning_details_go_too() -> None:
-    """A list of blocks, some of them opaque."""
+    """``reasoning_details`` are removed, including encrypted blocks."""
     details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x" * 400}]
     said = {"role": "assistant", "content": "4", "reasoning_details": details}
     assert cleared([user("q"), said, user("r")])[1] == assistant("4")
 
 
 def test_thoughts_among_the_parts_of_the_content() -> None:
-    """The other parts stay."""
+    """Reasoning among the parts of the content is removed, and the other parts stay."""
     parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}]
     left = cleared([user("q"), {"role": "assistant", "content": parts}, user("r")])
     assert left[1]["content"] == [{"type": "text", "text": "4"}]
 
 
 def test_a_tool_group_keeps_calls_and_results() -> None:
-    """Messages of nothing but reasoning leave it, the thought within the call message goes, nothing else does."""
+    """In a tool group, messages with only reasoning and the reasoning of the call are removed; calls and results stay."""
     messages = [
         user("q"),
         thought("a"),
@@ -69,7 +69,7 @@ def test_a_tool_group_keeps_calls_and_results() -> None:
 
 
 def test_what_holds_no_thought_is_the_same_object() -> None:
-    """Also beside one that does, in a group that changes."""
+    """In a group that changes, messages without reasoning are the same objects."""
     messages = [user("q"), thinking(call("1")), result("1"), assistant("a"), user("r")]
     left = cleared(messages)
     assert "reasoning" not in left[1]
@@ -77,21 +77,21 @@ def test_what_holds_no_thought_is_the_same_object() -> None:
 
 
 def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
-    """There is nothing left of it."""
+    """A group with only reasoning is dropped."""
     messages = [user("q"), thought("a"), thought("b"), assistant("a"), user("r")]
     assert list(edits_of(ClearReasoning(), indexed(messages))) == [Drop([1], "nothing but old reasoning")]
     assert shown(cleared(messages)) == ["q", "a", "r"]
 
 
 def test_unless_it_is_the_newest() -> None:
-    """The newest group stays, so that the model goes on from there."""
+    """The newest group stays even if it has only reasoning and nothing is kept."""
     messages = [user("q"), thought("a")]
     done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4")
     assert (done.messages, done.outcome, done.refused) == (messages, "unchanged", ())
 
 
 def test_the_last_turn_stays_by_default() -> None:
-    """Its tool loop may need what it thought."""
+    """By default the reasoning of the last turn stays."""
     messages = [user("q"), thinking(assistant("a")), user("r"), thinking(call("1")), result("1"), thinking(assistant("b"))]
     left = cleared(messages)
     assert ["reasoning" in message for message in left] == [False, False, False, True, False, True]
@@ -100,14 +100,14 @@ def test_the_last_turn_stays_by_default() -> None:
 
 
 def test_pinned_and_pending_groups_stay_as_they_are() -> None:
-    """Whatever is kept."""
+    """Pinned and pending groups are not changed, even if nothing is kept."""
     messages = [user("q"), thinking(assistant("keep")), user("r"), thinking(call("1"))]
     done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4", pin=lambda message: message.text == "keep")
     assert (done.messages, done.refused) == (messages, ())
 
 
 def test_the_target_is_asked_before_each_group() -> None:
-    """Oldest first, and no further than is needed."""
+    """Reasoning is removed oldest first, and only until the target holds."""
     messages = [message for n in range(4) for message in (user(f"q{n}"), thinking(assistant(f"a{n}"), "word " * 40))]
     index = indexed(messages)
     strategy = ClearReasoning(trigger=tokens_exceed(index.tokens - 1), keep=last(groups=1))
@@ -116,12 +116,12 @@ def test_the_target_is_asked_before_each_group() -> None:
 
 
 def test_again_changes_nothing() -> None:
-    """There is nothing left to clear."""
+    """A second run changes nothing."""
     once = cleared([user("q"), thought("a"), thinking(assistant("a")), user("r")])
     assert compact_sync(once, ClearReasoning(), counter="chars/4").outcome == "unchanged"
 
 
 def test_conversations_without_reasoning() -> None:
-    """Not even asked for."""
+    """Conversations without reasoning do not change, and a trigger that does not fire prevents all edits."""
     assert cleared(turns(3)) == turns(3)
     assert list(ClearReasoning(trigger=never)(indexed([thought()]))) == []

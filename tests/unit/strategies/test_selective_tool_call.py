@@ -1,4 +1,4 @@
-"""Selective tool calls: old calls go with their results; what was said stays."""
+"""Selective tool calls: old calls are dropped with their results, and all texts stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOL_GROUPS = kinds(GroupKind.TOOL_CALL)
 
 
 def test_all_but_the_newest_go_by_default() -> None:
-    """Call and result together, oldest first; the newest tool group stays although plain answers follow it."""
+    """By default all tool groups but the newest are dropped, oldest first, although answers follow the newest."""
     index = indexed([system("s"), *tool_turns(3, words=1), user("q"), assistant("a")])
     assert list(edits_of(SelectiveToolCall(), index)) == [Drop([2], "an old tool call"), Drop([6], "an old tool call")]
     assert shown(index.messages()) == ["s", "q1", "a1", "q2", "a2", "q3", "c3", "r3 word", "a3", "q", "a"]
@@ -22,14 +22,14 @@ def test_all_but_the_newest_go_by_default() -> None:
 
 @pytest.mark.parametrize(("groups", "kept"), [(0, []), (1, ["c3"]), (2, ["c2", "c3"]), (9, ["c1", "c2", "c3"])])
 def test_how_many_stay(groups: int, kept: list[str]) -> None:
-    """Counted among tool groups alone."""
+    """``last(groups=, of=)`` keeps this number of tool groups."""
     done = compact_sync(tool_turns(3), SelectiveToolCall(keep=last(groups=groups, of=TOOL_GROUPS)), counter="chars/4")
     assert [each for each in shown(done.messages) if each.startswith("c")] == kept
     assert done.outcome == ("unchanged" if groups == 9 else "compacted")
 
 
 def test_a_pending_call_stays_even_if_nothing_is_kept() -> None:
-    """Its result may still come."""
+    """A pending call stays even if nothing is kept."""
     messages = [*tool_turns(1), user("q"), call("1", "2"), result("2")]
     done = compact_sync(messages, SelectiveToolCall(keep=nothing), counter="chars/4")
     assert shown(done.messages) == ["q1", "a1", "q", "1+2", "found"]
@@ -37,33 +37,33 @@ def test_a_pending_call_stays_even_if_nothing_is_kept() -> None:
 
 
 def test_a_call_that_was_given_up_goes() -> None:
-    """Nobody answered, and the conversation went on."""
+    """A call without a result is dropped if the conversation continued after it."""
     done = compact_sync([user("q"), call("1"), user("r"), assistant("a")], SelectiveToolCall(keep=nothing), counter="chars/4")
     assert shown(done.messages) == ["q", "r", "a"]
 
 
 def test_late_results_and_reasoning_go_with_their_call() -> None:
-    """The whole group."""
+    """Late results and reasoning are dropped with their call."""
     messages = [user("q"), thought("hm"), call("1"), user("r"), result("1"), thought("so"), assistant("a"), user("s")]
     done = compact_sync(messages, SelectiveToolCall(keep=nothing), counter="chars/4")
     assert shown(done.messages) == ["q", "r", "a", "s"]
 
 
 def test_orphan_results_are_tool_groups() -> None:
-    """They go too."""
+    """A result without a call is dropped like a tool group."""
     done = compact_sync([result("9"), user("q"), assistant("a")], SelectiveToolCall(keep=nothing), counter="chars/4")
     assert shown(done.messages) == ["q", "a"]
 
 
 def test_only_some_tools() -> None:
-    """What is kept may be said by name."""
+    """``keep=tools(...)`` keeps the calls of these tools."""
     messages = [user("q"), call("1", name="read"), result("1"), call("2", name="write"), result("2"), assistant("a")]
     done = compact_sync(messages, SelectiveToolCall(keep=tools("write")), counter="chars/4")
     assert shown(done.messages) == ["q", "2", "found", "a"]
 
 
 def test_the_target_is_asked_before_each_group() -> None:
-    """No more goes than is needed."""
+    """Tool groups are dropped only until the target holds."""
     index = indexed(tool_turns(4))
     limit = index.tokens - 1
     assert len(list(edits_of(SelectiveToolCall(trigger=tokens_exceed(limit)), index))) == 1
@@ -73,12 +73,12 @@ def test_the_target_is_asked_before_each_group() -> None:
 
 
 def test_a_trigger_that_rests() -> None:
-    """Nothing to do without calls."""
+    """Without tool calls, nothing changes."""
     messages = [user("q"), assistant("a")]
     assert compact_sync(messages, SelectiveToolCall(trigger=has_tool_calls), counter="chars/4").outcome == "unchanged"
 
 
 def test_a_negative_number_is_an_error() -> None:
-    """Where it is written."""
+    """A negative number of groups raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"last\(groups=-1\)"):
         SelectiveToolCall(keep=last(groups=-1, of=TOOL_GROUPS))

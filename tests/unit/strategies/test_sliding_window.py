@@ -1,4 +1,4 @@
-"""The sliding window: whole turns go, oldest first; what ``keep`` says is the window."""
+"""The sliding window: whole turns are dropped, oldest first; ``keep`` is the window."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ REASON = "outside the window"
 
 
 def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
-    """What the strategy leaves of a conversation."""
+    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 
 class TestTurns:
     def test_the_oldest_turns_go_whole(self) -> None:
-        """One step a turn, with its calls and answers."""
+        """Each step drops one turn with its calls and answers, oldest first."""
         index = indexed([system("s"), *tool_turns(4, words=1)])
         assert list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index)) == [
             Drop([1, 2, 4], REASON),
@@ -49,33 +49,33 @@ class TestTurns:
 
     @pytest.mark.parametrize("count", [1, 2])
     def test_a_window_that_is_not_full(self, count: int) -> None:
-        """Nothing goes."""
+        """If the window is not full, nothing is dropped."""
         messages = turns(count)
         done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(2)), counter="chars/4")
         assert (done.messages, done.outcome) == (messages, "unchanged")
 
     def test_without_trigger_what_is_kept_is_left(self) -> None:
-        """By default the last turn; the system message in any case."""
+        """Without a trigger, only the groups of ``keep`` stay, by default those of the last turn, and the system message."""
         strategy = SlidingWindow()
         assert (strategy.trigger, strategy.target, strategy.keep) == (always, never, last(turns=1))
         assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
         assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
 
     def test_a_window_of_groups(self) -> None:
-        """The last so many, and the question that the first of them answers; a first part may be kept too."""
+        """A window of groups keeps the last groups and the question before them; the first message may be kept too."""
         assert left(SlidingWindow(keep=last(groups=3)), tool_turns(3, words=1)) == ["q3", "c3", "r3 word", "a3"]
         assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["q3", "a3", "q4", "a4"]
         assert left(SlidingWindow(keep=first(messages=1) | last(groups=2)), turns(4)) == ["q1", "q4", "a4"]
 
     def test_what_comes_before_the_first_turn_is_a_turn(self) -> None:
-        """It is the oldest."""
+        """The groups before the first user message are dropped first, as one turn."""
         messages = [assistant("hello"), assistant("there"), *turns(2)]
         index = indexed(messages)
         assert list(edits_of(SlidingWindow(trigger=messages_exceed(5)), index)) == [Drop([0, 1], REASON)]
         assert shown(index.messages()) == ["q1", "a1", "q2", "a2"]
 
     def test_the_target_is_asked_before_each_turn(self) -> None:
-        """A target that holds half-way stops there; a turn is never cut in two for it."""
+        """The target is checked before each turn, and turns are dropped as a whole."""
         index = indexed(turns(5))
         strategy = SlidingWindow(trigger=turns_exceed(3), target=~messages_exceed(7))
         assert len(list(edits_of(strategy, index))) == 2
@@ -83,55 +83,58 @@ class TestTurns:
         assert list(edits_of(SlidingWindow(target=always), indexed(turns(5)))) == []
 
     def test_the_floor_wins_over_the_target(self) -> None:
-        """The window is never smaller than ``keep``."""
+        """The groups of ``keep`` stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(5), SlidingWindow(trigger=turns_exceed(1), keep=last(turns=3)), counter="chars/4")
         assert (shown(done.messages)[0], done.outcome) == ("q3", "over_target")
 
     def test_several_user_messages_in_a_row(self) -> None:
-        """Each is a turn."""
+        """Each of several consecutive user messages starts a turn."""
         messages = [user("a"), user("b"), user("c"), assistant("d")]
         assert left(SlidingWindow(trigger=turns_exceed(2)), messages) == ["b", "c", "d"]
 
 
 class TestWhatStays:
     def test_system_messages_and_summaries(self) -> None:
-        """They are in no turn; also such as stand within one."""
+        """System messages and summaries belong to no turn and stay."""
         messages = [system("s"), user(marked("so far", by="X")), user("q1"), system("t"), assistant("a1"), *turns(1)]
         index = indexed(messages, marks=Marks())
         run_sync(index, SlidingWindow())
         assert (len(index.messages()), shown(index.messages())[2:]) == (5, ["t", "q1", "a1"])
 
     def test_collapsed_tool_calls_go_with_what_is_around_them(self) -> None:
-        """They are no summaries of the conversation."""
+        """Collapsed tool calls are dropped with their turn, unlike summaries."""
         index = indexed([*tool_turns(3), user("q")])
         run_sync(index, ToolResult(keep=nothing))
         run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
         assert [text.split("\n")[-1][:6] for text in shown(index.messages())] == ["q3", "look()", "a3", "q"]
 
     def test_a_collapsed_tool_call_is_of_the_turn_it_stands_in(self) -> None:
-        """It goes with the question before it and the answer after it, and the next question begins another step."""
+        """A collapsed tool call is dropped in one step with the question before it and the answer after it."""
         index = indexed([*tool_turns(2), user("q")])
         run_sync(index, ToolResult(keep=nothing))
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, -1, 3], REASON), Drop([4, -2, 7], REASON)]
 
     def test_answers_of_two_turns_are_two_steps(self) -> None:
-        """Also where the question between them stays."""
+        """The answers of two turns are dropped in two steps, even if the question between them stays."""
         index = indexed(turns(3))
         index.pin([2])
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
-        """The rest of its turn goes, but for the question that opens the view."""
+        """If ``keep`` selects tool calls in an old turn, only the answer of the turn is dropped.
+
+        Its question starts the view.
+        """
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
         assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
     def test_a_call_that_waits(self) -> None:
-        """It is in the last turn, and pending groups stay whatever is kept."""
+        """A pending call and its turn stay even if nothing is kept."""
         messages = [*turns(2), user("q"), assistant("I look"), call("1")]
         assert left(SlidingWindow(keep=nothing), messages) == ["q", "1"]
 
     def test_reused_ids_never_leave_a_result_alone(self) -> None:
-        """Each result went with its own call."""
+        """If calls reuse an id, each result is dropped with its own call."""
         messages = [message for text in "abcd" for message in (user(text), call("1"), result("1"))]
         for count in (1, 2, 3):
             done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(count)), counter="chars/4")
@@ -139,16 +142,16 @@ class TestWhatStays:
             assert validate(done.messages) == []
 
     def test_reasoning_stays_with_its_call(self) -> None:
-        """The window cannot begin between them."""
+        """A window of groups does not start between reasoning and the call it belongs to."""
         messages = [*turns(1), user("q"), thought("hm"), call("1"), thought("so"), result("1"), assistant("a")]
         assert left(SlidingWindow(keep=last(groups=2)), messages) == ["q", "hm", "1", "so", "found", "a"]
 
     def test_unknown_roles_go_with_their_turn(self) -> None:
-        """They speak in it."""
+        """A message with an unknown role is dropped with its turn."""
         assert left(SlidingWindow(), [user("a"), said("critic", "b"), user("c")]) == ["c"]
 
     def test_what_was_dropped_before_is_passed_over(self) -> None:
-        """The next run goes on."""
+        """A second run continues after the turns that were dropped before."""
         index = indexed(turns(4))
         run_sync(index, SlidingWindow(trigger=turns_exceed(3)))
         done = run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
@@ -156,7 +159,7 @@ class TestWhatStays:
 
 
 class Starting(OpenAIChat):
-    """A format whose conversations start with the user."""
+    """A format in which a conversation must start with a user message."""
 
     name = "starting"
 
@@ -167,20 +170,23 @@ class Starting(OpenAIChat):
 
 class TestCutPoints:
     def test_a_window_of_groups_begins_where_it_may(self) -> None:
-        """Where the format wants a user message first, the answer before it stays."""
+        """If the format requires a user message first, the question before the window stays."""
         index = MessageIndex(turns(4), counter="chars/4", format=Starting())
         run_sync(index, SlidingWindow(keep=last(groups=3)))
         assert shown(index.messages()) == ["q3", "a3", "q4", "a4"]
 
     def test_a_kept_group_within_an_old_turn_keeps_what_it_needs(self) -> None:
-        """What goes before it and what goes after it are judged apart."""
+        """A pinned answer in an old turn keeps its question, and the turns around it are dropped."""
         index = MessageIndex(turns(4), counter="chars/4", format=Starting())
         index.pin([3])
         run_sync(index, SlidingWindow(trigger=groups_exceed(1)))
         assert shown(index.messages()) == ["q2", "a2", "q4", "a4"]
 
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
-        """A turn goes at once; the question that opens the view goes last."""
+        """The groups on both sides of a kept group are dropped in one step.
+
+        The question that starts the view is dropped last.
+        """
         window = SlidingWindow(trigger=tokens_exceed(0))
         messages = [user("task"), user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
         index = indexed(messages)
@@ -192,15 +198,15 @@ class TestCutPoints:
 
 
 class TestSystem:
-    """SlidingWindowStrategy(preserve_system=False) there is SlidingWindow(drop_system=True) here."""
+    """``SlidingWindowStrategy(preserve_system=False)`` of Agent Framework is ``SlidingWindow(drop_system=True)``."""
 
     def test_system_messages_stay_unless_told_otherwise(self) -> None:
-        """Wherever they are."""
+        """By default system messages stay, wherever they are."""
         messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
         assert left(SlidingWindow(keep=last(groups=2)), messages) == ["s", "t", "q2", "a2"]
 
     def test_they_go_after_everything_else(self) -> None:
-        """The conversation first, then the instructions, oldest first."""
+        """With ``drop_system=True``, system messages are dropped after the other groups, oldest first."""
         index = indexed([system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")])
         edits = list(edits_of(SlidingWindow(keep=last(groups=2), drop_system=True), index))
         assert [(edit.groups, edit.allow_system) for edit in edits if isinstance(edit, Drop)] == [
@@ -211,7 +217,7 @@ class TestSystem:
         assert shown(index.messages()) == ["q2", "a2"]
 
     def test_only_as_far_as_the_target_asks(self) -> None:
-        """Those that are kept or pinned stay, and nothing goes once the target holds."""
+        """With ``drop_system=True``, system messages are dropped only until the target holds; kept and pinned ones stay."""
         messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
         strategy = SlidingWindow(trigger=tokens_exceed(30), drop_system=True)
         done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
@@ -220,6 +226,6 @@ class TestSystem:
         assert left(kept, [system("s"), system("t"), *turns(2)]) == ["s", "q2", "a2"]
 
     def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that only an instruction led up to could not go before that."""
+        """An answer that needs a system message before it is dropped after that message."""
         messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
         assert left(SlidingWindow(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]

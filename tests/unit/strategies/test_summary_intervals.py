@@ -1,4 +1,4 @@
-"""A summary leaves room: however many rounds it stands for, compactions do not come ever more often."""
+"""Summaries leave room for new messages, so that compactions do not become ever more frequent."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ROUNDS: Final = 48
 
 
 def fills_its_budget() -> Scripted:
-    """A model that uses what it is given."""
+    """A summarizer whose answers use the whole budget."""
     return Scripted(lambda request: ("word " * request.budget)[: 4 * request.budget - 4])
 
 
 def turn(number: int) -> Chat:
-    """A question with facts of its own, and an answer; about 80 tokens each."""
+    """A question with unique facts, and an answer; about 80 tokens each."""
     facts = f"Order BX-{1000 + number} came from Anna{number}; it must be in /srv/a{number}.txt by {number % 12 + 1} May. "
     return [user(facts + "Look at it. " * 12), assistant(f"Box {number} goes to shelf {number * 7}. " + "It is there. " * 12)]
 
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), fills_its_budget()], ids=["digest", "model"])
 def test_the_time_between_compactions_hardly_shrinks(summarizer: Summarizer) -> None:
-    """Over 48 rounds with the default settings, by a third at most."""
+    """Over 48 rounds with the default settings, the shortest interval is at least two thirds of the longest one."""
     index = indexed([system("Be brief.")])
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000))
     compacted: list[int] = []
@@ -46,14 +46,17 @@ def test_the_time_between_compactions_hardly_shrinks(summarizer: Summarizer) -> 
 
 
 def budget_of(index: MessageIndex, strategy: Summarization) -> int:
-    """The budget of the summary that a strategy asks for."""
+    """The budget of the first summary that the strategy requests."""
     scripted = Scripted("short")
     run_sync(index, Summarization(scripted, trigger=strategy.trigger, keep=strategy.keep, budget=strategy.budget))
     return scripted.requests[0].budget
 
 
 def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept() -> None:
-    """Overhead counts as kept. A larger list than the trigger allows does not raise it, nor does a large kept part end it."""
+    """The largest budget is a quarter of the trigger's limit less the kept tokens, overhead included.
+
+    A list larger than the limit does not raise it, and if the kept part is large, half the limit is used.
+    """
     messages = [system("s"), *turns(60, words=60)]
     index = indexed(messages, context=RunContext(overhead_tokens=300, window=8_000))
     kept = 300 + sum(group.tokens for group in index.included_groups if group.id in (0, 119, 120))
@@ -67,5 +70,5 @@ def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept
 
 
 def test_without_a_limit_in_tokens_the_budget_is_as_it_was() -> None:
-    """A trigger that counts messages leaves no number of tokens."""
+    """If the trigger has no limit in tokens, the budget does not depend on it."""
     assert budget_of(indexed(turns(60, words=60)), Summarization(trigger=messages_exceed(9))) == 2_000

@@ -1,4 +1,4 @@
-"""A hard token budget: gentle strategies first, then the oldest groups, then, if told so, the instructions."""
+"""A hard token budget: shortening strategies first, then the oldest groups, then system messages if allowed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ CLEAR = ToolResult(Clear(), keep=nothing)
 
 
 def tokens(messages: Chat) -> int:
-    """How large a conversation is."""
+    """The tokens of a conversation."""
     return indexed(messages).tokens
 
 
 class Asks(Request):
-    """A request that nobody needs to await."""
+    """A request that is answered without awaiting."""
 
     def call(self) -> Any:
         return None
@@ -42,12 +42,12 @@ class Asks(Request):
 
 class TestOrder:
     def test_within_the_budget_nothing_runs(self) -> None:
-        """The budget itself is within it."""
+        """A conversation of exactly the budget is not changed."""
         messages = tool_turns(2)
         assert list(TokenBudgetComposed([CLEAR], budget=tokens(messages))(indexed(messages))) == []
 
     def test_it_stops_as_soon_as_the_budget_holds(self) -> None:
-        """In the middle of a strategy, which is closed; those after it do not run."""
+        """The strategies stop as soon as the budget holds, also in the middle of one; later ones do not run."""
         index = indexed(tool_turns(4))
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens - 150)
         edits = list(edits_of(strategy, index))
@@ -55,7 +55,7 @@ class TestOrder:
         assert index.tokens <= strategy.budget
 
     def test_the_budget_to_the_token_is_enough(self) -> None:
-        """No edit more is asked for than brings the request down to it."""
+        """The strategies stop when the request has exactly the tokens of the budget."""
         index = indexed(tool_turns(4))
         next(edits_of(CLEAR, index))
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens)
@@ -64,7 +64,7 @@ class TestOrder:
         assert index.tokens == strategy.budget
 
     def test_or_each_runs_to_its_own_target(self) -> None:
-        """With ``early_stop=False``, all of them; the fallback still only if they do not suffice."""
+        """With ``early_stop=False``, every strategy runs to its own target, and the fallback runs only above the budget."""
         index = indexed(tool_turns(4))
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow(keep=last(turns=2))], budget=index.tokens - 150, early_stop=False)
         edits = list(edits_of(strategy, index))
@@ -72,13 +72,13 @@ class TestOrder:
         assert index.included.turns == 2
 
     def test_a_strategy_s_own_trigger_is_asked(self) -> None:
-        """One that rests is passed over."""
+        """A strategy whose own trigger does not fire is skipped."""
         index = indexed(tool_turns(4))
         strategy = TokenBudgetComposed([ToolResult(Clear(), trigger=never)], budget=index.tokens - 1)
         assert [type(edit).__name__ for edit in edits_of(strategy, index)] == ["Drop"]
 
     def test_functions_are_strategies(self) -> None:
-        """Here as everywhere."""
+        """Plain functions work as strategies of a budget."""
 
         def drop_first(index: MessageIndex) -> Iterator[Edit]:
             yield Drop(0, "by hand")
@@ -87,7 +87,7 @@ class TestOrder:
         assert list(edits_of(TokenBudgetComposed([drop_first], budget=index.tokens - 1), index)) == [Drop(0, "by hand")]
 
     def test_overhead_is_part_of_the_budget(self) -> None:
-        """What is sent besides the messages takes its share."""
+        """The overhead of the request counts towards the budget."""
         messages = turns(4, words=20)
         strategy = TokenBudgetComposed([], budget=tokens(messages))
         assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"
@@ -97,7 +97,7 @@ class TestOrder:
 
 class TestFallback:
     def test_the_oldest_groups_go_if_nothing_else_suffices(self) -> None:
-        """Whole groups, until the budget holds, the newest and the last user message excepted."""
+        """If the strategies do not suffice, the oldest groups are dropped; the newest group and the last user message stay."""
         messages = [system("s"), *tool_turns(3), user("q"), assistant("a")]
         done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=50), counter="chars/4")
         assert shown(done.messages) == ["s", "q3", "a3", "q", "a"]
@@ -105,14 +105,14 @@ class TestFallback:
         assert done.outcome == "compacted"
 
     def test_what_is_kept_from_it(self) -> None:
-        """The fallback has a ``keep`` of its own."""
+        """The fallback does not drop groups that its ``keep`` selects."""
         messages = [user("the task"), *turns(3, words=20)]
         done = compact_sync(messages, TokenBudgetComposed([], budget=80, keep=first(messages=1)), counter="chars/4")
         assert shown(done.messages)[0] == "the task"
         assert done.after.tokens <= 80
 
     def test_system_groups_go_only_if_told_so(self) -> None:
-        """The very last; without that the budget is missed, and the outcome says it."""
+        """System messages are dropped last and only with ``drop_system=True``; otherwise the outcome is ``"over_target"``."""
         messages = [system("s " * 200), *turns(2)]
         kept = compact_sync(messages, TokenBudgetComposed([], budget=20), counter="chars/4")
         assert (len(kept.messages), kept.outcome) == (3, "over_target")
@@ -123,19 +123,19 @@ class TestFallback:
         "messages", [[system("s " * 200)], [user("q " * 200)], [user("q"), call("1"), result("1", "r " * 200)]]
     )
     def test_something_is_always_left(self, messages: Chat) -> None:
-        """A budget that no message fits is missed: an empty prompt is never sent."""
+        """If no message fits the budget, at least one stays, and the outcome is ``"over_target"``."""
         done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=1, drop_system=True), counter="chars/4")
         assert done.messages
         assert done.outcome == "over_target"
 
     def test_a_run_that_was_enough_needs_no_fallback(self) -> None:
-        """Nothing is dropped then."""
+        """If the strategies suffice, nothing is dropped."""
         index = indexed(tool_turns(3))
         list(edits_of(TokenBudgetComposed([CLEAR], budget=index.tokens - 10), index))
         assert index.included.messages == index.total.messages
 
     def test_again_changes_nothing(self) -> None:
-        """Also if the budget cannot be met."""
+        """A second run changes nothing, even if the budget cannot be met."""
         index = indexed([system("s " * 200), *turns(4)])
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=30)
         assert run_sync(index, strategy).outcome == "over_target"
@@ -145,7 +145,7 @@ class TestFallback:
 
 class TestReports:
     def test_steps_within_a_step(self) -> None:
-        """An observer sees the parts, also one that was closed half-way, and then the whole."""
+        """The observer gets the steps of the parts, including a part that was closed early, and then the step of the budget."""
         index = indexed(tool_turns(4))
         before, budget = index.included, index.tokens - 150
         seen: list[Step] = []
@@ -157,13 +157,13 @@ class TestReports:
         assert {(step.before, step.after) for step in seen} == {(before, index.included)}
 
     def test_the_fallback_is_a_step_too(self) -> None:
-        """It is a truncation."""
+        """The fallback is reported as a step of `Truncation`."""
         seen: list[Step] = []
         compact_sync(turns(4, words=20), TokenBudgetComposed([], budget=60), counter="chars/4", on_step=seen.append)
         assert [step.strategy for step in seen] == ["Truncation", "TokenBudgetComposed"]
 
     def test_one_budget_within_another(self) -> None:
-        """The outer one closes the inner one where it may stop; all of them are told of."""
+        """An outer budget closes an inner one as soon as it may stop, and all steps are reported."""
         index = indexed(tool_turns(6))
         inner = TokenBudgetComposed([CLEAR], budget=10)
         outer = TokenBudgetComposed([inner, SlidingWindow()], budget=index.tokens - 150)
@@ -179,10 +179,10 @@ class TestReports:
 
 
 class TestTheStrategyThatRuns:
-    """What is sent, thrown and closed reaches it."""
+    """Answers, exceptions and the end of the run reach the inner strategy."""
 
     def steps(self, strategy: Any, *, budget: int = 1) -> tuple[MessageIndex, Steps]:
-        """A budget over one strategy, begun."""
+        """A budget over one strategy, advanced to the first item of that strategy."""
         index = indexed(turns(4, words=20))
         steps = TokenBudgetComposed([strategy], budget=budget)(index)
         assert isinstance(next(steps), StepBegan)
@@ -190,7 +190,7 @@ class TestTheStrategyThatRuns:
         return index, steps
 
     def test_answers(self) -> None:
-        """To requests and to edits."""
+        """The answers to requests and edits reach the inner strategy."""
         got: list[object] = []
 
         def strategy(index: MessageIndex) -> Steps:
@@ -205,7 +205,7 @@ class TestTheStrategyThatRuns:
         steps.close()
 
     def test_failures(self) -> None:
-        """Raised at its ``yield``; it may go on."""
+        """An exception is raised at the ``yield`` of the inner strategy, which may continue."""
 
         def strategy(index: MessageIndex) -> Steps:
             try:
@@ -219,7 +219,7 @@ class TestTheStrategyThatRuns:
         steps.close()
 
     def test_failures_nobody_handles(self) -> None:
-        """Come out as they are."""
+        """An exception that the inner strategy does not handle is raised unchanged."""
 
         def strategy(index: MessageIndex) -> Steps:
             yield Asks()
@@ -231,7 +231,7 @@ class TestTheStrategyThatRuns:
 
     @pytest.mark.parametrize("by_budget", [True, False])
     def test_the_end(self, by_budget: bool) -> None:
-        """It is closed at its ``yield``, by the budget or from outside, and can tidy up."""
+        """The inner strategy is closed at its ``yield``, by the budget or from outside, and its ``finally`` runs."""
         tidied: list[bool] = []
 
         def strategy(index: MessageIndex) -> Steps:
@@ -250,7 +250,7 @@ class TestTheStrategyThatRuns:
         assert tidied == [True]
 
     def test_the_end_does_not_wait_for_the_collector(self) -> None:
-        """Although somebody else still holds on to it."""
+        """The inner strategy is closed at once, even if there is another reference to it."""
         held: list[Steps] = []
 
         class Holds(Strategy):
@@ -269,16 +269,16 @@ class TestTheStrategyThatRuns:
 class TestBadArguments:
     @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k", None])
     def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
-        """At least one."""
+        """A budget that is not a whole number of at least 1 raises a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="TokenBudgetComposed: 'budget' must be a whole number >= 1"):
             TokenBudgetComposed([], budget=budget)
 
     def test_its_parts_are_strategies(self) -> None:
-        """Each of them."""
-        with pytest.raises(ConfigurationError, match="a strategy is a callable of an index"):
+        """A part that is not callable raises a `ConfigurationError`."""
+        with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index"):
             TokenBudgetComposed([Truncation(), None], budget=9)  # type: ignore[list-item]
 
     def test_repr_builds_it(self) -> None:
-        """Parts and all."""
+        """The ``repr`` evaluates to an equal strategy, with its parts."""
         strategy = TokenBudgetComposed([Truncation(trigger=tokens_exceed(9))], budget=9, early_stop=False, keep=last(groups=1))
         assert eval(repr(strategy)) == strategy

@@ -1,4 +1,4 @@
-"""Old tool results, shortened by a style: what each style writes, and when it is left alone."""
+"""Old tool results, shortened by a style: the text that each style writes, and when a result stays."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"
 
 
 def left(messages: Chat, style: ToolStyle, **options: Any) -> Chat:
-    """What is left of a conversation, everything but the last turn open to change."""
+    """The view after everything before the newest group was open to change."""
     done = compact_sync(messages, ToolResult(style, **{"keep": nothing, **options}), counter="chars/4")
     assert done.refused == ()
     return done.messages
 
 
 def around(*middle: dict[str, Any]) -> Chat:
-    """A question, something, an answer and another question."""
+    """A question, these messages, an answer and another question."""
     return [user("q"), *middle, assistant("a"), user("r")]
 
 
 class TestStrategy:
     def test_oldest_first_until_the_target_holds(self) -> None:
-        """The target is asked before each group: no more is shortened than is needed."""
+        """Results are shortened oldest first, and only until the target holds."""
         index = indexed(tool_turns(4))
         strategy = ToolResult(Clear(), trigger=tokens_exceed(index.tokens - 1), keep=nothing)
         assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1]
@@ -67,28 +67,28 @@ class TestStrategy:
         ],
     )
     def test_what_is_kept(self, keep: Any, groups: list[int]) -> None:
-        """By groups of any kind, or by tool groups alone; none kept shortens all."""
+        """``keep`` may count groups of any kind or only tool groups; with ``nothing``, all results are shortened."""
         index = indexed([*tool_turns(3), user("q"), assistant("a")])
         assert [edit.group for edit in edits_of(ToolResult(Clear(), keep=keep), index) if isinstance(edit, Rewrite)] == groups
 
     def test_the_last_two_groups_stay_by_default(self) -> None:
-        """The newest tool group and what follows it."""
+        """By default the last two groups stay: here the newest tool group and the answer after it."""
         index = indexed(tool_turns(2))
         assert [edit.group for edit in edits_of(ToolResult(Clear()), index) if isinstance(edit, Rewrite)] == [1]
         assert (ToolResult().style, ToolResult().keep, ToolResult().at_least) == (Collapse(), last(groups=2), 0)
 
     def test_when_it_is_asked_for_it_takes_every_gain(self) -> None:
-        """Trigger, target and the least gain do not count then; the style and what is kept do."""
+        """``forced()`` ignores trigger, target and ``at_least``, and keeps the style and ``keep``."""
         strategy = ToolResult(Clear(), trigger=never, target=always, keep=nothing, at_least=9_000)
         assert strategy.forced() == ToolResult(Clear(), keep=nothing)
 
     def test_what_was_said_is_not_touched(self) -> None:
-        """However long it is."""
+        """Messages other than tool results are not changed, however long they are."""
         messages = [system("s " * 500), user("q " * 500), assistant("a " * 500), user("r")]
         assert left(messages, Clear()) == messages
 
     def test_pending_and_pinned_groups_stay_as_they_are(self) -> None:
-        """Also when nothing is kept."""
+        """Pinned and pending groups are not changed, even if nothing is kept."""
         messages = [user("q"), call("1"), result("1", LONG), user("r"), call("2", "3"), result("2", LONG)]
         done = compact_sync(
             messages, ToolResult(Clear(), keep=nothing), counter="chars/4", pin=lambda message: "1" in message.text
@@ -98,13 +98,13 @@ class TestStrategy:
         assert (done.messages, done.outcome) == (messages, "unchanged")
 
     def test_combined_triggers(self) -> None:
-        """It runs when all of it fires."""
+        """With triggers combined by ``&``, the strategy runs only if both fire."""
         strategy = ToolResult(Clear(), trigger=messages_exceed(99) & has_tool_calls, keep=nothing)
         assert compact_sync(tool_turns(2), strategy, counter="chars/4").outcome == "unchanged"
 
     @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(chars=50), Dedupe()])
     def test_again_changes_nothing(self, style: ToolStyle) -> None:
-        """Neither on the same index, nor when the output is read anew."""
+        """A second run changes nothing, on the same index or on one built from the view."""
         messages = [*around(call("1"), result("1", LONG), call("2"), result("2", LONG)), assistant("b"), user("s")]
         index = indexed(messages)
         strategy = ToolResult(style, keep=nothing)
@@ -114,12 +114,12 @@ class TestStrategy:
 
     @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(), Dedupe()])
     def test_short_results_are_left_alone(self, style: ToolStyle) -> None:
-        """There is nothing to gain, and the view never grows."""
+        """Short results are not changed, because that would not save tokens."""
         messages = around(call("1"), result("1", "ok"), call("2"), result("2", "ok"))
         assert left(messages, style) == messages
 
     def test_one_s_own_style(self) -> None:
-        """A function of the index that gives a function of a group; it may decline, or use another style."""
+        """A custom style is a function of the index that returns a function of a group, which may return ``None``."""
 
         def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
             clear = Clear(placeholder="(gone)")(index)
@@ -129,7 +129,7 @@ class TestStrategy:
         assert [message["content"] for message in left(messages, style) if message["role"] == "tool"] == [LONG, "(gone)"]
 
     def test_a_style_is_asked_about_tool_calls_alone(self) -> None:
-        """Whatever else might be shortened is not its business."""
+        """A style is called for tool groups only."""
         asked: list[GroupKind] = []
 
         def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
@@ -140,7 +140,7 @@ class TestStrategy:
 
     @pytest.mark.parametrize(("saved", "taken"), [(0, False), (1, True)])
     def test_a_gain_is_a_token_at_least(self, saved: int, taken: bool) -> None:
-        """To change a message costs a prompt cache; for nothing it stays as it is."""
+        """A result is changed only if that saves at least one token."""
 
         def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
             return Clear(placeholder="y" * (400 - 4 * saved))(index)
@@ -149,7 +149,7 @@ class TestStrategy:
         assert (left(messages, style) != messages) is taken
 
     def test_a_group_that_gains_nothing_is_passed_over(self) -> None:
-        """Those after it may gain."""
+        """A group whose change saves nothing is skipped, and later ones are changed."""
         messages = around(call("1"), result("1", "x" * 400), call("2"), result("2", "x" * 4_000))
         assert [
             message["content"] for message in left(messages, Clear(placeholder="y" * 400)) if message["role"] == "tool"
@@ -159,7 +159,7 @@ class TestStrategy:
         ]
 
     def test_gains_less_than_nothing_are_not_taken(self) -> None:
-        """Whatever a style says."""
+        """If a style makes a result longer, the edit is not made."""
 
         def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
             return Clear(placeholder="x" * 9_000)(index)
@@ -168,39 +168,39 @@ class TestStrategy:
         assert left(messages, style) == messages
 
     def test_repr_builds_it(self) -> None:
-        """Style and all."""
+        """The ``repr`` evaluates to an equal strategy, with its style."""
         strategy = ToolResult(HeadTail(chars=9), trigger=tokens_exceed(9), target=never, keep=last(groups=1), at_least=5)
         assert eval(repr(strategy)) == strategy
 
 
 class TestAtLeast:
-    """Clearing comes in batches: a run frees so many tokens, or it changes nothing."""
+    """``at_least``: a run frees at least this number of tokens or changes nothing."""
 
     def run(self, at_least: int) -> list[Edit]:
         """The edits on a conversation of six tool turns."""
         return list(edits_of(ToolResult(Clear(), keep=nothing, at_least=at_least), indexed(tool_turns(6))))
 
     def gain(self) -> int:
-        """What clearing one of their results frees."""
+        """The tokens that clearing one result frees."""
         index = indexed(tool_turns(1))
         before = index.tokens
         list(edits_of(ToolResult(Clear(), keep=nothing), index))
         return before - index.tokens
 
     def test_too_little_to_gain(self) -> None:
-        """Not a single edit."""
+        """If clearing all results frees fewer tokens than ``at_least``, there are no edits."""
         gain = self.gain()
         assert self.run(6 * gain + 1) == []
         assert len(self.run(6 * gain)) == 6
 
     def test_what_was_held_back_comes_at_once(self) -> None:
-        """The target is not asked in the middle of a batch, and it is asked after it."""
+        """The edits of a batch are made together, and the target is checked after the batch."""
         index = indexed(tool_turns(6))
         strategy = ToolResult(Clear(), trigger=tokens_exceed(index.tokens - 1), keep=nothing, at_least=3 * self.gain())
         assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1, 5, 9]
 
     def test_edits_come_when_the_batch_is_full(self) -> None:
-        """Driven by hand: nothing is asked for before that."""
+        """The first edit is yielded only once the batch frees ``at_least`` tokens."""
         index = indexed(tool_turns(2))
         steps = ToolResult(Clear(), keep=nothing, at_least=self.gain() + 1)(index)
         next(steps)
@@ -214,14 +214,14 @@ class TestAtLeast:
 
     @pytest.mark.parametrize("at_least", [-1, 1.5, True])
     def test_a_number_of_tokens(self, at_least: int) -> None:
-        """Nothing else."""
+        """``at_least`` must be a whole number of at least 0."""
         with pytest.raises(ConfigurationError, match="ToolResult: 'at_least' must be a whole number >= 0"):
             ToolResult(at_least=at_least)
 
 
 class TestClear:
     def test_results_give_way_and_calls_stay(self) -> None:
-        """Fields of the message that are not its content stay, the original message is not touched."""
+        """The content of a result is replaced; its other fields, the call and the original message stay."""
         message = {**result("1", LONG), "name": "look", "trace": 7}
         messages = around(call("1"), message)
         found = left(messages, Clear())
@@ -230,7 +230,7 @@ class TestClear:
         assert message["content"] == LONG
 
     def test_only_results_longer_than_that(self) -> None:
-        """To the character; a result with a picture counts as long."""
+        """Only results longer than ``min_chars`` are cleared; a result with an image counts as long."""
         texts = ["x" * 400, "x" * 401]
         messages = around(call("1", "2"), result("1", texts[0]), result("2", texts[1]))
         assert [message["content"] for message in left(messages, Clear(min_chars=400, placeholder="-"))[2:4]] == [texts[0], "-"]
@@ -239,23 +239,23 @@ class TestClear:
 
     @pytest.mark.parametrize("min_chars", [0, -1, 1.5, True])
     def test_bad_arguments(self, min_chars: int) -> None:
-        """Fail at once."""
+        """``min_chars`` must be a whole number of at least 1."""
         with pytest.raises(ConfigurationError, match="Clear: 'min_chars' must be a whole number >= 1"):
             Clear(min_chars=min_chars)
 
 
 class TestHeadTail:
     def cut(self, text: str, chars: int) -> str:
-        """What is left of a result."""
+        """The text of a shortened result."""
         return str(left(around(call("1"), result("1", text)), HeadTail(chars=chars))[2]["content"])
 
     def test_both_ends_stay_and_the_middle_says_how_much_went(self) -> None:
-        """Two thirds at the start, one third at the end."""
+        """Two thirds of the size come from the start, one third from the end, and a note counts the removed characters."""
         text = "a" * 1_000 + "b" * 1_000
         assert self.cut(text, 300) == "a" * 200 + "\n[... 1,700 characters cut ...]\n" + "b" * 100
 
     def test_whole_lines_where_that_is_possible(self) -> None:
-        """A cut goes to the end of a line close by; nothing is lost that the note does not count."""
+        """The text is cut at the ends of lines where possible, and the note counts all removed characters."""
         lines = [f"line {n}" for n in range(500)]
         shortened = self.cut("\n".join(lines), 600)
         head, tail = shortened.split("\n[... ")
@@ -265,31 +265,31 @@ class TestHeadTail:
         assert len(head) + int(count.replace(",", "")) + len(tail) == len("\n".join(lines))
 
     def test_a_last_line_end_is_not_all_that_is_left_of_the_end(self) -> None:
-        """A long last line is cut within, although the text ends with a line end."""
+        """If the last line is long, the end of the text keeps part of it, not only the final line break."""
         assert self.cut("x" * 5_000 + "TAIL\n", 300).endswith("x" * 95 + "TAIL\n")
 
     @pytest.mark.parametrize("extra", [0, 1])
     def test_what_would_not_get_shorter_stays(self, extra: int) -> None:
-        """The note takes room too."""
+        """A result that the note would make as long as before is not changed."""
         text = "x" * (300 + 31 + 16 + extra)
         assert (self.cut(text, 300) == text) is (extra == 0)
 
     @pytest.mark.parametrize(("chars", "at", "cut"), [(60, 30, 30), (60, 29, 40), (2_400, 1_400, 1_400), (2_400, 1_399, 1_600)])
     def test_how_close_by_a_line_must_end(self, chars: int, at: int, cut: int) -> None:
-        """A sixth of what stays, and 200 characters at most."""
+        """A cut moves to the end of a line if that is at most a sixth of the kept part or 200 characters away."""
         assert self.cut("x" * at + "\n" + "y" * 5_000, chars).index("\n[...") == cut
 
     def test_a_line_end_goes_with_the_line_before_it(self) -> None:
-        """The end of the text begins with the next line."""
+        """A line break at the cut is removed, and the end of the text starts with the next line."""
         assert self.cut("x" * 500 + "\n" + "z", 6).endswith("cut ...]\nz")
 
     def test_nothing_to_cut_is_no_edit(self) -> None:
-        """A style says so, for it costs nothing to leave a group alone."""
+        """A style returns ``None`` if there is nothing to cut."""
         index = indexed(around(call("1"), result("1", "short")))
         assert HeadTail()(index)(index.group(1)) is None
 
     def test_even_one_character(self) -> None:
-        """The smallest size leaves the note."""
+        """With a size of one character only the note is left, and a size of 0 raises a `ConfigurationError`."""
         assert self.cut("x" * 999, 1) == "\n[... 999 characters cut ...]\n"
         with pytest.raises(ConfigurationError, match="HeadTail: 'chars' must be a whole number >= 1"):
             HeadTail(chars=0)
@@ -297,7 +297,7 @@ class TestHeadTail:
 
 class TestDedupe:
     def test_an_earlier_result_points_to_the_later_one(self) -> None:
-        """The newest stays whole, and it may be one that is kept."""
+        """An earlier result is replaced by a reference to a later equal one, which may be in a kept group."""
         same = call("2", name="read", arguments='{"path": "a.py"}')
         messages = around(call("1"), result("1", LONG), same, result("2", LONG))
         found = left(messages, Dedupe(), keep=last(groups=3))
@@ -307,12 +307,12 @@ class TestDedupe:
         ]
 
     def test_within_one_message_too(self) -> None:
-        """Parallel calls that found the same."""
+        """Equal results of parallel calls are replaced as well."""
         messages = around(call("1", "2"), result("1", LONG), result("2", LONG))
         assert shown(left(messages, Dedupe()))[2:4] == ["[Same output as the later look()]", LONG]
 
     def test_only_word_for_word(self) -> None:
-        """Almost the same is not the same, and short results stay."""
+        """Results that differ by a character, or are shorter than ``min_chars``, stay."""
         messages = around(call("1"), result("1", LONG), call("2"), result("2", LONG + "."))
         assert left(messages, Dedupe()) == messages
         text = "x" * 400
@@ -321,21 +321,21 @@ class TestDedupe:
         assert left(messages, Dedupe(min_chars=400)) != messages
 
     def test_a_result_with_a_picture_is_never_the_same(self) -> None:
-        """Its text may be, the picture is not."""
+        """A result with an image is never treated as equal to another one."""
         picture = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": LONG}, IMAGE]}
         for first, second in ((picture, result("2", LONG)), (result("2", LONG), picture)):
             messages = around(call(str(first["tool_call_id"])), first, call(str(second["tool_call_id"])), second)
             assert left(messages, Dedupe()) == messages
 
     def test_an_orphan_can_be_pointed_to(self) -> None:
-        """There is no call to name."""
+        """If the later result has no call, the reference names no tool."""
         messages = around(call("1"), result("1", LONG), assistant("so"), result("9", LONG))
         assert shown(left(messages, Dedupe()))[2] == "[Same output as the later tool result]"
 
 
 class TestCollapse:
     def test_a_group_becomes_one_message(self) -> None:
-        """What was said, then a line for each call: name, short arguments, outcome."""
+        """A group becomes the text of its message and one line for each call: name, short arguments and result."""
         asked = call("1", name="read_file", arguments='{"path": "a.py", "lines": 20, "flags": ["x"]}', text="I look at a.py")
         asked["tool_calls"] += call("2", name="grep", arguments="not json")["tool_calls"]
         asked["tool_calls"] += call("3", name="wait", arguments="")["tool_calls"]
@@ -352,7 +352,7 @@ class TestCollapse:
         )
 
     def test_where_the_group_stood(self) -> None:
-        """As the assistant, marked, in the view; the originals are known."""
+        """The collapsed group is a marked assistant message in the same place, and its originals are known."""
         messages = around(call("1"), result("1", LONG))
         index = indexed(messages)
         run_sync(index, ToolResult(keep=nothing))
@@ -375,24 +375,24 @@ class TestCollapse:
         ],
     )
     def test_lines(self, group: Chat, lines: list[str]) -> None:
-        """Calls nobody answered, results nobody asked for, ids used twice, pictures, reasoning left out."""
+        """Calls without results, results without calls, repeated ids and images have lines; reasoning has none."""
         assert Collapse().describe(indexed(group).included_groups[0]).split("\n") == ["[Tool results]", *lines]
 
     def test_lengths(self) -> None:
-        """Arguments and outcomes are cut in the middle, to the character."""
+        """Arguments and results are cut in the middle to the configured lengths."""
         index = indexed(around(call("1", arguments=json.dumps({"text": "x" * 500})), result("1", "y" * 10_000)))
         line = Collapse(outcome_chars=30, argument_chars=12).describe(index.group(1)).split("\n")[1]
         assert line == "look(text=xxx ... xxxx) -> " + "y" * 20 + " ... " + "y" * 10
 
     def test_not_if_it_would_not_get_shorter(self) -> None:
-        """Nor the newest group, which stays."""
+        """A group that would not become shorter, and the newest group, are not collapsed."""
         short = around(call("1"), result("1", "ok"))
         assert left(short, Collapse()) == short
         newest = [user("q"), call("1"), result("1", LONG)]
         assert left(newest, Collapse()) == newest
 
     def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
-        """Around the length where both are as long: there is a line just where it is shorter."""
+        """A group is collapsed exactly if its line has fewer tokens than the group."""
         style = Collapse()
         compared: set[int] = set()
         for chars in range(170, 200):
@@ -406,7 +406,7 @@ class TestCollapse:
         assert {-1, 0, 1} <= compared
 
     def test_each_group_gets_its_own_line_in_place(self) -> None:
-        """Order stays, and what was dropped before does not come back."""
+        """Collapsed groups keep their order, and groups that were dropped before stay dropped."""
         index = indexed([*tool_turns(3), user("q")])
         assert index.included.tool_calls == 3
         index.apply(Drop([1]))
@@ -419,13 +419,13 @@ class TestCollapse:
 
     @pytest.mark.parametrize("wrong", [{"outcome_chars": 0}, {"argument_chars": -1}])
     def test_bad_arguments(self, wrong: dict[str, int]) -> None:
-        """Fail at once."""
+        """Sizes below 1 raise a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match=r"Collapse: '.*_chars' must be a whole number >= 1"):
             Collapse(**wrong)
 
 
 def test_a_call_in_few_words() -> None:
-    """Long or deep arguments are no trouble."""
+    """`brief_call` shortens long or deeply nested arguments."""
     read = indexed([call("1", arguments='{"a": {"b": null}, "c": "d\\ne"}')]).group(0).messages[0]
     assert brief_call(next(read.tool_calls())) == 'look(a={"b": null}, c=d e)'
     assert brief_call(ToolCallPart("1", "look", json.dumps({"a": ["é"]}))) == 'look(a=["é"])'

@@ -1,4 +1,4 @@
-"""Truncation: the oldest groups go, whole, until the target holds."""
+"""Truncation: the oldest groups are dropped as a whole until the target holds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.chats import assistant, call, edits_of, indexed, result, show
 
 
 def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> list[str]:
-    """What the strategy leaves of a conversation."""
+    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 
 class TestOrder:
     def test_oldest_first_one_step_at_a_time(self) -> None:
-        """Driven by hand: began, one edit a step, ended."""
+        """The strategy yields its beginning, then one edit per step, oldest first, then its end."""
         index = indexed(turns(4))
         strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
         steps = strategy(index)
@@ -38,7 +38,7 @@ class TestOrder:
             steps.send(None)
 
     def test_the_target_is_asked_before_each_step(self) -> None:
-        """Not one group too many goes, and none if the target holds already."""
+        """The target is checked before each step: no group too many is dropped, and none if the target already holds."""
         index = indexed(turns(4, words=30))
         limit = index.tokens - 1
         assert len(list(edits_of(Truncation(trigger=tokens_exceed(limit), keep=nothing), index))) == 1
@@ -46,13 +46,13 @@ class TestOrder:
         assert list(edits_of(Truncation(trigger=always, target=messages_exceed(2), keep=nothing), index)) == []
 
     def test_a_lower_target_goes_further(self) -> None:
-        """The trigger says when, the target how far."""
+        """The trigger decides when to drop, and a lower target how much."""
         strategy = Truncation(trigger=messages_exceed(6), target=~messages_exceed(3), keep=nothing)
         assert left(strategy, turns(4)) == ["q4", "a4"]
         assert left(strategy, turns(3)) == shown(turns(3))
 
     def test_hysteresis(self) -> None:
-        """With a target below the trigger the next turns change nothing; with the default one each of them does."""
+        """With a target below the trigger, the next turns change nothing; with the default target, each of them does."""
         for target, runs in ((tokens_below(300), 1), (~tokens_exceed(600), 5)):
             index = indexed(turns(20, words=20))
             strategy = Truncation(trigger=tokens_exceed(600), target=target, keep=last(groups=2))
@@ -63,19 +63,22 @@ class TestOrder:
             assert changed == runs
 
     def test_without_trigger_and_target_all_that_may_go_goes(self) -> None:
-        """What ``keep`` and the laws leave free."""
+        """Without trigger and target, everything that ``keep`` and the laws allow is dropped."""
         strategy = Truncation(keep=last(groups=3))
         assert (strategy.trigger, strategy.target) == (always, never)
         assert left(strategy, [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
 
     def test_the_user_message_that_opens_the_view_stays_until_another_can(self) -> None:
-        """What it asked for goes first, group by group, so that no more goes than has to."""
+        """The user message at the start of the view stays until the next user message can take its place.
+
+        The groups after it are dropped first, one by one.
+        """
         messages = [system("s"), *tool_turns(1, words=1), call("x"), result("x"), assistant("a"), user("q2"), assistant("a2")]
         for groups, kept in ((7, ["q1", "a1", "x", "found", "a"]), (5, ["q1", "a"]), (4, [])):
             assert left(Truncation(trigger=groups_exceed(groups), keep=nothing), messages) == ["s", *kept, "q2", "a2"]
 
     def test_without_another_user_message_the_view_may_open_with_an_answer(self) -> None:
-        """The target is reached where nothing else reaches it; otherwise the question stays."""
+        """Without another user message, the view may start with an answer if the target cannot be reached otherwise."""
         messages = [system("s"), user("q1"), assistant("a1"), assistant("a2"), user("q2"), assistant("a3")]
         keep = last(groups=3)
         assert left(Truncation(trigger=groups_exceed(4), keep=keep), messages) == ["s", "a2", "q2", "a3"]
@@ -84,7 +87,7 @@ class TestOrder:
 
 class TestWhatStays:
     def test_the_last_32_groups_by_default(self) -> None:
-        """System messages do not count among them."""
+        """By default the last 32 groups stay, not counting system messages."""
         messages = [system("s"), *turns(17)]
         assert left(Truncation(), messages) == ["s", *shown(turns(17))[2:]]
 
@@ -99,34 +102,34 @@ class TestWhatStays:
         ],
     )
     def test_what_is_kept(self, keep: Any, kept: list[str]) -> None:
-        """Any selector or function; the newest group and the last user message stay in any case."""
+        """``keep`` may be any selector or function; the newest group and the last user message always stay."""
         assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
 
     def test_pinned_groups(self) -> None:
-        """Whatever ``keep`` says."""
+        """Pinned groups stay, regardless of ``keep``."""
         assert left(Truncation(keep=nothing), turns(3), pin=lambda message: message.text == "a1") == ["q1", "a1", "q3", "a3"]
 
     def test_the_floor_wins_over_the_target(self) -> None:
-        """What is kept is kept, and the outcome says that the target was missed."""
+        """Kept groups stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["a2", "q3", "a3", "q4", "a4"], "over_target")
 
     def test_the_newest_group_stays_even_if_it_is_too_large(self) -> None:
-        """A single message larger than any target is sent as it is, and nobody pretends otherwise."""
+        """A single message that exceeds the target stays unchanged, and the outcome is ``"over_target"``."""
         messages = [user("word " * 1_000)]
         done = compact_sync(messages, Truncation(trigger=tokens_exceed(10), keep=nothing), counter="chars/4")
         assert (done.messages, done.outcome, done.refused) == (messages, "over_target", ())
 
     def test_summaries_go_last(self) -> None:
-        """They stand for more than any single message does."""
+        """Summaries are dropped after all other groups."""
         messages = [user(marked("so far", by="Summarization")), *turns(3)]
-        maker = Summarization(trigger=never)  # its mark is believed where it runs
+        maker = Summarization(trigger=never)  # marks are trusted where their strategy runs
         kept = left(maker >> Truncation(trigger=messages_exceed(3), keep=nothing), messages)
         assert ("so far" in kept[0], kept[1:]) == (True, ["q3", "a3"])
         assert left(maker >> Truncation(trigger=messages_exceed(2), keep=nothing), messages) == ["q3", "a3"]
 
     def test_collapsed_tool_calls_go_with_their_time(self) -> None:
-        """They stand for one call, not for the conversation: they go in order, like what they stand for."""
+        """Collapsed tool calls are dropped in order with the groups around them, also in an index built from the view."""
         index = indexed([*tool_turns(4), user("q")])
         run_sync(index, ToolResult(keep=nothing))
         assert [group.is_collapsed for group in index.included_groups[:3]] == [False, True, False]
@@ -136,7 +139,7 @@ class TestWhatStays:
             assert shown(each.messages())[:2] == ["q3", "a3"]
 
     def test_a_collapsed_tool_call_is_no_summary(self) -> None:
-        """What is older than it goes before it, and nothing is asked for twice."""
+        """Older groups are dropped before a collapsed tool call, a real summary last, and no edit is refused."""
         index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")], marks=Marks())
         run_sync(index, ToolResult(keep=nothing))
         done = run_sync(index, Truncation(keep=nothing))
@@ -144,7 +147,10 @@ class TestWhatStays:
         assert done.refused == ()
 
     def test_nothing_to_do(self) -> None:
-        """A trigger that rests, an empty conversation, a conversation of instructions alone."""
+        """An empty conversation and one with only system messages do not change.
+
+        Without a firing trigger there are no edits.
+        """
         for messages in ([], [system("s")], [system("s"), system("t")]):
             done = compact_sync(messages, Truncation(keep=nothing), counter="chars/4")
             assert (done.messages, done.outcome, done.edits) == (messages, "unchanged", ())
@@ -153,7 +159,7 @@ class TestWhatStays:
 
 class TestGroups:
     def test_a_call_goes_with_all_its_results(self) -> None:
-        """Parallel and late ones too."""
+        """A call is dropped with all its results, including parallel and late ones."""
         messages = [user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a"), user("s")]
         index = indexed(messages)
         assert list(edits_of(Truncation(trigger=groups_exceed(3), keep=nothing), index)) == [
@@ -162,7 +168,7 @@ class TestGroups:
         assert shown(index.messages()) == ["r", "a", "s"]
 
     def test_no_result_without_its_call_is_ever_left(self) -> None:
-        """At every number of groups."""
+        """For every limit, each result in the view has its call, and each call its result."""
         messages = [*tool_turns(2), call("x"), user("late"), call("y"), result("x"), result("y"), assistant("a")]
         for limit in range(1, 12):
             done = compact_sync(messages, Truncation(trigger=groups_exceed(limit), keep=nothing), counter="chars/4")
@@ -171,7 +177,7 @@ class TestGroups:
             assert calls == results
 
     def test_what_was_dropped_before_is_passed_over(self) -> None:
-        """A second run goes on where the first ended."""
+        """A second run continues after the groups that were dropped before."""
         index = indexed(turns(4))
         run_sync(index, Truncation(trigger=messages_exceed(6), keep=nothing))
         again = run_sync(index, Truncation(trigger=messages_exceed(4), keep=nothing))
@@ -180,12 +186,15 @@ class TestGroups:
 
 class TestSystem:
     def test_system_groups_stay_unless_told_otherwise(self) -> None:
-        """By default the target is missed instead."""
+        """By default system messages stay, and the outcome is ``"over_target"``."""
         done = compact_sync([system("s " * 99), user("q")], Truncation(trigger=tokens_exceed(9)), counter="chars/4")
         assert (len(done.messages), done.outcome) == (2, "over_target")
 
     def test_they_go_oldest_first_once_nothing_else_is_left(self) -> None:
-        """And only as far as the target asks; those that are kept or pinned stay."""
+        """With ``drop_system=True``, system messages are dropped last, oldest first, until the target holds.
+
+        Kept and pinned ones stay.
+        """
         messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
         strategy = Truncation(trigger=tokens_exceed(30), keep=nothing, drop_system=True)
         done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
@@ -197,29 +206,29 @@ class TestSystem:
         assert done.outcome == "compacted"
 
     def test_what_is_kept_is_kept_then_too(self) -> None:
-        """Only instructions go in that pass, and none that is to stay."""
+        """With ``drop_system=True`` and no target, system messages are dropped, and kept groups stay."""
         messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
         assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
 
     def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that only an instruction led up to could not go before that."""
+        """An answer that needs a system message before it is dropped after that message."""
         messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, messages, format="anthropic") == ["q", "b"]
 
     def test_not_while_a_conversation_can_still_go(self) -> None:
-        """They are the very last."""
+        """With ``drop_system=True``, system messages stay as long as other groups can be dropped."""
         strategy = Truncation(trigger=messages_exceed(3), keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
 
     def test_the_last_message_of_all_stays(self) -> None:
-        """A conversation of instructions alone is not emptied."""
+        """In a conversation with only system messages, the last one stays."""
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), system("t")]) == ["t"]
 
 
 class Starting(OpenAIChat):
-    """A format whose conversations start with the user."""
+    """A format in which a conversation must start with a user message."""
 
     name = "starting"
 
@@ -229,10 +238,10 @@ class Starting(OpenAIChat):
 
 
 class TestCutPoints:
-    """What is left must be able to start, and join, as the format wants."""
+    """The view must be able to start and continue as the format requires."""
 
     def test_a_step_reaches_to_the_next_cut_point(self) -> None:
-        """The user's message goes with the answer, or not at all."""
+        """A step extends to the next valid cut point: a user message is dropped together with its answer."""
         index = MessageIndex(turns(3), counter="chars/4", format=Starting())
         assert list(edits_of(Truncation(trigger=messages_exceed(3), keep=nothing), index)) == [
             Drop([0, 1], "the oldest go first"),
@@ -240,21 +249,21 @@ class TestCutPoints:
         ]
 
     def test_groups_before_one_that_stays_are_judged_by_it(self) -> None:
-        """What would leave a kept answer at the start stays, and the rest goes."""
+        """If a pinned answer needs the user message before it, that message stays, and the other groups are dropped."""
         index = MessageIndex(turns(3), counter="chars/4", format=Starting())
         index.pin([1])
         run_sync(index, Truncation(keep=nothing))
         assert shown(index.messages()) == ["q1", "a1", "q3", "a3"]
 
     def test_no_cut_point_no_step(self) -> None:
-        """Then nothing is dropped."""
+        """If there is no valid cut point, nothing is dropped."""
         index = MessageIndex(turns(2), counter="chars/4", format=Starting())
         assert run_sync(index, Truncation(keep=kinds(GroupKind.ASSISTANT))).edits == ()
 
 
 class TestValue:
     def test_repr_builds_it(self) -> None:
-        """So that a configuration can be printed and read back."""
+        """The ``repr`` evaluates to an equal strategy with the same hash."""
         strategy = Truncation(trigger=tokens_exceed(9), target=tokens_below(5), keep=last(groups=2), drop_system=True)
         names = {"Truncation": Truncation, "last": last, "tokens_below": tokens_below, "tokens_exceed": tokens_exceed}
         assert eval(repr(strategy), names) == strategy
@@ -263,17 +272,17 @@ class TestValue:
 
     @pytest.mark.parametrize("wrong", [{"trigger": True}, {"target": 3}, {"keep": 3}])
     def test_bad_arguments(self, wrong: dict[str, Any]) -> None:
-        """Fail where they are written."""
-        with pytest.raises(ConfigurationError, match="is a callable of an index"):
+        """A trigger, target or ``keep`` that is not callable raises a `ConfigurationError`."""
+        with pytest.raises(ConfigurationError, match="must be a callable that takes an index"):
             Truncation(**wrong)
 
     def test_options_are_named(self) -> None:
-        """Nothing by position."""
+        """Positional arguments raise a `TypeError`."""
         with pytest.raises(TypeError):
             Truncation(always)  # type: ignore[call-arg]
 
     def test_overhead_counts(self) -> None:
-        """A request of which half is tool schemas has room for half the conversation."""
+        """The overhead of the request counts towards the trigger and the target."""
         messages = turns(4, words=10)
         tokens = indexed(messages).tokens
         strategy = Truncation(trigger=tokens_exceed(tokens), keep=nothing)

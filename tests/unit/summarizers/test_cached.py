@@ -1,4 +1,4 @@
-"""`CachedSummarizer` asks for nothing twice, whoever asks, and knows a file that is not its own."""
+"""`CachedSummarizer` sends no request twice, in any process, and refuses files of other programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 
 
 class Counting:
-    """Answers with the number of times it was asked."""
+    """Answers with the number of requests so far."""
 
     def __init__(self, cache_key: str = "counting") -> None:
         self.cache_key = cache_key
@@ -48,7 +48,7 @@ class Counting:
 
 
 class CountingLater(Counting):
-    """The same, to be awaited."""
+    """An awaitable summarizer that answers with the number of requests so far."""
 
     async def summarize(self, request: SummaryRequest) -> str:  # type: ignore[override]
         return super().summarize(request)
@@ -63,12 +63,12 @@ def asked(summarizer: Summarizer, messages: Sequence[Any] = TALK, **options: Any
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the file will be."""
+    """The path of the cache file."""
     return tmp_path / "summaries.sqlite"
 
 
 def test_the_same_request_is_asked_once(path: Path) -> None:
-    """The second time the answer is remembered, also by another object on the same file."""
+    """A repeated request gets the cached answer, also from another object with the same file."""
     inner = Counting()
     cached = CachedSummarizer(inner, path)
     assert cached.summarize(asked(cached)) == "answer 1 of counting"
@@ -78,7 +78,7 @@ def test_the_same_request_is_asked_once(path: Path) -> None:
 
 
 async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
-    """An answer that has to be awaited is remembered like any other; the second time there is nothing to await."""
+    """The answer of an awaitable summarizer is cached, and the second time nothing needs to be awaited."""
     inner = CountingLater()
     cached = CachedSummarizer(inner, path)
     assert await cached.summarize(asked(cached)) == "answer 1 of counting"  # type: ignore[misc]
@@ -102,14 +102,14 @@ async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
     ids="".join,
 )
 def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[str, Any]) -> None:
-    """Two requests that differ in anything an answer may depend on are two requests."""
+    """A request that differs in anything that may change the answer is sent again."""
     cached = CachedSummarizer(Counting(), path)
     assert cached.summarize(asked(cached)) == "answer 1 of counting"
     assert cached.summarize(asked(cached, **change)) == "answer 2 of counting"
 
 
 def test_parts_of_messages_count(path: Path) -> None:
-    """Calls, results, names and roles make a difference, though the words are the same."""
+    """Requests that differ only in calls, results, names or roles are sent separately."""
     call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     talks: list[list[dict[str, Any]]] = [
         [{"role": "user", "content": "x"}],
@@ -127,7 +127,7 @@ def test_parts_of_messages_count(path: Path) -> None:
 
 
 def test_who_is_asked_counts(path: Path) -> None:
-    """Answers of one model are not taken for another's."""
+    """The answers of different summarizers are cached separately."""
     first, second = CachedSummarizer(Counting("first"), path), CachedSummarizer(Counting("second"), path)
     assert first.summarize(asked(first)) == "answer 1 of first"
     assert second.summarize(asked(second)) == "answer 1 of second"
@@ -135,7 +135,7 @@ def test_who_is_asked_counts(path: Path) -> None:
 
 
 def test_failures_are_not_remembered(path: Path) -> None:
-    """A failure is asked again the next time."""
+    """A failure is not cached."""
 
     class Failing(Counting):
         def summarize(self, request: SummaryRequest) -> str:
@@ -151,7 +151,7 @@ def test_failures_are_not_remembered(path: Path) -> None:
 
 
 def test_any_text_comes_back(path: Path) -> None:
-    """An answer with quotes, zeros and half characters comes back as it was."""
+    """An answer with quotes, zero bytes and lone surrogates is returned unchanged."""
     text = "'); DROP TABLE answers; -- \0 \ud83d 가🙂"
 
     class Odd(Counting):
@@ -166,7 +166,7 @@ def test_any_text_comes_back(path: Path) -> None:
 
 
 async def test_with_a_model(path: Path) -> None:
-    """A rerun with the same model sends nothing, whatever timeouts it has; another model is asked."""
+    """With the same model the cached answer is used, whatever its timeout is; another model is called."""
     with FaultServer(reply(GOOD)) as server:
         model = OpenAISummarizer("first", base_url=server.url, api_key="none")
         for summarizer in (model, attrs.evolve(model, timeout=5.0), attrs.evolve(model, model="second")):
@@ -180,7 +180,7 @@ async def test_with_a_model(path: Path) -> None:
 
 
 def test_written_as_it_arrives(path: Path) -> None:
-    """A process that is killed after the answer has paid for it once and for all."""
+    """An answer is in the file at once, even if the process is killed directly afterwards."""
     program = f"""
 import os
 from tests.unit.summarizers.test_cached import Counting, CachedSummarizer, asked
@@ -196,14 +196,14 @@ os.kill(os.getpid(), 9)
 
 
 def fill(path: str, worker: int) -> list[str]:
-    """What one of several processes does at once: half of its requests are everybody's, half its own."""
+    """Send 20 requests that every process sends, and 20 that only this one sends."""
     cached = CachedSummarizer(Counting(), path)
     shared = [str(cached.summarize(asked(cached, focus=f"shared {number}"))) for number in range(20)]
     return shared + [str(cached.summarize(asked(cached, focus=f"{worker} {number}"))) for number in range(20)]
 
 
 def test_processes_share_a_file(path: Path) -> None:
-    """Processes that begin together on a file that is not there yet get on, and afterwards everything is remembered."""
+    """Processes that create the same file at the same time all work, and all answers are cached."""
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         answers = pool.starmap(fill, [(str(path), worker) for worker in range(3)])
     assert [len(answer) for answer in answers] == [40, 40, 40]
@@ -225,7 +225,7 @@ def test_write_ahead_log(path: Path) -> None:
 
 
 def test_for_its_owner_alone(path: Path) -> None:
-    """Nobody else may read the summaries."""
+    """Only its owner can read the file."""
     cached = CachedSummarizer(Counting(), path)
     cached.summarize(asked(cached))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -267,7 +267,7 @@ def a_folder(path: Path) -> None:
     ],
 )
 def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
-    """A file that is damaged, newer or of something else is an error, and stays as it was."""
+    """A file that is damaged, newer or of another program raises a `StateError` and is not changed."""
     spoil(path)
     before = path.read_bytes() if path.is_file() else b""
     with pytest.raises(StateError, match=says):
@@ -276,7 +276,7 @@ def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
 
 
 def test_file_that_is_spoiled_later(path: Path) -> None:
-    """The same if it happens while it is in use."""
+    """A file that is damaged while it is in use raises a `StateError`."""
     cached = CachedSummarizer(Counting(), path)
     for part in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
         part.unlink(missing_ok=True)
@@ -286,20 +286,20 @@ def test_file_that_is_spoiled_later(path: Path) -> None:
 
 
 def test_folder_that_is_not_there(tmp_path: Path) -> None:
-    """A folder is not made."""
+    """A missing folder raises a `StateError` and is not created."""
     with pytest.raises(StateError, match="in a folder that exists"):
         CachedSummarizer(Counting(), tmp_path / "no" / "file")
 
 
 @pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5])
 def test_paths_that_are_none(name: Any) -> None:
-    """Only a file outlives a process."""
+    """A path that is not a file's path raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="'path' must"):
         CachedSummarizer(Counting(), name)
 
 
 def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
-    """A summarizer whose repr is an address is refused: its answers would never be found again, or be taken for another's."""
+    """A summarizer without ``cache_key`` whose ``repr`` contains an address raises a `ConfigurationError`."""
 
     class Nameless:
         def summarize(self, request: SummaryRequest) -> str:
@@ -314,6 +314,6 @@ def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
 
 
 def test_it_is_a_value(path: Path) -> None:
-    """It is equal by value and pickles, so that a worker can have one too."""
+    """A cached summarizer can be pickled, and the copy is equal."""
     cached = CachedSummarizer(DigestSummarizer(), path)
     assert pickle.loads(pickle.dumps(cached)) == cached

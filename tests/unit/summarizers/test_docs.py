@@ -1,4 +1,4 @@
-"""The request that docs/prompts.md shows is the request that is sent."""
+"""The request shown in docs/prompts.md is the request that is sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TALK: list[dict[str, Any]] = [
 
 
 def shown() -> str:
-    """What is sent, as the page shows it."""
+    """The request that is sent, formatted as on the page."""
     with FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server:
         with OpenAI(base_url=server.url, api_key="none") as client:
             summarizer = OpenAISummarizer("m", client=client)
@@ -35,7 +35,7 @@ def shown() -> str:
 
 
 def test_the_page_shows_the_request() -> None:
-    """Who changes a prompt changes the page with it."""
+    """The request on the page equals the one that is sent, so that a changed prompt needs a changed page."""
     page = PAGE.read_text(encoding="utf-8")
     _, _, rest = page.partition("```text\n")
     text, _, _ = rest.partition("\n```\n")

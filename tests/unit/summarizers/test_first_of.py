@@ -1,4 +1,4 @@
-"""Several summarizers in order, by themselves."""
+"""`FirstOf`, several summarizers in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def asked(summarizer: Any, budget: int = 10) -> SummaryRequest:
 
 
 def test_it_is_a_value() -> None:
-    """Equal by its parts; it prints as the call that makes it, and can be pickled."""
+    """`FirstOf` values are equal by their parts, have a ``repr`` that rebuilds them, and can be pickled."""
     one = FirstOf(FactSummarizer(), DigestSummarizer())
     assert one == FirstOf(FactSummarizer(), DigestSummarizer())
     assert one != FirstOf(DigestSummarizer(), FactSummarizer())
@@ -33,7 +33,7 @@ def test_it_is_a_value() -> None:
     ("summarizers", "says"), [((), "one or more summarizers"), ((DigestSummarizer(), "digest"), "'digest'")]
 )
 def test_it_is_made_of_summarizers(summarizers: Any, says: str) -> None:
-    """One at least."""
+    """`FirstOf` without summarizers, or with another value, raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=says):
         FirstOf(*summarizers)
 
@@ -41,7 +41,7 @@ def test_it_is_made_of_summarizers(summarizers: Any, says: str) -> None:
 @pytest.mark.parametrize("first", [Scripted, Awaited])
 @pytest.mark.parametrize("second", [Scripted, Awaited])
 async def test_sync_and_async_ones_may_be_mixed(first: Any, second: Any) -> None:
-    """The first usable answer wins; those after it are not asked."""
+    """The first usable answer of synchronous or awaitable summarizers is used, and later ones are not called."""
     one, two, three = first(SummaryFailed("down")), second("Well."), Scripted("Never.")
     request = asked(FirstOf(one, two, three))
     answer = request.call()
@@ -52,21 +52,21 @@ async def test_sync_and_async_ones_may_be_mixed(first: Any, second: Any) -> None
 
 @pytest.mark.parametrize(("tokens", "is_used"), [(40, True), (41, False)])
 def test_an_answer_may_be_four_times_too_long(tokens: int, is_used: bool) -> None:
-    """Past that the next one is asked."""
+    """An answer of up to four times the budget is used; for a longer one the next summarizer is called."""
     answer = "word" * tokens
     assert (asked(FirstOf(Scripted(answer), Scripted("Short."))).call() == answer) is is_used
 
 
 @pytest.mark.parametrize("kind", [Scripted, Awaited])
 async def test_a_mistake_is_not_hidden(kind: Any) -> None:
-    """A bad configuration ends it: the next summarizer would only hide that."""
+    """A `ConfigurationError` of a summarizer is raised instead of calling the next one."""
     request = asked(FirstOf(kind(ConfigurationError("no key")), Scripted("Well.")))
     with pytest.raises(ConfigurationError, match="no key"):
         await request.wait(request.call())
 
 
 def test_a_batch_limits_each_of_them(tmp_path: Any) -> None:
-    """Each is found and replaced by itself, so that its own timeout and rate limit apply."""
+    """A batch applies its limits to each summarizer in `FirstOf` separately."""
     scripted, digest = Scripted("x"), DigestSummarizer()
     strategy = Summarization(FirstOf(scripted, digest))
     limiter = RateLimiter(Limits())

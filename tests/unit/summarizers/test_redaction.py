@@ -1,4 +1,4 @@
-"""Secrets are taken out of a text, and ordinary identifiers are not."""
+"""Redaction removes secrets from a text and keeps ordinary identifiers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compaction.summarizers import redact
 from tests.support.planted_secrets import HARMLESS as OTHER_HARMLESS
 from tests.support.planted_secrets import PLANTED, Planted
 
-# Made up, and put together here so that no scanner takes this file for a leak.
+# Made up, and built here so that no scanner reports this file.
 DIGITS = "0123456789"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONG = (LETTERS + DIGITS) * 3
@@ -89,32 +89,32 @@ HARMLESS = [
 @pytest.mark.parametrize(("secret", "kind"), SECRETS, ids=[f"{kind}-{number}" for number, (_, kind) in enumerate(SECRETS)])
 @pytest.mark.parametrize("around", ["{}", "the key: {}, and more", '{{"content": "key\\n{}"}}', "export X={}\n"])
 def test_tokens_of_services(secret: str, kind: str, around: str) -> None:
-    """A token that says itself what it is goes, wherever it stands; what is around it stays."""
+    """A token with a service's prefix is replaced wherever it is, and the text around it stays."""
     assert redact(around.format(secret)) == around.format(f"[REDACTED:{kind}]")
 
 
 @pytest.mark.parametrize(("place", "secret", "kind"), PLACES)
 def test_places_of_secrets(place: str, secret: str, kind: str) -> None:
-    """What is assigned to a name for secrets goes; the name stays, so that a reader knows what was there."""
+    """A value assigned to a secret's name is replaced, and the name stays."""
     assert redact(place.format(secret)) == place.format(f"[REDACTED:{kind}]")
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
-    """Checksums, commit ids, UUIDs, paths, code and placeholders are what a summary needs, and stay."""
+    """Checksums, commit ids, UUIDs, paths, code and placeholders stay."""
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
 @pytest.mark.parametrize("name", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_private_keys(name: str, line_end: str) -> None:
-    """A private key goes from its first line to its last, also in JSON."""
+    """A private key is replaced from its first line to its last, also in JSON."""
     key = line_end.join([f"-----BEGIN {name}-----", *[LONG[:64]] * 20, "ab==", f"-----END {name}-----"])
     assert redact(f"before{line_end}{key}{line_end}after") == f"before{line_end}[REDACTED:private-key]{line_end}after"
 
 
 def test_private_key_cut_off() -> None:
-    """A key whose end is missing goes as far as it goes; a sentence about keys stays."""
+    """A private key without an end is replaced as far as it goes, and a sentence about keys stays."""
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", LONG[:64], LONG[:64], LONG[:30]])
     assert redact(key) == "[REDACTED:private-key]"
     said = "A line of -----BEGIN PRIVATE KEY----- begins it, and so on."
@@ -131,7 +131,7 @@ def test_redacting_twice_changes_nothing(before: str, place: str, after: str) ->
 
 @pytest.mark.parametrize("planted", PLANTED, ids=[f"{planted.family}-{number}" for number, planted in enumerate(PLANTED)])
 def test_planted_secrets_go(planted: Planted) -> None:
-    """A secret goes in each of the shapes in which people write one, alone and within a longer text."""
+    """A secret is replaced in each planted shape, alone and inside a longer text."""
     within = redact(f"Here is the output of the last step:\n\n{planted.text}\n\nIt took 3 s.")
     assert not planted.kept_in(redact(planted.text))
     assert not planted.kept_in(within)
@@ -141,19 +141,19 @@ def test_planted_secrets_go(planted: Planted) -> None:
 
 @pytest.mark.parametrize("planted", PLANTED, ids=[f"{planted.family}-{number}" for number, planted in enumerate(PLANTED)])
 def test_redacting_planted_secrets_twice_changes_nothing(planted: Planted) -> None:
-    """What stands in place of a secret is not taken for one."""
+    """A redacted text is not changed by a second redaction."""
     once = redact(planted.text)
     assert redact(once) == once
 
 
 @pytest.mark.parametrize("text", OTHER_HARMLESS)
 def test_what_a_summary_needs_stays(text: str) -> None:
-    """Ids, checksums, words of a sentence, types, ports and verdicts of tests stay, beside names for secrets too."""
+    """Ids, checksums, words, types, ports and test results stay, even next to names of secrets."""
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "acebench_zh", "inspect_logs"])
 def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """In recorded conversations without secrets nothing is taken for one."""
+    """In recorded conversations without secrets, nothing is replaced."""
     messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]
     assert [text for text in messages if redact(text) != text] == []

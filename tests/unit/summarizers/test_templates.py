@@ -1,4 +1,4 @@
-"""Prompts and templates: what is asked, what can be replaced, and that no text put in is taken for part of the template."""
+"""Prompts and templates: their content, their placeholders, and that inserted texts are never read as placeholders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECTIONS = (
 
 
 class Loader:
-    """An application's prompts."""
+    """An application's loader of prompts."""
 
     def __init__(self, prompts: dict[tuple[str, str], Any]) -> None:
         self.prompts = prompts
@@ -40,12 +40,12 @@ class Loader:
 
 
 def test_default_sections() -> None:
-    """The default template has the sections of the Hermes documentation, in its order."""
+    """The default template has the sections of the Hermes documentation, in the same order."""
     assert default_template().headings == SECTIONS
 
 
 def test_first_round() -> None:
-    """The first prompt names every section and the budget, holds the record, and leaves no placeholder behind."""
+    """The first prompt has all sections, the budget and the record, and no placeholder is left."""
     prompt = default_template().render("THE RECORD", max_summary_tokens=1_234)
     assert [section for section in SECTIONS if section not in prompt] == []
     assert "THE RECORD" in prompt
@@ -56,7 +56,7 @@ def test_first_round() -> None:
 
 
 def test_update_round() -> None:
-    """A later prompt holds the summary so far and says what becomes of its items: kept, moved to Done, superseded."""
+    """A later prompt contains the earlier summary and says how to update its items."""
     prompt = default_template().render("NEW", existing_summary="OLD", max_summary_tokens=500)
     assert "The summary so far:\nOLD" in prompt
     assert prompt.index("OLD") < prompt.index("NEW")
@@ -66,7 +66,7 @@ def test_update_round() -> None:
 
 
 def test_finished_work_is_not_asked_for_again() -> None:
-    """Both prompts keep a summary from being read as a request: done is past, next is only what nobody has done."""
+    """Both prompts ask the model to separate finished work from work that nobody has done yet."""
     for previous in (None, "OLD"):
         prompt = default_template().render("X", existing_summary=previous, max_summary_tokens=500)
         assert "so that nobody does it again" in prompt
@@ -74,7 +74,7 @@ def test_finished_work_is_not_asked_for_again() -> None:
 
 
 def test_focus_and_language() -> None:
-    """A focus and a language stand in the prompt in the user's words."""
+    """Focus and language are in the prompt in the user's words."""
     prompt = default_template().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
     assert "brief about the rest: the {failing} tests" in prompt
     assert "Write in this language: Korean." in prompt
@@ -82,7 +82,7 @@ def test_focus_and_language() -> None:
 
 
 def test_template_of_three_placeholders() -> None:
-    """A prompt written for ``str.format`` with the three placeholders works as it is, in both rounds."""
+    """A ``str.format`` prompt with the three placeholders works unchanged, in both rounds."""
     template = SummaryTemplate(BLOG, existing="이전 요약:\n{existing_summary}\n\n")
     first = template.render("user: 안녕", max_summary_tokens=512)
     later = template.render("user: 안녕", existing_summary="인사", max_summary_tokens=512)
@@ -94,7 +94,7 @@ def test_template_of_three_placeholders() -> None:
 
 
 def test_focus_without_a_place_is_not_lost() -> None:
-    """What a prompt has no place for is put after it."""
+    """Focus and language are appended if the prompt has no placeholders for them."""
     prompt = SummaryTemplate(BLOG).render("X", max_summary_tokens=9, focus="tea", language="Korean")
     assert prompt.endswith(
         "brief about the rest: tea\n\nWrite in this language: Korean. Leave headings, names and quotations as they are."
@@ -111,13 +111,13 @@ def test_what_is_put_in_is_never_filled(text: str) -> None:
 
 
 def test_braces_of_json_stay() -> None:
-    """Single braces that name nothing stay, doubled ones become single."""
+    """Single braces without a placeholder's name stay, and doubled braces become single."""
     template = SummaryTemplate('Like {"a": 1} or {{b}}: {max_summary_tokens}{existing_summary_section}{messages_text}')
     assert template.render("X", max_summary_tokens=7) == 'Like {"a": 1} or {b}: 7X'
 
 
 def test_a_plain_instruction() -> None:
-    """A sentence is enough: record, budget and earlier summary are added, and no sections are asked for."""
+    """A plain sentence is completed with the record, the budget and the earlier summary, and asks for no sections."""
     sentence = "Summarize the key decisions and user preferences only."
     template = as_template(sentence)
     first = template.render("THE RECORD", max_summary_tokens=99)
@@ -138,13 +138,13 @@ def test_a_plain_instruction() -> None:
 
 @pytest.mark.parametrize("sentence", ['As {"a": 1}, please.', "Set {{x}} and }{ and {{{.", "  Short.\n"])
 def test_braces_of_a_plain_instruction_stay(sentence: str) -> None:
-    """Nobody who writes a sentence thinks of placeholders."""
+    """All braces in a plain instruction stay."""
     assert SummaryTemplate.plain(sentence).render("R", max_summary_tokens=9).startswith(sentence.strip())
     assert SummaryTemplate.plain("Say {name}.").render("R", max_summary_tokens=9).startswith("Say {name}.")
 
 
 def test_a_prompt_that_lacks_a_placeholder_is_not_an_instruction() -> None:
-    """One placeholder says that a template was meant; the error says what to write instead."""
+    """A prompt with only some of the placeholders raises a `ConfigurationError` that names the alternatives."""
     with pytest.raises(ConfigurationError, match=r"lacks .* or use SummaryTemplate.plain\(\) for an instruction"):
         as_template("Summarize {messages_text}.")
     with pytest.raises(ConfigurationError, match="an instruction says what to summarize"):
@@ -153,7 +153,7 @@ def test_a_prompt_that_lacks_a_placeholder_is_not_an_instruction() -> None:
 
 @pytest.mark.parametrize("missing", ["max_summary_tokens", "existing_summary_section", "messages_text"])
 def test_missing_placeholder(missing: str) -> None:
-    """A template without one of its placeholders fails when it is made, and the error names it."""
+    """A template without one of its placeholders raises a `ConfigurationError` that names it."""
     with pytest.raises(ConfigurationError, match=rf"'first' lacks {{{missing}}}"):
         SummaryTemplate(BLOG.replace(f"{{{missing}}}", ""))
     with pytest.raises(ConfigurationError, match=rf"'update' lacks {{{missing}}}"):
@@ -177,13 +177,13 @@ def test_missing_placeholder(missing: str) -> None:
     ],
 )
 def test_bad_templates(make: Any) -> None:
-    """What cannot be a template is refused when it is made."""
+    """A value that cannot be a template raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         make()
 
 
 def test_template_from_files(tmp_path: Path) -> None:
-    """A file is read as UTF-8; one that is not says so."""
+    """Templates are read from UTF-8 files, and a file in another encoding raises a `ConfigurationError`."""
     first, update = tmp_path / "first.txt", tmp_path / "update.txt"
     first.write_text(BLOG, encoding="utf-8")
     update.write_text("Update. " + BLOG, encoding="utf-8")
@@ -195,7 +195,7 @@ def test_template_from_files(tmp_path: Path) -> None:
 
 
 def test_template_from_a_loader() -> None:
-    """A loader is asked by category and name, and its default is what there is without it."""
+    """A loader is called with category and name, and the default is used for an unknown name."""
     loader = Loader({("summarization", "context_compress"): BLOG, ("mine", "later"): "Later. " + BLOG})
     assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
     assert SummaryTemplate.load(loader, name="unknown") == default_template()
@@ -206,7 +206,7 @@ def test_template_from_a_loader() -> None:
 
 
 def test_loader_that_fails() -> None:
-    """What a loader raises becomes a typed error that names the prompt and keeps the cause."""
+    """An exception of a loader becomes the cause of a `ConfigurationError` that names the prompt."""
 
     class Broken:
         def load_or_default(self, category: str, name: str, default: str) -> str:
@@ -218,7 +218,7 @@ def test_loader_that_fails() -> None:
 
 
 def test_templates_are_values() -> None:
-    """Equal templates are equal, pickle, and a prompt alone serves both rounds."""
+    """Templates are equal by value and can be pickled, and one prompt serves both rounds."""
     assert SummaryTemplate() == SummaryTemplate(FIRST, update=UPDATE)
     assert SummaryTemplate(BLOG).update == BLOG
     assert pickle.loads(pickle.dumps(SummaryTemplate(BLOG))) == SummaryTemplate(BLOG)

@@ -1,4 +1,4 @@
-"""The checks, samples and measurements in a format of one's own."""
+"""The checks, samples and benchmarks of ``compaction.testing`` in a user's own format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from compaction.triggers import messages_exceed
 
 
 class Debate(MessageFormat):
-    """Two sides that speak in turn, the user first: ``{"side": ..., "says": ...}``; a chair may open it."""
+    """Two sides that alternate, the user first: ``{"side": ..., "says": ...}``; leading system messages are allowed."""
 
     name = "debate"
 
@@ -77,13 +77,13 @@ DEBATE = Debate()
     ids=repr,
 )
 def test_a_strategy_is_checked_in_it(strategy: Strategy) -> None:
-    """On the samples, written with what the format writes; they are valid where the format's joins say so."""
+    """``check_strategy`` works in a custom format, on its samples and on a generated session."""
     check_strategy(strategy, format=DEBATE)
     check_strategy(strategy, format=DEBATE, messages=agent_session(40, format=DEBATE))
 
 
 def test_a_law_that_is_broken_is_found() -> None:
-    """The format's own rules are the law."""
+    """A strategy whose result breaks the custom format's own rules raises ``LawBroken``."""
 
     def mute(index: MessageIndex) -> Any:
         for group in index.included_groups[2:-2]:
@@ -91,7 +91,7 @@ def test_a_law_that_is_broken_is_found() -> None:
                 yield Drop(group, reason="too long")
 
     class Blind(Debate):
-        """The same rules, but joins are not told."""
+        """The same rules, but ``join_problem`` reports nothing."""
 
         def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
             return None
@@ -105,7 +105,7 @@ def test_a_law_that_is_broken_is_found() -> None:
 
 
 def test_samples_are_written_in_it() -> None:
-    """Texts alone, and none that the format refuses."""
+    """Samples in a custom format contain text messages only, and all are valid in that format."""
     samples = [agent_session(60, format=DEBATE), *sample_conversations(DEBATE)]
     assert [DEBATE.validate(each) for each in samples] == [[]] * len(samples)
     assert samples[0][0] == {"side": "system", "says": "You fix bugs. Read before you write."}

@@ -1,4 +1,4 @@
-"""The samples that the package stores in the formats besides chat completions."""
+"""The samples that the package stores in formats other than chat completions."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.support.stored_samples import STORED, sample_file, sample_text
 
 @pytest.mark.parametrize("format", STORED, ids=lambda format: format.name)
 def test_stored_samples_are_up_to_date(format: MessageFormat) -> None:
-    """They are the chat samples, converted; ``python -m tests.support.stored_samples`` writes them anew."""
+    """The stored samples equal the converted chat samples; ``python -m tests.support.stored_samples`` rewrites them."""
     assert sample_file(format).read_text(encoding="utf-8") == sample_text(format)

@@ -1,4 +1,4 @@
-"""The conformance suite itself: it passes strategies and triggers that keep the laws, and catches each way to break one."""
+"""The conformance checks themselves: they accept strategies and triggers that keep the laws, and find each broken law."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ Steps = Generator[Any, Any, None]
 
 
 def drop_one(index: MessageIndex) -> Steps:
-    """Drops one group per run, and so never settles."""
+    """Drop one group per run, and so never settle."""
     free = [group for group in index.included_groups if index.is_removable(group)]
     if free:
         yield Drop(free[0], "one")
 
 
 def shout(index: MessageIndex) -> Steps:
-    """Writes into the caller's own message."""
+    """Change the caller's own messages."""
     for raw in index.messages():
         raw["content"] = "!"
     yield from ()
 
 
 def in_turn() -> Callable[[MessageIndex], Steps]:
-    """Drops a different group of an equal conversation on each run."""
+    """Return a strategy that drops different groups of an equal conversation on each run."""
     runs = itertools.count()
 
     def strategy(index: MessageIndex) -> Steps:
@@ -82,14 +82,14 @@ def in_turn() -> Callable[[MessageIndex], Steps]:
 
 
 def say_more(index: MessageIndex) -> Steps:
-    """Adds to the conversation it should shorten."""
+    """Append to the conversation that it should shorten."""
     if len(index.source) < 30:
         index.append([{"role": "user", "content": "more " * 90}])
     yield from ()
 
 
 def garble(index: MessageIndex) -> Steps:
-    """Goes behind the index's back and shows a message that the format has no content for."""
+    """Bypass the index to show a message with content that the format does not allow."""
     for group in index.included_groups:
         message = group.messages[0]
         if index.is_rewritable(group) and message.role == "user" and message.text:
@@ -101,7 +101,7 @@ def garble(index: MessageIndex) -> Steps:
 
 
 def tear(index: MessageIndex) -> Steps:
-    """Bypasses the index and shows half of a group."""
+    """Bypass the index to show half of a group."""
     for group in index.included_groups:
         if len(group.messages) > 1:
             index.columns.show(group.id + 1, (None, 0, 0))
@@ -110,7 +110,7 @@ def tear(index: MessageIndex) -> Steps:
 
 
 def swap(index: MessageIndex) -> Steps:
-    """Shows a copy of a message that no edit names."""
+    """Show a copy of a message that no edit names."""
     message = index.included_groups[0].messages[0]
     index.columns.show(0, (message.evolve(text="short"), *index.measure(message)))
     index._changed()
@@ -118,14 +118,14 @@ def swap(index: MessageIndex) -> Steps:
 
 
 def turn_around(index: MessageIndex) -> Steps:
-    """Shows the messages in another order."""
+    """Show the messages in another order."""
     index.columns.source.reverse()
     index._changed()
     yield from ()
 
 
 def forget_the_user(index: MessageIndex) -> Steps:
-    """Drops the last user message without permission."""
+    """Drop the last user message without permission."""
     user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
     index.columns.exclude(user.id)
     index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
@@ -134,7 +134,7 @@ def forget_the_user(index: MessageIndex) -> Steps:
 
 
 def forget_the_rules(index: MessageIndex) -> Steps:
-    """Drops a system message without permission."""
+    """Drop a system message without permission."""
     index.columns.exclude(0)
     index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
     index._changed()
@@ -142,14 +142,14 @@ def forget_the_rules(index: MessageIndex) -> Steps:
 
 
 def _made(index: MessageIndex) -> Any:
-    """Return some entry of a journal."""
+    """Return a journal entry to copy from."""
     other = MessageIndex([{"role": "user", "content": text} for text in ("a", "b")], counter="chars/4")
     assert other.apply(Drop(0))
     return other.journal[0]
 
 
 def leave_a_trace(index: MessageIndex) -> Steps:
-    """Changes the index in a way that no rollback undoes."""
+    """Change the index in a way that no rollback undoes."""
     index.columns.included.tool_calls += 1
     yield from ()
 
@@ -171,7 +171,7 @@ CULPRITS: list[tuple[int, Any]] = [
 
 @pytest.mark.parametrize(("law", "strategy"), CULPRITS, ids=[f"{law}-{strategy.__name__}" for law, strategy in CULPRITS])
 def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
-    """For each way to break a law, the error names the law and shows a conversation."""
+    """For each strategy that breaks a law, the error names the law."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(strategy)
     assert caught.value.law == law
@@ -181,12 +181,12 @@ def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
 
 
 def test_every_law_of_the_suite_is_seen_broken() -> None:
-    """Every law in the suite is broken by some strategy here."""
+    """Every law of the checks is broken by at least one strategy in this file."""
     assert {law for law, _ in CULPRITS} == set(LAWS)
 
 
 def test_the_conversation_shown_is_small() -> None:
-    """The reported conversation breaks the law too, and no message of it can be removed."""
+    """The reported conversation breaks the law too, and does not without any one of its messages."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(drop_one, messages=agent_session(60))
     shown = list(caught.value.messages)
@@ -198,7 +198,7 @@ def test_the_conversation_shown_is_small() -> None:
 
 
 def test_long_texts_are_shortened_in_the_report() -> None:
-    """The text shows every message, shortened; the error holds the whole conversation."""
+    """The error's text shows long messages shortened; its ``messages`` attribute has the whole conversation."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(drop_one, messages=[{"role": "user", "content": "word " * 9_000}] * 4)
     assert len(str(caught.value)) < 2_000
@@ -206,7 +206,7 @@ def test_long_texts_are_shortened_in_the_report() -> None:
 
 
 def test_new_faults_are_told_from_old_ones() -> None:
-    """An existing fault may stay, also under another rule's name for it; an additional fault of its kind is an error."""
+    """A fault that was in the input may stay, also under another rule's name; an additional fault of its kind is an error."""
 
     class Strict(OpenAIChat):
         def validate(self, raws: Any) -> list[Problem]:
@@ -225,7 +225,7 @@ def test_new_faults_are_told_from_old_ones() -> None:
 
 
 def test_a_second_result_is_the_same_fault_without_its_call() -> None:
-    """A repeated result is the same fault whether its call is kept or dropped, also for a legacy function."""
+    """A repeated result counts as the same fault whether its call is kept or dropped, also for a legacy function."""
     asked = {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}}
     said = {"role": "function", "name": "now", "content": "noon"}
     strategy = Truncation(keep=last(groups=2))
@@ -236,15 +236,15 @@ def test_a_second_result_is_the_same_fault_without_its_call() -> None:
 
 
 def test_what_a_strategy_raises_comes_out() -> None:
-    """A failure is not a broken law."""
-    with pytest.raises(ConfigurationError, match="the window is not known"):
+    """An exception that a strategy raises is passed on, and is not reported as a broken law."""
+    with pytest.raises(ConfigurationError, match="the context window is unknown"):
         check_strategy(Truncation(trigger=context_exceeds(0.5)))
     check_strategy(Truncation(trigger=context_exceeds(0.5)), context=RunContext(window=2_000))
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_strategies_that_await_are_checked(backend: Any) -> None:
-    """An async request is awaited, on either event loop."""
+    """A strategy's async request is awaited, on asyncio and on trio."""
     awaited: list[int] = []
 
     @attrs.frozen
@@ -262,7 +262,7 @@ def test_strategies_that_await_are_checked(backend: Any) -> None:
 
 
 def test_edits_taken_together_count_as_what_they_are() -> None:
-    """A group named by an edit inside a `Together` counts as named."""
+    """Groups named by edits inside a `Together` count as named by an edit."""
 
     def strategy(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
@@ -276,7 +276,7 @@ def test_edits_taken_together_count_as_what_they_are() -> None:
 
 
 def odd(index: MessageIndex) -> bool:
-    """A plain function at the top of a module."""
+    """Return whether the number of messages is odd; a module-level function, which can be pickled."""
     return index.included.messages % 2 == 1
 
 
@@ -292,33 +292,33 @@ class Named(Trigger):
 
 @attrs.frozen
 class Wordless(Named):
-    """A trigger that does not explain itself."""
+    """A trigger whose explanation is empty."""
 
     def explain(self, index: MessageIndex) -> str:
         return ""
 
 
 def alternating() -> Callable[[MessageIndex], bool]:
-    """Return a condition with a memory."""
+    """Return a condition that alternates between true and false."""
     asked = itertools.count()
     return lambda index: next(asked) % 2 == 0
 
 
 def edits(index: MessageIndex) -> bool:
-    """A condition that changes the index."""
+    """Apply an edit to the index, as a condition must not do."""
     free = [group for group in index.included_groups if index.is_removable(group)]
     return bool(free) and index.apply(Drop(free[0])) and index.mark() >= 0
 
 
 def adds_a_turn(index: MessageIndex) -> bool:
-    """A condition that changes the index and always returns the same."""
+    """Change the index's context, as a condition must not do, and return true."""
     index.context = attrs.evolve(index.context, overhead_tokens=index.context.overhead_tokens + 1)
     return True
 
 
 @attrs.frozen
 class Unfair(Named):
-    """A trigger whose negation returns the same."""
+    """A trigger whose negation returns the same as the trigger."""
 
     def __invert__(self) -> Trigger:
         return self
@@ -345,14 +345,14 @@ def test_good_triggers_pass(trigger: Any) -> None:
     ],
 )
 def test_bad_triggers_are_caught(trigger: Any, what: str) -> None:
-    """Each part of the contract is checked."""
+    """A trigger that breaks any part of the trigger contract raises ``LawBroken``."""
     with pytest.raises(LawBroken, match=what) as caught:
         check_trigger(trigger)
     assert caught.value.law == 0
 
 
 def test_a_trigger_that_edits_is_caught() -> None:
-    """This holds whatever it returns."""
+    """A trigger that applies an edit to the index raises ``LawBroken``."""
     with pytest.raises(LawBroken):
         check_trigger(edits)
 
@@ -361,7 +361,7 @@ def test_a_trigger_that_edits_is_caught() -> None:
 
 
 def test_a_benchmark_is_a_table() -> None:
-    """Each size has a row with its edits, its time by the given clock, and the growth."""
+    """Each size has a row with its edits, its times by the given clock, and the growth from the size before."""
     ticks = itertools.accumulate([0.0, *[1.0, 2.0, 0.0] * 2, *[10.0, 40.0, 0.0] * 2])
     table = benchmark_strategy(SlidingWindow(), [10, 100], repeats=2, clock=lambda: next(ticks))
     small, large = table.rows
@@ -377,21 +377,21 @@ def test_a_benchmark_is_a_table() -> None:
 
 
 def test_growth_is_that_of_ten_times_the_messages() -> None:
-    """From 10 to 1,000 messages, a hundred times the time is a growth of ten."""
+    """Growth is per tenfold size: from 10 to 1,000 messages, a hundred times the time is a growth of ten."""
     ticks = itertools.accumulate([0.0, 0.0, 1.0, 0.0, 0.0, 100.0])
     table = benchmark_strategy(SlidingWindow(), [10, 1_000], repeats=1, clock=lambda: next(ticks))
     assert table.rows[1].growth == pytest.approx(10.0)
 
 
 def test_a_time_too_short_to_see_has_no_growth() -> None:
-    """There is no division by zero."""
+    """A measured time of zero gives no growth instead of a division by zero."""
     table = benchmark_strategy(SlidingWindow(), [2, 4], repeats=1, clock=lambda: 0.0)
     assert [row.growth for row in table.rows] == [None, None]
 
 
 @pytest.mark.parametrize(("sizes", "repeats"), [([0], 1), ([10], 0)])
 def test_a_benchmark_of_nothing_is_an_error(sizes: list[int], repeats: int) -> None:
-    """Sizes and repeats must be above 0."""
+    """A ``ConfigurationError`` is raised if a size or ``repeats`` is not above 0."""
     with pytest.raises(ConfigurationError, match="above 0"):
         benchmark_strategy(SlidingWindow(), sizes, repeats=repeats)
 
@@ -400,7 +400,7 @@ def test_a_benchmark_of_nothing_is_an_error(sizes: list[int], repeats: int) -> N
 
 
 def test_samples_are_new_each_time() -> None:
-    """A test may change the conversations it gets."""
+    """Each call returns new sample conversations, so a test may change them."""
     ours, theirs = sample_conversations(), sample_conversations()
     assert ours == theirs
     ours[0][0]["content"] = "changed"
@@ -409,14 +409,14 @@ def test_samples_are_new_each_time() -> None:
 
 @pytest.mark.parametrize("messages", [0, 1, 2, 59, 200])
 def test_a_session_has_so_many_messages(messages: int) -> None:
-    """The session is cut at the given number, and valid except for a pending call at the end."""
+    """``agent_session(n)`` has exactly ``n`` messages, and breaks no rule except for a pending call at its end."""
     session = agent_session(messages)
     assert len(session) == messages
     assert {problem.rule for problem in validate(session or [{"role": "user", "content": "hi"}])} <= {"pending-call"}
 
 
 def test_a_session_of_less_than_nothing_is_an_error() -> None:
-    """Numbers must not be below 0."""
+    """A negative number of messages raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError, match=">= 0"):
         agent_session(-1)
 
@@ -497,13 +497,13 @@ SEARCH = settings(max_examples=3_000, phases=[Phase.generate])
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_is_generated(shape: str) -> None:
-    """Every documented shape is generated."""
+    """``conversations()`` generates every documented shape."""
     assert SHAPES[shape](find(conversations(), SHAPES[shape], settings=SEARCH))
 
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_every_fault_is_generated(rule: str) -> None:
-    """All kinds of damage are generated."""
+    """``conversations(valid=False)`` generates every kind of fault."""
 
     def broken(messages: Chat) -> bool:
         return rule in {problem.rule for problem in validate(messages)}
@@ -512,7 +512,7 @@ def test_every_fault_is_generated(rule: str) -> None:
 
 
 def test_late_results_are_generated() -> None:
-    """Return whether a result comes after another message."""
+    """``conversations(valid=False)`` generates results that come after other messages."""
 
     def late(messages: Chat) -> bool:
         groups = MessageIndex(messages, counter="chars/4").included_groups
@@ -524,13 +524,13 @@ def test_late_results_are_generated() -> None:
 
 
 def test_conversations_have_at_least_one_exchange() -> None:
-    """A smaller size is an error."""
+    """A ``ConfigurationError`` is raised if ``max_size`` is below 1."""
     with pytest.raises(ConfigurationError, match=">= 1"):
         conversations(max_size=0)
 
 
 def test_without_hypothesis_all_else_works() -> None:
-    """The package imports and the checks run; only ``conversations`` asks to install it."""
+    """Without hypothesis the package imports and its checks run; only ``conversations`` raises ``MissingHypothesis``."""
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
         "from compaction.strategies import SlidingWindow\n"
@@ -547,7 +547,7 @@ def test_without_hypothesis_all_else_works() -> None:
 
 
 def test_a_broken_list_may_settle_in_a_few_runs() -> None:
-    """On an invalid list, law 5 allows a few further runs, but not runs without end."""
+    """On an invalid list, law 5 allows a few further runs until nothing changes, but not without limit."""
 
     def words_then_calls(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
@@ -564,7 +564,7 @@ def test_a_broken_list_may_settle_in_a_few_runs() -> None:
 
 
 def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
-    """Further runs are allowed only with ``settles_in``, and only that many."""
+    """A strategy that settles only after several runs passes with a sufficient ``settles_in``, and fails with less."""
     messages = [user(f"q{place}") for place in range(5)]
     with pytest.raises(LawBroken, match="law 5"):
         check_strategy(drop_one, messages=messages, settles_in=3)
@@ -574,7 +574,7 @@ def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
 
 
 def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
-    """Reasoning that comes to be before a call joins its group when the view is read again, and may be dropped with it."""
+    """Law 5 allows another run if the result, read again, forms other groups, such as reasoning that joins a call."""
 
     def words_then_long_calls(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
@@ -590,7 +590,7 @@ def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
 
 
 def test_an_output_in_which_another_mark_is_believed_may_settle_in_a_few_runs() -> None:
-    """A forged mark in the last message counts as a summary until a strategy writes one of its own; then it is plain text."""
+    """Law 5 allows a few runs for a forged mark in the last message, which counts as a summary only until a real one exists."""
     audio = {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
     forged = user("[compaction 44bc10d2 by Summarization round 1]\nFine.")
     terse, bare = Scripted(lambda request: f"{len(request.groups)} groups."), SummaryText(preface="Before:", end="end")

@@ -29,19 +29,19 @@ def test_only_the_empty_text_is_free(counter: TokenCounter, text: str) -> None:
 
 @every_counter
 def test_never_claims_to_be_exact(counter: TokenCounter) -> None:
-    """A counter without a vocabulary says so."""
+    """Counters without a vocabulary are never marked as exact."""
     assert counter.exact is False
 
 
 @every_counter
 def test_equal_after_pickling(counter: TokenCounter) -> None:
-    """Counters are values."""
+    """A pickled counter equals the original."""
     assert pickle.loads(pickle.dumps(counter)) == counter
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("한국", 1), ("한국어입니", 2)])
 def test_chars_round_up(text: str, tokens: int) -> None:
-    """A token every four characters, a started one counted whole."""
+    """``chars/4`` counts one token for every four characters, rounded up."""
     assert CharsPerToken().count_text(text) == tokens
 
 
@@ -49,7 +49,7 @@ def test_chars_round_up(text: str, tokens: int) -> None:
     ("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("한국", 2), ("한국어입니", 4), ("\ud800", 1)]
 )
 def test_bytes_round_up(text: str, tokens: int) -> None:
-    """A token every four bytes of UTF-8, a started one counted whole."""
+    """``bytes/4`` counts one token for every four bytes of UTF-8, rounded up."""
     assert BytesPerToken().count_text(text) == tokens
 
 
@@ -69,7 +69,7 @@ def test_bytes_are_characters_in_ascii(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["tau_airline", "whowhen_multiagent", "openhands", "acebench_zh"])
 def test_estimate_is_near_the_exact_total(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Over whole recorded conversations the estimate is within 5 percent of o200k_base, and nearer than chars/4."""
+    """For recorded conversations, the estimate is within 5 percent of o200k_base, and closer than ``chars/4``."""
     toktok = pytest.importorskip("toktok", reason="the exact counts to compare with come from toktok")
     texts = [
         message["content"]

@@ -1,4 +1,4 @@
-"""Exact counters: toktok and tiktoken agree, and neither reaches for the network."""
+"""Exact counters: toktok and tiktoken agree, and neither uses the network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = st.text(st.one_of(st.characters(), st.integers(0xD800, 0xDFFF).map(chr),
 
 @pytest.fixture(autouse=True)
 def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test here may look up a host name."""
+    """Fail a test that looks up a host name."""
     asked: list[Any] = []
 
     def refuse(*arguments: Any, **_: Any) -> None:
@@ -42,7 +42,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as tiktoken leaves it after its downloads, written from toktok's vocabularies, which are the same."""
+    """A folder like tiktoken's after its downloads, written from toktok's equal vocabularies."""
     folder = tmp_path_factory.mktemp("data-gym-cache")
     for encoding, tokens in TOKENS.items():
         token_bytes = toktok._encoding(encoding).decode_single_token_bytes
@@ -57,34 +57,34 @@ def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has resolved no counter and loaded no encoding."""
+    """The state of a process that has resolved no counter and loaded no encoding."""
     monkeypatch.setattr(resolve, "_resolved", {})
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
 
 
 @pytest.fixture
 def without_toktok(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where toktok is not installed."""
+    """The state of a process in which toktok is not installed."""
     monkeypatch.setitem(sys.modules, "toktok", None)
 
 
 @pytest.fixture
 def without_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """As where tiktoken has downloaded nothing."""
+    """A folder in which tiktoken has downloaded nothing."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def with_vocabulary(vocabularies: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """As where tiktoken has downloaded its vocabularies."""
+    """A folder in which tiktoken has downloaded its vocabularies."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
     return vocabularies
 
 
 @pytest.fixture
 def tiktoken_counter(fresh_process: None, with_vocabulary: Path) -> TiktokenCounter:
-    """The o200k_base of tiktoken, from disk."""
+    """Tiktoken's o200k_base, loaded from disk."""
     loaded = load_tiktoken("o200k_base")
     assert loaded is not None
     return loaded
@@ -103,7 +103,7 @@ def test_toktok_and_tiktoken_agree(with_vocabulary: Path, encoding: str, text: s
 
 @pytest.mark.parametrize("special", ["<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|> and <|im_start|>user"])
 def test_special_tokens_are_plain_text(tiktoken_counter: TiktokenCounter, special: str) -> None:
-    """The name of a special token in a message is text a user wrote: it raises nothing and counts what its letters do."""
+    """The name of a special token in a message raises nothing and is counted like other text."""
     counts = {tiktoken_counter.count_text(special), ToktokCounter("o200k_base").count_text(special)}
     assert len(counts) == 1
     assert counts.pop() > 5
@@ -111,27 +111,27 @@ def test_special_tokens_are_plain_text(tiktoken_counter: TiktokenCounter, specia
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00 \ud800" * 50, "\ud83d\ude00"])
 def test_lone_surrogates_count_as_tiktoken_counts_them(tiktoken_counter: TiktokenCounter, text: str) -> None:
-    """What UTF-8 cannot hold toktok refuses; its counter counts the replacement character, as tiktoken does."""
+    """Lone surrogates are counted as tiktoken counts them, although toktok refuses them."""
     assert ToktokCounter("o200k_base").count_text(text) == tiktoken_counter.count_text(text) > 0
 
 
 @pytest.mark.parametrize("text", [" " * 1_000_000, " \t" * 500_000, "\n" * 1_000_000], ids=["spaces", "mixed", "lines"])
 def test_a_million_blanks(tiktoken_counter: TiktokenCounter, text: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A run of blanks that overflows tiktoken is counted in halves, within 3 tokens of the exact count and in silence."""
+    """A run of blanks too long for tiktoken is counted in halves, within 3 tokens of the exact count and without output."""
     exact = ToktokCounter("o200k_base").count_text(text)
     assert abs(tiktoken_counter.count_text(text) - exact) <= 3
     assert capfd.readouterr().err == ""
 
 
 def test_toktok_without_its_private_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release without the tokenizer objects counts through the public function."""
+    """With a release of toktok without tokenizer objects, the public function counts."""
     expected = ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수")
     monkeypatch.setitem(sys.modules, "toktok", _module(batch_count=toktok.batch_count))
     assert ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수") == expected
 
 
 def test_toktok_with_a_tokenizer_that_counts_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release whose tokenizer objects disagree with the public function is believed in public."""
+    """If toktok's tokenizer objects disagree with its public function, the public function counts."""
     disagreeing = _module(batch_count=toktok.batch_count, _encoding=lambda _: _module(count=len))
     monkeypatch.setitem(sys.modules, "toktok", disagreeing)
     assert ToktokCounter("o200k_base").count_text("Hello, world!") == 4
@@ -144,13 +144,13 @@ def _module(**members: Any) -> ModuleType:
 
 
 def test_toktok_lacks_old_encodings() -> None:
-    """An encoding toktok does not have is none, not an error: tiktoken may have it."""
+    """An encoding that toktok lacks gives ``None`` instead of an error, because tiktoken may have it."""
     assert load_toktok("p50k_base") is None
 
 
 @pytest.mark.parametrize("encoding", TOKENS)
 def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Path, encoding: str) -> None:
-    """A counter travels as the name of its encoding, not with its vocabulary."""
+    """A counter is pickled as the name of its encoding, without the vocabulary."""
     for original in (load_toktok(encoding), load_tiktoken(encoding)):
         pickled = pickle.dumps(original)
         assert len(pickled) < 200
@@ -158,19 +158,19 @@ def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Pat
 
 
 def test_auto_prefers_toktok(fresh_process: None, without_vocabulary: Path) -> None:
-    """With toktok installed, ``"auto"`` is exact and needs no file."""
+    """If toktok is installed, ``"auto"`` is exact and needs no file."""
     chosen = counter("auto")
     assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
 
 
 def test_auto_takes_tiktoken_from_disk(without_toktok: None, with_vocabulary: Path) -> None:
-    """Without toktok, tiktoken is taken where its file is on disk, and downloads nothing."""
+    """Without toktok, ``"auto"`` uses tiktoken if its file is on disk, and downloads nothing."""
     chosen = counter("auto")
     assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
 
 
 def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabulary: Path) -> None:
-    """With neither, the tokens are estimated; the process is told once, and nothing is asked of the network."""
+    """Without both, ``"auto"`` estimates, warns once in a process, and does not use the network."""
     with pytest.warns(EstimateWarning, match="estimate") as told:
         first = counter("auto")
     assert len(told) == 1
@@ -181,13 +181,13 @@ def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabular
 
 @pytest.mark.parametrize("spec", ["o200k_base", "cl100k_base", "gpt-4o", "gpt-3.5-turbo"])
 def test_a_name_gets_that_encoding_or_an_error(without_toktok: None, without_vocabulary: Path, spec: str) -> None:
-    """Whoever names an encoding or model gets no other's counts; the error says what to install or which file to keep."""
+    """If the named encoding is not available, an `UnknownCounter` says what to install or which file to provide."""
     with pytest.raises(UnknownCounter, match=r"not on this machine.*compaction-toolkit\[fast\].*tiktoken\.get_encoding"):
         counter(spec)
 
 
 def test_a_file_that_appears_later_is_found(without_toktok: None, without_vocabulary: Path, vocabularies: Path) -> None:
-    """Following the error's advice helps at once: a failure by name is not remembered."""
+    """A vocabulary file that is added after an `UnknownCounter` is found at the next call."""
     with pytest.raises(UnknownCounter):
         counter("cl100k_base")
     found = vocabulary_file("cl100k_base")
@@ -197,7 +197,7 @@ def test_a_file_that_appears_later_is_found(without_toktok: None, without_vocabu
 
 
 def test_a_damaged_file_is_left_alone(without_toktok: None, without_vocabulary: Path) -> None:
-    """A file whose checksum is wrong counts as absent; tiktoken would delete it and download it again."""
+    """A vocabulary file with a wrong checksum counts as missing and is not deleted, as tiktoken would do."""
     damaged = vocabulary_file("o200k_base")
     assert damaged is not None
     damaged.write_bytes(b"half of a downl")
@@ -206,7 +206,7 @@ def test_a_damaged_file_is_left_alone(without_toktok: None, without_vocabulary: 
 
 
 def test_an_unreadable_file_counts_as_absent(without_toktok: None, without_vocabulary: Path) -> None:
-    """A folder where the file should be is no vocabulary."""
+    """A folder in place of the vocabulary file counts as a missing file."""
     place = vocabulary_file("o200k_base")
     assert place is not None
     place.mkdir()
@@ -214,7 +214,7 @@ def test_an_unreadable_file_counts_as_absent(without_toktok: None, without_vocab
 
 
 def test_a_tokenizer_that_fails_on_short_texts_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Halving stops well before nothing is left: what is wrong with a short text is raised."""
+    """An error of the tokenizer for short texts is raised: the counter does not halve them any further."""
 
     def fail(text: str, **_: Any) -> list[int]:
         raise ValueError(f"cannot read {len(text)} characters")
@@ -225,7 +225,7 @@ def test_a_tokenizer_that_fails_on_short_texts_is_not_hidden(monkeypatch: pytest
 
 
 def test_a_cache_turned_off_means_a_download(without_toktok: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder name makes tiktoken download every time, so there is no file to find and nothing is loaded."""
+    """If tiktoken's cache is turned off, there is no file, and an `UnknownCounter` is raised."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert vocabulary_file("o200k_base") is None
     with pytest.raises(UnknownCounter, match="not on this machine"):
@@ -233,7 +233,7 @@ def test_a_cache_turned_off_means_a_download(without_toktok: None, monkeypatch: 
 
 
 def test_where_tiktoken_keeps_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folder is the first that is set of two variables, else one in the temporary folder; the name is tiktoken's for it."""
+    """The folder is the first one set of two environment variables, else a temporary one; the file has tiktoken's name."""
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -248,7 +248,7 @@ def test_where_tiktoken_keeps_its_files(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_an_encoding_already_loaded_needs_no_file(
     without_toktok: None, vocabularies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the process has loaded, by whatever way, is used."""
+    """An encoding that the process has already loaded needs no file."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
     assert load_tiktoken("cl100k_base") is not None
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
@@ -257,7 +257,7 @@ def test_an_encoding_already_loaded_needs_no_file(
 
 
 def test_without_tiktoken_encodings_go_by_name(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which encoding a model has is tiktoken's knowledge; without it encodings still work, and models say why not."""
+    """Without tiktoken, encodings can be named but models cannot, and the error says why."""
     for module in ("tiktoken", "tiktoken.model", "tiktoken.registry"):
         monkeypatch.setitem(sys.modules, module, None)
     assert counter("o200k_base").exact

@@ -1,4 +1,4 @@
-"""Texts that break tokenizers: none may crash a counter, hang it, or come out free."""
+"""Texts that break tokenizers: every counter counts them without an error and in bounded time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXACT = "toktok, o200k_base"
 
 @pytest.fixture(params=["chars/4", "bytes/4", "estimate", EXACT])
 def any_counter(request: pytest.FixtureRequest) -> TokenCounter:
-    """Each counter, without a memory; tiktoken has its own tests in test_tokens_exact.py."""
+    """Each counter, without a memo; test_exact.py tests tiktoken."""
     if request.param == EXACT:
         pytest.importorskip("toktok", reason="toktok is not installed")
         return counter("o200k_base")
@@ -38,7 +38,7 @@ def any_counter(request: pytest.FixtureRequest) -> TokenCounter:
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_every_counter_survives(any_counter: TokenCounter, kind: str) -> None:
-    """A megabyte of it takes less than five seconds of CPU, and counts between one token and one a byte."""
+    """Each text takes less than five seconds of CPU time and counts between one token and two tokens a byte."""
     text = TEXTS[kind]
     started = time.process_time()
     tokens = any_counter.count_text(text)
@@ -48,7 +48,7 @@ def test_every_counter_survives(any_counter: TokenCounter, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_every_message_can_be_measured(any_counter: TokenCounter, kind: str) -> None:
-    """What can be read as a message can be measured."""
+    """A message with such a text can be measured."""
     source = {"role": "user", "content": TEXTS[kind]}
     message = Message(role="user", parts=(TextPart(TEXTS[kind]),), raw=source, format=None)  # type: ignore[arg-type]
     tokens, size = MessageMeter(any_counter).measure(message)

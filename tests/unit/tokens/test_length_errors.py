@@ -1,4 +1,4 @@
-"""Errors about a request that is too long, in the words of each provider and server."""
+"""Errors about requests that are too long, with the messages of each provider and server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compaction.tokens import LengthError
 
 
 class Answered(Exception):
-    """An answer with a status, as clients raise it."""
+    """An error with a status, as clients raise it."""
 
     def __init__(self, message: str, status_code: int = 400, body: object = None) -> None:
         super().__init__(message)
@@ -60,19 +60,19 @@ SAID = {
 
 @pytest.mark.parametrize("name", SAID)
 def test_each_provider_is_understood(name: str) -> None:
-    """The tokens of the request and the window, if the provider says them; without the room for the reply."""
+    """The error of each provider is read: the tokens of the request, and the window without the reserve for the answer."""
     said, figures = SAID[name]
     assert LengthError.read(Answered(said)) == LengthError(*figures)
 
 
 def test_the_body_is_read() -> None:
-    """Some clients keep the figures there, and say only what kind of error it is."""
+    """The figures are read from the body of the error if its message does not have them."""
     error = Answered("Error code: 400", body={"error": {"message": SAID["anthropic"][0]}})
     assert LengthError.read(error) == LengthError(208_310, 200_000)
 
 
 def test_a_wrapped_error_is_read_with_its_cause() -> None:
-    """Frameworks raise exceptions of their own from the client's."""
+    """If a framework wraps the error of the client, the cause is read."""
     outer = RuntimeError("the service failed")
     outer.__cause__ = Answered(SAID["openai"][0])
     assert LengthError.read(outer) == LengthError(9_000, 8_192)
@@ -92,16 +92,16 @@ def test_a_wrapped_error_is_read_with_its_cause() -> None:
     ids=repr,
 )
 def test_other_errors_are_not(error: object) -> None:
-    """A status or words that do not belong to a length error."""
+    """Errors with another status or message are not read as length errors."""
     assert LengthError.read(error) is None
 
 
 def test_figures_that_contradict_each_other_are_not_believed() -> None:
-    """A request of 100 tokens fits a window of 200."""
+    """If the tokens of the request would fit the window, they are discarded as wrong."""
     said = "maximum context length is 200 tokens. However, your messages resulted in 100 tokens"
     assert LengthError.read(Answered(said)) == LengthError(None, 200)
 
 
 def test_only_the_first_words_are_read() -> None:
-    """An error may quote what was sent, at any length."""
+    """Only the start of the message is read, because an error may quote the request."""
     assert LengthError.read(Answered("Invalid value: " + "x " * 5_000 + SAID["anthropic"][0])) is None

@@ -1,4 +1,4 @@
-"""Counting once: a memo gives the inner counter's counts, and its memory has a bound."""
+"""Memoized counters: they return the counts of the inner counter, and their memory is bounded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compaction.tokens import CharsPerToken, Memoized
 
 @attrs.define
 class Recorder:
-    """Counts characters, and keeps what it was asked."""
+    """Counts characters, and records the texts it was called with."""
 
     asked: list[str] = attrs.field(factory=list)
     name: str = "characters"
@@ -36,7 +36,7 @@ def test_counts_are_the_inner_counters(texts: list[str], max_bytes: int) -> None
 
 
 def test_a_text_is_counted_once() -> None:
-    """Equal texts are counted once, also when they are different objects."""
+    """Equal texts are counted once, even if they are different objects."""
     recorder = Recorder()
     memo = Memoized(recorder)
     for _ in range(3):
@@ -46,7 +46,7 @@ def test_a_text_is_counted_once() -> None:
 
 
 def test_the_empty_text_is_remembered_too() -> None:
-    """A count of zero is a count."""
+    """The empty text is counted only once, too."""
     recorder = Recorder()
     memo = Memoized(recorder)
     assert [memo.count_text(""), memo.count_text("")] == [0, 0]
@@ -54,7 +54,7 @@ def test_the_empty_text_is_remembered_too() -> None:
 
 
 def test_memory_has_a_bound() -> None:
-    """What is remembered at any time fits the bound; the newest half of it is remembered for certain."""
+    """The remembered texts fit the bound, and at least the newest ones of half its size are remembered."""
     texts = [f"{number:>1000}" for number in range(1_000)]
     fits = 100_000 // sys.getsizeof(texts[0])
     recorder = Recorder()
@@ -72,7 +72,7 @@ def test_memory_has_a_bound() -> None:
 
 
 def test_what_is_used_stays() -> None:
-    """A text asked for now and then outlives any number of texts asked for once."""
+    """A text that is counted regularly stays in memory, however many other texts are counted once."""
     recorder = Recorder()
     memo = Memoized(recorder, 100_000)
     for number in range(2_000):
@@ -84,7 +84,7 @@ def test_what_is_used_stays() -> None:
 
 @pytest.mark.parametrize(("characters", "times"), [(12_000, 1), (12_600, 3)])
 def test_a_very_long_text_is_not_kept(characters: int, times: int) -> None:
-    """A text over an eighth of the bound would drive out too much else, and is counted each time."""
+    """A text larger than an eighth of the bound is not remembered."""
     recorder = Recorder()
     memo = Memoized(recorder, 100_000)
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_a_very_long_text_is_not_kept(characters: int, times: int) -> None:
 
 
 def test_threads_may_share_it() -> None:
-    """Eight threads over the same texts, more than it can hold, all get the right counts."""
+    """Eight threads that count more texts than fit in memory all get the right counts."""
     memo = Memoized(CharsPerToken(), 50_000)
     texts = [f"{number:>400}" for number in range(300)]
     with ThreadPoolExecutor(8) as pool:
@@ -102,13 +102,13 @@ def test_threads_may_share_it() -> None:
 
 
 def test_speaks_for_its_counter() -> None:
-    """A memo has the name and the exactness of what it remembers."""
+    """A memo has the name and the exactness of its inner counter."""
     memo = Memoized(Recorder(name="mine"))
     assert (memo.name, memo.exact) == ("mine", True)
 
 
 def test_pickles_without_its_memory() -> None:
-    """A copy counts with the same counter and bound, and starts empty."""
+    """A pickled copy has the same counter and bound, and an empty memory."""
     memo = Memoized(CharsPerToken(), 5_000)
     memo.count_text("x" * 400)
     copy = pickle.loads(pickle.dumps(memo))
@@ -118,6 +118,6 @@ def test_pickles_without_its_memory() -> None:
 
 @pytest.mark.parametrize("max_bytes", [0, -1])
 def test_a_bound_is_at_least_one(max_bytes: int) -> None:
-    """A memo that may keep nothing is a mistake."""
+    """A bound below 1 raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="Memoized: 'max_bytes' must be a whole number >= 1"):
         Memoized(CharsPerToken(), max_bytes)

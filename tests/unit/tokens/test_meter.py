@@ -1,4 +1,4 @@
-"""Measuring a message: what each part adds, in tokens and in bytes."""
+"""Measuring a message: how many tokens and bytes each part adds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PARTS = st.one_of(
 
 
 def message(*parts: Part, role: str = "user", name: str | None = None) -> Message:
-    """A message of these parts; the meter looks at neither its source nor its format."""
+    """A message of these parts; the meter uses neither its source nor its format."""
     source: Any = None
     return Message(role=role, parts=parts, raw=source, format=source, name=name)
 
@@ -64,7 +64,7 @@ def message(*parts: Part, role: str = "user", name: str | None = None) -> Messag
     ],
 )
 def test_what_a_message_measures(measured: Message, tokens: int, size: int) -> None:
-    """Texts by the counter, media by table and never by their data, ids not at all, and gpt-4o's costs around them."""
+    """A message costs the tokens of its texts, fixed figures for media, and gpt-4o's costs around them; ids cost nothing."""
     assert METER.measure(measured) == (tokens, size)
 
 
@@ -88,12 +88,12 @@ def test_a_longer_text_never_measures_less(parts: list[Part], text: str, more: s
 
 
 def test_a_lone_surrogate_can_be_measured() -> None:
-    """JSON can carry half a character; it measures the three bytes it would take."""
+    """A lone surrogate, which JSON may contain, counts as three bytes."""
     assert METER.measure(message(TextPart("\ud800"), ToolCallPart("", "\udfff", "{}"))) == (4 + 1 + 4 + 1 + 1, 3 + 3 + 2)
 
 
 def test_costs_are_replaceable() -> None:
-    """Whoever knows a provider better passes its figures."""
+    """A meter uses the costs that are passed to it."""
     meter = MessageMeter("chars/4", costs=FREE)
     parts = (
         TextPart("four"),
@@ -122,18 +122,18 @@ def test_costs_are_replaceable() -> None:
     ],
 )
 def test_costs_of_a_models_family(model: str, costs: ChatCosts) -> None:
-    """A family whose figures are known has its own; any other name has gpt-4o's."""
+    """Model families with known figures have their own costs, and other models have those of gpt-4o."""
     assert ChatCosts.for_model(model) == costs
 
 
 def test_a_cost_is_never_negative() -> None:
-    """The error names the cost and the value."""
+    """A negative cost raises a `ConfigurationError` that names the cost and the value."""
     with pytest.raises(ConfigurationError, match=r"ChatCosts: 'per_call' must be a whole number >= 0 \(got -1\)"):
         ChatCosts(per_call=-1)
 
 
 def test_a_meter_is_a_value() -> None:
-    """Meters are equal by counter and costs, pickle, and are built from whatever names a counter."""
+    """Meters are equal by counter and costs, immutable, can be pickled, and take any name of a counter."""
     assert pickle.loads(pickle.dumps(METER)) == METER == MessageMeter(counter("chars/4"), costs=ChatCosts())
     assert attrs.evolve(METER, costs=FREE) != METER
     with pytest.raises(UnknownCounter):
@@ -143,5 +143,5 @@ def test_a_meter_is_a_value() -> None:
 
 
 def test_a_meter_claims_nothing_exact() -> None:
-    """Only texts can be counted exactly: what a provider puts around a message is not published."""
+    """A meter has no attribute ``exact``, because providers do not publish the tokens around a message."""
     assert not hasattr(METER, "exact")

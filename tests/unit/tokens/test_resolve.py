@@ -1,4 +1,4 @@
-"""From a word to a counter, for what every machine has; the vocabularies are in test_tokens_exact.py."""
+"""Counters by name, as far as they need no vocabulary; test_exact.py tests the vocabularies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = ["chars/4", "bytes/4", "estimate"]
 
 @attrs.frozen
 class Words:
-    """Someone's own counter."""
+    """A user's counter."""
 
     name: str = "words"
     exact: bool = True
@@ -30,45 +30,45 @@ class Words:
 
 
 def test_ratios() -> None:
-    """The two ratios, by the names the seeds of this field know them by."""
+    """``"chars/4"`` and ``"bytes/4"`` are the names of the two ratio counters."""
     assert (counter("chars/4"), counter("bytes/4")) == (CharsPerToken(), BytesPerToken())
 
 
 @pytest.mark.parametrize("spec", WORDS)
 def test_a_counter_is_named_by_its_word(spec: str) -> None:
-    """The name leads back to the counter."""
+    """The name of a counter resolves to the same counter."""
     assert counter(counter(spec).name) is counter(spec)
 
 
 @pytest.mark.parametrize(("spec", "remembers"), [("chars/4", False), ("bytes/4", False), ("estimate", True)])
 def test_remembers_what_costs_more_than_remembering(spec: str, remembers: bool) -> None:
-    """Dividing a length is cheaper than looking it up."""
+    """The estimate is memoized; the ratios are not, because computing them is cheaper than a look-up."""
     assert isinstance(counter(spec), Memoized) == remembers
 
 
 def test_an_own_counter_is_taken_as_it_is() -> None:
-    """Any object of the protocol is a counter."""
+    """Any object with the counter's protocol is used unchanged."""
     words = Words()
     assert counter(words) is words
 
 
 @pytest.mark.parametrize("spec", [None, 4, len, object()])
 def test_what_is_no_counter_is_refused(spec: Any) -> None:
-    """The error names the three members a counter has."""
+    """A value that is not a counter raises an `UnknownCounter`, which names the three members of a counter."""
     with pytest.raises(UnknownCounter, match="'name', 'exact' and 'count_text"):
         counter(spec)
 
 
 @pytest.mark.parametrize("spec", ["claude-sonnet-4-5", "words", ""])
 def test_an_unknown_word_is_refused(spec: str) -> None:
-    """A model whose tokenizer is not published gets no other one's counts; the error lists what there is."""
+    """An unknown name, or a model without a published tokenizer, raises an `UnknownCounter` that lists the known names."""
     with pytest.raises(UnknownCounter, match=r"o200k_base, .* use 'auto' or 'estimate'"):
         counter(spec)
 
 
 @pytest.mark.parametrize("original", [*(counter(word) for word in WORDS), Words()], ids=lambda each: each.name)
 def test_pickles_by_what_it_is(original: TokenCounter) -> None:
-    """A named counter is the process's own wherever it arrives; memory does not travel."""
+    """A counter is pickled without its memory, and the copy equals the original."""
     original.count_text("something to remember " * 100)
     pickled = pickle.dumps(original)
     assert len(pickled) < 200
@@ -76,7 +76,7 @@ def test_pickles_by_what_it_is(original: TokenCounter) -> None:
 
 
 def test_importing_loads_no_tokenizer() -> None:
-    """The tokenizers load when a counter needs them, not when the package is imported."""
+    """Importing the package loads no tokenizer."""
     program = "import compaction.tokens, sys; print({'tiktoken', 'toktok'} & set(sys.modules) or 'none')"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("none\n", "")
@@ -84,7 +84,7 @@ def test_importing_loads_no_tokenizer() -> None:
 
 @pytest.mark.parametrize("spec", WORDS)
 def test_an_estimate_loads_no_tokenizer(spec: str) -> None:
-    """Asking for an estimate costs no second of loading."""
+    """Counting with an estimate loads no tokenizer."""
     program = (
         f"import sys; from compaction.tokens import counter; counter({spec!r}).count_text('x'); print('toktok' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""What providers report, in one shape, and our counts tied to it."""
+"""Usage reports of providers in one shape, and estimates anchored to them."""
 
 from __future__ import annotations
 
@@ -69,31 +69,31 @@ TOKENS = st.integers(0, 10**7)
 
 
 def as_object(value: Any) -> Any:
-    """The same figures as a client library hands them over: attributes, nested ones too."""
+    """The same figures as attributes, nested ones too, as a client library returns them."""
     return SimpleNamespace(**{key: as_object(item) for key, item in value.items()}) if isinstance(value, dict) else value
 
 
 @pytest.mark.parametrize(("reported", "usage"), CASES)
 def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage) -> None:
-    """The prompt is all that was sent, the completion all that was generated, whatever the provider leaves out of either."""
+    """Reports of all providers are read into one shape: all tokens sent, all tokens generated, and the cached ones."""
     assert Usage.read(reported) == usage
 
 
 @pytest.mark.parametrize(("reported", "usage"), CASES)
 def test_objects_read_as_their_json(reported: dict[str, Any], usage: Usage) -> None:
-    """A client library's object and the JSON it was made from are the same usage."""
+    """A client library's object gives the same usage as its JSON."""
     assert Usage.read(as_object(reported)) == usage
 
 
 def test_the_openai_clients_object() -> None:
-    """The real object, with its optional members unset."""
+    """A usage object of the OpenAI client is read with its optional fields unset."""
     completion_usage = pytest.importorskip("openai.types").CompletionUsage
     assert Usage.read(completion_usage(prompt_tokens=7, completion_tokens=2, total_tokens=9)) == Usage(7, 2)
 
 
 @pytest.mark.parametrize("reported", [None, {}, [], "1200", 1_200, {"usage": OPENAI_CHAT}, {"prompt_tokens": None}])
 def test_what_is_no_usage_is_refused(reported: Any) -> None:
-    """The error names the members looked for and what to pass."""
+    """A value that is not a usage report raises an `InputError`, which names the expected fields."""
     with pytest.raises(InputError, match=r"none of 'prompt_tokens', 'input_tokens', .* not the response"):
         Usage.read(reported)
 
@@ -101,14 +101,14 @@ def test_what_is_no_usage_is_refused(reported: Any) -> None:
 @pytest.mark.parametrize("value", ["1200", 12.5, True, -1])
 @pytest.mark.parametrize("field", ["prompt_tokens", "completion_tokens"])
 def test_a_figure_that_is_none_is_refused(field: str, value: Any) -> None:
-    """The error names the field and the value."""
+    """A figure that is not a whole number of at least 0 raises an `InputError` that names the field and the value."""
     with pytest.raises(InputError, match=rf"usage\.{field}: must be a whole number >= 0 \(got {value!r}\)"):
         Usage.read({**OPENAI_CHAT, field: value})
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, True, None])
 def test_usage_checks_its_figures(value: Any) -> None:
-    """A usage built by hand is held to the same rule."""
+    """A `Usage` built with a bad figure raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"'cached_tokens' must be a whole number >= 0"):
         Usage(1, 1, cached_tokens=value)
 
@@ -143,22 +143,22 @@ def test_an_anchor_before_the_reply(prompt: int, completion: int, counted: int) 
 
 
 def test_hidden_reasoning_is_not_sent_again() -> None:
-    """Reasoning the next request does not carry is left out of its estimate."""
+    """The estimate of the next request leaves out reasoning tokens that are not sent again."""
     assert UsageAnchor.from_usage(REASONED, 1_000).estimate(1_000) == 1_200 + 300 - 192
 
 
 def test_an_estimate_is_never_negative() -> None:
-    """Where we count more than the provider, dropping nearly everything leaves nothing, not less."""
+    """An estimate is never below 0, even if our count exceeds the provider's."""
     anchor = UsageAnchor.from_usage(Usage(100, 0), 500)
     assert (anchor.offset, anchor.estimate(500), anchor.estimate(10)) == (-400, 100, 0)
 
 
 def test_no_report_no_offset() -> None:
-    """Before the first report the estimate is the count."""
+    """Before the first report, the estimate is the count."""
     assert UsageAnchor().estimate(1_234) == 1_234
 
 
 @pytest.mark.parametrize("value", [REASONED, UsageAnchor(12)])
 def test_values(value: Any) -> None:
-    """Both pickle, and their repr builds them."""
+    """`Usage` and `UsageAnchor` can be pickled, and their ``repr`` rebuilds them."""
     assert pickle.loads(pickle.dumps(value)) == value == eval(repr(value))

@@ -1,4 +1,4 @@
-"""Triggers: when a strategy runs and may stop, in figures and in words, and how they combine."""
+"""Triggers: when they fire, how they explain themselves, and how they combine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ from tests.support.scripted import Scripted
 
 
 def night(index: MessageIndex) -> bool:
-    """A plain function that may be a trigger."""
+    """A plain function that can be used as a trigger."""
     return index.included.messages == 2
 
 
 class TestTokenLimit:
     def test_the_tokens_past_which_it_fires(self) -> None:
-        """Of several, the lowest where one is enough, the highest where all must hold; none where no tokens are compared."""
+        """``token_limit`` is the lowest limit in an alternative and the highest in a conjunction.
+
+        It is ``None`` for triggers that do not compare tokens.
+        """
         index = MessageIndex([], counter="chars/4", context=RunContext(window=900))
         low, high = tokens_exceed(100), context_exceeds(0.5)
         limits = {
@@ -68,7 +71,7 @@ class TestSizes:
         ],
     )
     def test_more_than_the_limit(self, make: Callable[[int], Trigger], size: Callable[[MessageIndex], int]) -> None:
-        """Strictly more: the limit itself does not fire."""
+        """A size trigger fires above its limit, but not at the limit."""
         index = indexed([system(), *turns(2), call("1"), result("1")])
         limit = size(index)
         assert make(limit - 1)(index)
@@ -76,14 +79,14 @@ class TestSizes:
         assert make(0)(index)
 
     def test_fewer_than_the_limit(self) -> None:
-        """Strictly fewer."""
+        """``tokens_below`` fires below its limit, but not at the limit."""
         index = indexed(turns(2))
         assert tokens_below(index.tokens + 1)(index)
         assert not tokens_below(index.tokens)(index)
         assert not tokens_below(0)(index)
 
     def test_the_five_sizes_are_different_things(self) -> None:
-        """On a conversation where no two of them are equal."""
+        """Messages, turns, groups and bytes are counted separately, and each explanation has its own figure."""
         index = indexed([system("s"), user("안녕"), user("b"), call("1", "2"), result("1"), result("2")])
         assert [
             explained(index)
@@ -96,7 +99,7 @@ class TestSizes:
         ] == ["messages 6 > 3", "turns 2 <= 3", "groups 4 > 3", f"bytes {index.included.bytes} <= 3,000"]
 
     def test_only_what_the_view_shows_counts(self) -> None:
-        """Edits are felt at once."""
+        """Only the view counts, so that an edit changes the result at once."""
         index = indexed(turns(3))
         trigger = turns_exceed(2)
         assert trigger(index)
@@ -104,7 +107,7 @@ class TestSizes:
         assert not trigger(index)
 
     def test_messages_without_system_messages(self) -> None:
-        """Instructions anywhere, developer messages among them, are left out; edits and their rollback are felt at once."""
+        """``messages_exceed(system=False)`` ignores system and developer messages, also after edits and a rollback."""
         index = indexed([system(), {"role": "developer", "content": "d"}, *turns(2)])
         index.append([system("later")])
         more, fewer = messages_exceed(3, system=False), messages_exceed(4, system=False)
@@ -118,7 +121,7 @@ class TestSizes:
         assert (more(index), fewer(index), index.included.messages) == (True, False, 7)
 
     def test_a_summary_is_a_message_of_the_conversation(self) -> None:
-        """It counts, as in Agent Framework; also when it is read from a list."""
+        """``messages_exceed(system=False)`` counts a summary as a message, as Agent Framework does."""
         first = compact_sync(
             [system(), *turns(4, words=60)], Summarization(Scripted("Short."), keep=last(messages=2)), counter="chars/4"
         )
@@ -128,20 +131,20 @@ class TestSizes:
         assert not messages_exceed(3, system=False)(index)
 
     def test_whether_system_messages_count_is_true_or_false(self) -> None:
-        """Anything else fails where it is written; with them, it is the plain trigger."""
+        """``system`` must be ``True`` or ``False``; with ``True``, the trigger equals the plain one."""
         assert messages_exceed(3, system=True) == messages_exceed(3)
         assert messages_exceed(3, system=False) != messages_exceed(3)
         assert repr(messages_exceed(3, system=False)) == "messages_exceed(3, system=False)"
         index = indexed([system(), *turns(2)])
         assert messages_exceed(3, system=False).explain(index) == "messages without system messages 4 > 3"
         assert messages_exceed(4, system=False).explain(index) == "messages without system messages 4 <= 4"
-        with pytest.raises(ConfigurationError, match="system is True or False"):
+        with pytest.raises(ConfigurationError, match="system must be True or False"):
             messages_exceed(3, system="no")  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="'limit' must be a whole number >= 0"):
             messages_exceed(-1, system=False)
 
     def test_overhead_counts_in_tokens(self) -> None:
-        """Tool schemas and the like are part of a request."""
+        """The overhead of the request counts in ``tokens_exceed`` and ``tokens_below``."""
         index = indexed(turns(1))
         trigger, target = tokens_exceed(index.tokens), tokens_below(index.tokens + 1)
         assert (trigger(index), target(index)) == (False, True)
@@ -149,7 +152,7 @@ class TestSizes:
         assert (trigger(index), target(index)) == (True, False)
 
     def test_explanations_give_both_figures(self) -> None:
-        """With thousands apart."""
+        """Explanations have the current figure and the limit, with thousands separators."""
         index = indexed([user("word " * 4_000)])
         assert tokens_exceed(1_000).explain(index) == f"tokens {index.tokens:,} > 1,000"
         assert tokens_exceed(10_000).explain(index) == f"tokens {index.tokens:,} <= 10,000"
@@ -159,21 +162,21 @@ class TestSizes:
     @pytest.mark.parametrize("limit", [-1, 1.5, True, "10", None])
     @pytest.mark.parametrize("make", [tokens_exceed, tokens_below, messages_exceed, turns_exceed, groups_exceed, bytes_exceed])
     def test_a_limit_is_a_whole_number(self, make: Callable[[object], Trigger], limit: object) -> None:
-        """Anything else fails where it is written."""
+        """A limit that is not a whole number of at least 0 raises a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="'limit' must be a whole number >= 0"):
             make(limit)
 
 
 class TestContent:
     def test_constants(self) -> None:
-        """One always fires, one never; each is the other's opposite."""
+        """``always`` fires, ``never`` does not, and each is the negation of the other."""
         index = indexed([])
         assert (always(index), never(index)) == (True, False)
         assert (~always, ~never) == (never, always)
         assert (always.explain(index), never.explain(index)) == ("always", "never")
 
     def test_tool_calls(self) -> None:
-        """A call in the view, not a result alone, and not one that was dropped."""
+        """``has_tool_calls`` fires if the view has a call; a result without a call or a dropped call does not count."""
         assert not has_tool_calls(indexed(turns(1)))
         assert not has_tool_calls(indexed([result("9"), user()]))
         index = indexed([user(), call("1", "2"), result("1"), result("2"), assistant()])
@@ -185,7 +188,7 @@ class TestContent:
 
 class TestContext:
     def test_a_share_of_the_window(self) -> None:
-        """Strictly more than the share, overhead included."""
+        """``context_exceeds`` fires above the share of the window, overhead included."""
         index = indexed(turns(2))
         index.context = RunContext(window=2 * index.tokens)
         assert not context_exceeds(0.5)(index)
@@ -196,19 +199,19 @@ class TestContext:
         assert context_exceeds(1).explain(index).endswith(f"<= {2 * index.included.tokens}, 100% of the window")
 
     def test_without_a_window(self) -> None:
-        """Neither yes nor no: an error that says what to pass."""
+        """Without a window, ``context_exceeds`` raises a `ConfigurationError` that says what to pass."""
         for ask in (context_exceeds(0.5), context_exceeds(0.5).explain):
             with pytest.raises(ConfigurationError, match=r"pass context=RunContext\(window=\.\.\.\)"):
                 ask(indexed([]))
 
     @pytest.mark.parametrize("ratio", [0, -0.5, 1.01, True, "half", float("nan")])
     def test_a_ratio_is_a_share(self, ratio: float) -> None:
-        """Above 0, at most 1."""
+        """A ratio must be above 0 and at most 1."""
         with pytest.raises(ConfigurationError, match="'ratio' must be a share above 0 and at most 1"):
             context_exceeds(ratio)
 
     def test_every_so_many_turns(self) -> None:
-        """Counted since the last edit, or since the start."""
+        """``every`` counts the turns since the last edit, or since the start."""
         index = indexed(turns(2))
         assert every(2)(index)
         assert not every(3)(index)
@@ -220,12 +223,12 @@ class TestContext:
 
     @pytest.mark.parametrize("turns", [0, -1, 1.5, True])
     def test_every_takes_turns(self, turns: int) -> None:
-        """One at least."""
+        """``every`` takes a whole number of at least 1."""
         with pytest.raises(ConfigurationError, match="'turns' must be a whole number >= 1"):
             every(turns)
 
     def test_idle_for_so_long(self) -> None:
-        """By the clock that is passed in; the time itself fires, and without a clock nothing does."""
+        """``idle_for`` fires if that much time passed before the latest messages, and never without a clock."""
         index = indexed(turns(1), context=RunContext(now=1_000.0))
         index.context = RunContext(now=1_299.0)
         index.append([user("q2")])
@@ -236,20 +239,20 @@ class TestContext:
 
     @pytest.mark.parametrize("seconds", [0, -1.0, True, "1", float("nan")])
     def test_idle_takes_seconds(self, seconds: float) -> None:
-        """Above 0."""
+        """``idle_for`` takes a number of seconds above 0."""
         with pytest.raises(ConfigurationError, match="'seconds' must be a number above 0"):
             idle_for(seconds)
 
     @pytest.mark.parametrize("arguments", [{"window": 0}, {"window": -1}, {"window": 1.5}, {"overhead_tokens": 1.5}])
     def test_what_surrounds_a_conversation_is_checked(self, arguments: dict[str, int]) -> None:
-        """A window of nothing, or overhead that takes away, is an error where it is written."""
+        """A window of 0 or an overhead that is not a whole number raises a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="must be a whole number"):
             RunContext(**arguments)
 
 
 class TestAlgebra:
     def test_and_or_not(self) -> None:
-        """As in logic."""
+        """``&``, ``|`` and ``~`` follow the rules of logic."""
         index = indexed([])
         for left in (always, never):
             for right in (always, never):
@@ -258,13 +261,13 @@ class TestAlgebra:
             assert (~left)(index) is not left(index)
 
     def test_what_is_not_needed_is_not_asked(self) -> None:
-        """``&`` stops at the first no, ``|`` at the first yes."""
+        """``&`` stops at the first trigger that does not fire, ``|`` at the first that does."""
         index = indexed([])
         assert not (never & context_exceeds(0.5))(index)
         assert (always | context_exceeds(0.5))(index)
 
     def test_functions_are_lifted_on_either_side(self) -> None:
-        """A plain function becomes a trigger as soon as it meets one; what it returns is taken as yes or no."""
+        """Plain functions on either side of an operator become triggers, and their values are converted to booleans."""
         index = indexed(turns(1))
         for trigger in (always & night, night & always, never | night, night | never, as_trigger(night)):
             assert trigger(index) is True
@@ -273,7 +276,7 @@ class TestAlgebra:
         assert as_trigger(always) is always
 
     def test_nested_ones_are_flattened(self) -> None:
-        """``a & (b & c)`` is ``a & b & c``; a double negation is none."""
+        """``a & (b & c)`` equals ``a & b & c``, and ``~~a`` equals ``a``."""
         a, b, c = tokens_exceed(1), turns_exceed(2), has_tool_calls
         assert a & (b & c) == (a & b) & c == a & b & c
         assert a | (b | c) == (a | b) | c == a | b | c
@@ -283,7 +286,7 @@ class TestAlgebra:
         assert ~~(a & b) == a & b
 
     def test_equal_by_value(self) -> None:
-        """The same condition, wherever it was written; not another, and not another unit."""
+        """Triggers are equal if kind, limit and unit are equal."""
         assert tokens_exceed(10) == tokens_exceed(10)
         assert tokens_exceed(10) != tokens_exceed(11)
         assert tokens_exceed(10) != messages_exceed(10)
@@ -314,14 +317,14 @@ class TestAlgebra:
         ],
     )
     def test_repr_builds_it(self, trigger: Trigger, text: str) -> None:
-        """What is printed, evaluated, is equal; so is what was pickled."""
+        """The ``repr`` of a trigger evaluates to an equal one; a pickled copy is equal and has the same hash."""
         assert repr(trigger) == text
         assert eval(text, dict(globals())) == trigger
         assert pickle.loads(pickle.dumps(trigger)) == trigger
         assert hash(pickle.loads(pickle.dumps(trigger))) == hash(trigger)
 
     def test_explanations_of_combinations(self) -> None:
-        """The parts' own words, joined; parentheses where they are needed."""
+        """The explanation of a combination joins those of its parts, with parentheses where necessary."""
         index = indexed(turns(1))
         assert (turns_exceed(0) & turns_exceed(1)).explain(index) == "turns 1 > 0 and turns 1 <= 1"
         assert (turns_exceed(0) | turns_exceed(1)).explain(index) == "turns 1 > 0 or turns 1 <= 1"
@@ -331,14 +334,16 @@ class TestAlgebra:
         assert as_trigger(night).explain(indexed([])) == "night says no"
 
     def test_a_trigger_is_not_true_or_false(self) -> None:
-        """``and`` and ``or`` would take one side in silence."""
-        with pytest.raises(TypeError, match=r"tokens_exceed\(1\) is a condition, not an answer: combine triggers with & \| ~"):
+        """``bool()`` of a trigger raises a `TypeError`, because ``and`` and ``or`` would silently ignore one side."""
+        with pytest.raises(
+            TypeError, match=r"tokens_exceed\(1\) is a trigger, which has no truth value: combine triggers with & \| ~"
+        ):
             bool(tokens_exceed(1))
 
     @pytest.mark.parametrize("wrong", [True, False, None, 7, "always"])
     def test_what_is_no_condition(self, wrong: object) -> None:
-        """A constant is written ``always`` or ``never``."""
-        with pytest.raises(ConfigurationError, match=r"a trigger is a callable of an index .* use always or never"):
+        """A value that is not callable raises a `ConfigurationError`, which names ``always`` and ``never``."""
+        with pytest.raises(ConfigurationError, match=r"a trigger must be a callable that takes an index .* or always or never"):
             as_trigger(wrong)  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="a trigger is a callable of an index"):
+        with pytest.raises(ConfigurationError, match="a trigger must be a callable that takes an index"):
             always & wrong  # type: ignore[operator]

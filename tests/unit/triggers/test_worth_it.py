@@ -1,4 +1,4 @@
-"""worth_it: fires when what a strategy would save pays for the prompt cache it would break; asking changes nothing."""
+"""``worth_it`` fires if a strategy saves more than the broken prompt cache costs; evaluating it changes nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CUT = Truncation(keep=last(groups=4))
 
 
 def index_of(count: int = 20, **options: Any) -> MessageIndex:
-    """Turns of about 30 tokens a message."""
+    """An index of questions and answers, about 30 tokens a message."""
     return indexed(turns(count, words=20), **options)
 
 
 def test_savings_have_to_outweigh_what_is_written_anew() -> None:
-    """Saved x price of a cached token x calls, against what follows the first change at what a written one costs more."""
+    """``worth_it`` fires if the savings in later calls exceed the cost of writing the changed end of the prompt again."""
     index = index_of()
     rewritten = sum(group.tokens for group in index.included_groups[-4:])
     saved = index.tokens - rewritten
@@ -35,7 +35,7 @@ def test_savings_have_to_outweigh_what_is_written_anew() -> None:
 
 
 def test_what_stands_before_the_first_change_is_still_cached() -> None:
-    """Dropping near the end rewrites less than dropping near the start."""
+    """Dropping a message near the end costs less than dropping one near the start, because the prefix stays cached."""
 
     def drop(place: int) -> Any:
         return lambda index: iter([Drop([place], "an example")])
@@ -46,7 +46,7 @@ def test_what_stands_before_the_first_change_is_still_cached() -> None:
 
 
 def test_the_index_is_as_it_was() -> None:
-    """Also where the strategy asks for a summary, and where it raises."""
+    """Evaluating ``worth_it`` does not change the index, even if the strategy requests a summary or raises."""
     index = index_of()
     before = index.messages()
     summary = Scripted("short")
@@ -65,7 +65,7 @@ def test_the_index_is_as_it_was() -> None:
 
 
 def test_after_a_pause_there_is_no_cache_to_break() -> None:
-    """By the clock of the context; then any saving is worth it."""
+    """After a pause of ``ttl_seconds`` by the given clock there is no cache to break, and any saving is enough."""
     trigger = worth_it(Truncation(keep=last(groups=38)), calls=1, ttl_seconds=300)
     index = index_of(context=RunContext(now=0.0))
     assert not trigger(index)
@@ -74,23 +74,23 @@ def test_after_a_pause_there_is_no_cache_to_break() -> None:
 
 
 def test_nothing_to_save_is_never_worth_it() -> None:
-    """A strategy that finds nothing to do."""
+    """``worth_it`` does not fire for a strategy that changes nothing."""
     assert not worth_it(Truncation(keep=last(groups=99)))(index_of())
 
 
 def test_by_default_calls_are_those_it_takes_out() -> None:
-    """Half of the answers in the groups that would go."""
+    """By default, the number of calls is half the number of answers in the groups that would be removed."""
     assert "in each of 9 calls" in worth_it(CUT).explain(index_of())
 
 
 def test_an_awaited_answer_is_refused() -> None:
-    """A trigger cannot wait."""
+    """A strategy with an awaitable request raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="awaits an answer"):
         worth_it(Summarization(Awaited("short"), keep=last(groups=2)))(index_of())
 
 
 def test_it_is_a_value() -> None:
-    """Equal by value, picklable, printed as what builds it, and combined like any other."""
+    """``worth_it`` values are equal by value, can be pickled and combined, and have a ``repr`` that rebuilds them."""
     trigger = worth_it(CUT, calls=5)
     assert trigger == worth_it(CUT, calls=5) != worth_it(CUT, calls=6)
     assert pickle.loads(pickle.dumps(trigger)) == trigger
@@ -100,6 +100,6 @@ def test_it_is_a_value() -> None:
 
 @pytest.mark.parametrize("options", [{"calls": 0}, {"cached": 0}, {"cached": 1.1}, {"ttl_seconds": 0}], ids=str)
 def test_bad_figures(options: dict[str, Any]) -> None:
-    """Fail where they are written."""
+    """Bad arguments raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         worth_it(CUT, **options)

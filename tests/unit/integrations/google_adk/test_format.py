@@ -1,4 +1,4 @@
-"""Google ADK's contents, read without the framework; what needs it is in ``tests.frameworks.test_google_adk``."""
+"""Reading Google ADK's contents without the framework; other tests are in ``tests.frameworks.test_google_adk``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from compaction.messages import TextPart, ToolCallPart
 
 
 def content(role: str, *parts: dict[str, Any]) -> SimpleNamespace:
-    """An object with the fields of a Content."""
+    """Return an object with the fields of a Content."""
     return SimpleNamespace(role=role, parts=list(parts))
 
 
 def test_objects_are_read_by_their_attributes() -> None:
-    """Parts are those of the object, in snake case; groups follow from calls and results."""
+    """Parts are read from an object's attributes in snake case, and a call is grouped with its result."""
     call: dict[str, Any] = {"name": "now", "args": {}}
     answer = {"name": "now", "response": {"result": "noon"}}
     messages = [
@@ -37,7 +37,7 @@ def test_objects_are_read_by_their_attributes() -> None:
 
 
 def test_the_same_contents_are_one_message() -> None:
-    """ADK makes its contents again for each call: equal ones are the same message."""
+    """Contents that ADK builds again for each call are recognized as the same messages if they are equal."""
     messages = [content("user", {"text": f"note {place}"}) for place in range(3)]
     again = [content("user", {"text": f"note {place}"}) for place in range(3)]
     assert adk_contents.common_prefix(messages, again) == 3
@@ -45,12 +45,12 @@ def test_the_same_contents_are_one_message() -> None:
 
 
 def test_what_is_no_content() -> None:
-    """It is an error that says what to pass."""
+    """A value that is not a content raises ``InvalidMessage``, which says what to pass."""
     with pytest.raises(InvalidMessage, match="contents of an LlmRequest"):
         adk_contents.read("hi")
 
 
 def test_the_format_is_one_object() -> None:
-    """It prints as its name and is pickled as that."""
+    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
     assert repr(adk_contents) == "adk_contents"
     assert pickle.loads(pickle.dumps(adk_contents)) is adk_contents

@@ -1,4 +1,4 @@
-"""The context engine: when it compacts, what it does if it cannot, how it follows its host."""
+"""The context engine for Hermes Agent: when it compacts, its results, its failures and its settings."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def engine(settings: EngineSettings = SMALL, **options: Any) -> CompactionEngine
 
 
 class TestContract:
-    """What a host finds besides compacting."""
+    """The parts of the host's contract besides compaction."""
 
     def test_without_a_store(self) -> None:
-        """An engine without a store has no tools, and says so when one is called."""
+        """An engine without a store offers no tools, and returns an error for a tool call."""
         made = engine()
         made.on_session_end("s", [])
         assert made.get_tool_schemas() == []
         assert "error" in json.loads(made.handle_tool_call("lcm_grep", {}))
 
     def test_status(self) -> None:
-        """Five figures; a host's -1 for "not reported yet" counts as nothing used."""
+        """The status reports five figures; a host's -1, meaning "not reported yet", counts as 0."""
         made = engine()
         made.update_model("m", 200_000)
         made.update_from_response({"prompt_tokens": 50_000})
@@ -60,7 +60,7 @@ class TestContract:
         assert made.get_status()["usage_percent"] == 0
 
     def test_reset(self) -> None:
-        """A reset forgets what was counted, and not the model."""
+        """A reset clears the counts and keeps the model."""
         made = engine()
         made.update_model("m", 200_000)
         made.last_prompt_tokens = made.last_completion_tokens = made.last_total_tokens = made.compression_count = 7
@@ -70,15 +70,15 @@ class TestContract:
 
 
 class TestWhen:
-    """When it is time."""
+    """When the engine compacts."""
 
     def test_documented_figures(self) -> None:
-        """At half of a window of 200,000 tokens, at that figure exactly."""
+        """At the default threshold, a window of 200,000 tokens is compacted from exactly 100,000 tokens."""
         made = CompactionEngine(counter="chars/4")
         assert (made.threshold_tokens, made.should_compress(99_999), made.should_compress(100_000)) == (100_000, False, True)
 
     def test_reported_usage(self) -> None:
-        """Without an argument the last report counts; an argument overrides it; what is missing is 0."""
+        """Without an argument the last report counts; an argument overrides it; a missing figure is 0."""
         made = engine()
         made.update_from_response({"prompt_tokens": 4_000, "completion_tokens": 5})
         assert (made.last_total_tokens, made.should_compress(), made.should_compress(3_999)) == (4_005, True, False)
@@ -89,7 +89,7 @@ class TestWhen:
         "usage", [{"prompt_tokens": "9"}, {"prompt_tokens": -1}, {"completion_tokens": True}, 5, ["x"]], ids=repr
     )
     def test_usage_of_the_wrong_type(self, usage: Any) -> None:
-        """It is a typed error, and what was counted before stays."""
+        """Reported usage of the wrong type raises an ``InputError``, and the counts do not change."""
         made = engine()
         made.update_from_response({"prompt_tokens": 7, "completion_tokens": 1})
         with pytest.raises(InputError):
@@ -97,12 +97,12 @@ class TestWhen:
         assert made.last_prompt_tokens == 7
 
     def test_disabled(self) -> None:
-        """Switched off, it never asks by itself."""
+        """A disabled engine never compacts automatically."""
         made = engine(EngineSettings(enabled=False))
         assert (made.should_compress(10**9), made.should_compress_preflight(CHAT)) == (False, False)
 
     def test_preflight(self) -> None:
-        """A rough estimate before a request; after a compaction, a report is waited for."""
+        """A rough estimate decides before a request; after a compaction the engine waits for reported usage."""
         made = engine()
         assert (made.should_compress_preflight(CHAT), made.should_compress_preflight(CHAT[:2])) == (True, False)
         assert made.should_compress_preflight([*CHAT, 5]) is False
@@ -114,7 +114,7 @@ class TestWhen:
         assert made.should_defer_preflight_to_real_usage(9_000) is False
 
     def test_two_strikes(self) -> None:
-        """After two compactions that did not help it waits: until usage falls, or somebody asks."""
+        """After two compactions without effect the engine waits until usage falls or a compaction is forced."""
         made = engine()
         for _ in range(2):
             made.compress(CHAT)
@@ -129,7 +129,7 @@ class TestWhen:
         assert made.should_compress(5_000) is True
 
     def test_strikes_need_a_compaction(self) -> None:
-        """Reports above the threshold alone are no strikes."""
+        """Reports above the threshold do not make the engine wait if it did not compact."""
         made = engine()
         for _ in range(5):
             made.update_from_response({"prompt_tokens": 5_000})
@@ -137,10 +137,10 @@ class TestWhen:
 
 
 class TestCompress:
-    """What comes of it."""
+    """The result of a compaction."""
 
     def test_result(self) -> None:
-        """A shorter, valid list of the same messages and a summary; the given list is not changed."""
+        """The result is a shorter, valid list of the same messages and a summary; the given list is unchanged."""
         made, before = engine(), copy.deepcopy(CHAT)
         out = made.compress(CHAT)
         assert before == CHAT
@@ -149,7 +149,7 @@ class TestCompress:
         assert (len(out) < len(CHAT) / 2, made.compression_count, made.get_status()["outcome"]) == (True, 1, "compacted")
 
     def test_rounds(self) -> None:
-        """The result with what came since goes in again; each round counts, and the summary is updated, not repeated."""
+        """A result with newer messages is compacted again; each round counts, and there is always one summary."""
         made = engine()
         view: list[Any] = []
         for start in range(0, 200, 50):
@@ -159,20 +159,20 @@ class TestCompress:
         assert sum("[compaction " in str(message["content"]) for message in view) == 1
 
     def test_nothing_to_do(self) -> None:
-        """A short conversation is returned itself, and does not count."""
+        """A short conversation is returned as the same object, and the compaction is not counted."""
         made = engine()
         short = CHAT[:3]
         assert made.compress(short) is short
         assert (made.compression_count, made.last_error) == (0, None)
 
     def test_source_again(self) -> None:
-        """Given the source again instead of its last result, it answers with the result, not with the source."""
+        """If the engine gets the original messages again, it returns its last result."""
         made = engine()
         out = made.compress(CHAT)
         assert made.compress(CHAT) == out
 
     def test_focus(self) -> None:
-        """A topic reaches the summarizer."""
+        """The topic of a compaction is passed to the summarizer."""
         asked: list[str | None] = []
 
         class Asked:
@@ -184,13 +184,13 @@ class TestCompress:
         assert asked == ["the port"]
 
     def test_current_tokens(self) -> None:
-        """Tokens beyond the messages count as sent with every request, so that triggers of a pipeline know of them."""
+        """A pipeline's triggers include the reported tokens outside the messages."""
         pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
         assert engine(strategy=pipeline).compress(CHAT) is CHAT
         assert len(engine(strategy=pipeline).compress(CHAT, current_tokens=60_000)) < len(CHAT)
 
     def test_in_any_thread(self) -> None:
-        """It can be called where an event loop runs already, and from several threads at once."""
+        """``compress`` works while an event loop runs, and in several threads at once."""
 
         async def main() -> list[Any]:
             return engine().compress(CHAT)
@@ -206,11 +206,11 @@ class TestCompress:
         assert len(results) == 4
 
     async def test_awaited(self) -> None:
-        """A host that awaits has a form of its own."""
+        """``compress_async`` gives the same result as ``compress``."""
         assert await engine().compress_async(CHAT) == engine().compress(CHAT)
 
     async def test_awaited_twice_at_once(self) -> None:
-        """The second waits for the first, which may be waiting for its summarizer."""
+        """A second concurrent call waits for the first, and both results are valid."""
         asked = 0
         first_asks = anyio.Event()
 
@@ -238,10 +238,10 @@ class TestCompress:
 
 
 class TestFailure:
-    """Whatever fails, the conversation goes on with what it had."""
+    """After any failure, the conversation continues unchanged."""
 
     def test_unreadable(self) -> None:
-        """A list that is no conversation is returned as it is, with the reason."""
+        """A list with an unreadable message is returned unchanged, and ``last_error`` has the reason."""
         made = engine()
         broken = [*CHAT, 5]
         assert made.compress(broken) is broken
@@ -250,7 +250,7 @@ class TestFailure:
         assert made.last_error is None
 
     def test_summarizer(self) -> None:
-        """A summarizer that fails is replaced by a digest, and the failure is told."""
+        """If the summarizer fails, a digest replaces its summary, and the failure is reported."""
 
         class Broken:
             def summarize(self, request: Any) -> str:
@@ -262,7 +262,7 @@ class TestFailure:
 
     @pytest.mark.parametrize("key", [None, "SUMMARY_KEY"])
     def test_model(self, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The settings' model writes the summary, with its key or, at home, without; if it refuses, a digest takes over."""
+        """The configured model writes the summary, with or without a key; if its server refuses, a digest replaces it."""
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         monkeypatch.setenv("SUMMARY_KEY", "one")
         text = "## Goal\nFind the time-outs.\n\n## Next Steps\nRead the handler.\n\n## Critical Context\nPort 9090."
@@ -275,14 +275,14 @@ class TestFailure:
             assert len(out) < 40
 
     def test_key_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A variable that is named and not set is told each time; the conversation stays as it is."""
+        """If the variable of the summary key is not set, the error is reported and the conversation is unchanged."""
         monkeypatch.delenv("SUMMARY_KEY", raising=False)
         made = engine(EngineSettings(summary_model="m", summary_key_env="SUMMARY_KEY", protect_last_n=4))
         assert made.compress(CHAT) is CHAT
         assert "SUMMARY_KEY is not set" in str(made.last_error)
 
     def test_raising_pipeline(self) -> None:
-        """A pipeline that raises changes nothing."""
+        """If a pipeline raises, the conversation is unchanged and the error is reported."""
 
         def broken(index: Any) -> Any:
             raise ZeroDivisionError
@@ -293,14 +293,14 @@ class TestFailure:
         assert "ZeroDivisionError" in str(made.last_error)
 
     def test_damaged_store(self, tmp_path: Path) -> None:
-        """What cannot be stored stays in the conversation."""
+        """If messages cannot be stored, they stay in the conversation."""
         made = engine(EngineSettings(store=tmp_path / "store.db"))
         (tmp_path / "store.db").write_bytes(b"not a database" * 99)
         assert made.compress(CHAT) is CHAT
-        assert "stays in the view" in str(made.last_error)
+        assert "stay in the view" in str(made.last_error)
 
     def test_locked_store(self, tmp_path: Path) -> None:
-        """A store that another process holds is waited for, then the conversation goes on unchanged; later it works."""
+        """While another process locks the store, the conversation is unchanged; afterwards the engine compacts."""
         store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
         made = engine(strategy=Lossless(ToolResult() >> Summarization(), store))
         holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
@@ -312,10 +312,10 @@ class TestFailure:
 
 
 class TestHost:
-    """How it follows its host."""
+    """Changes in the host: the model, the session, copies."""
 
     def test_model_switch(self) -> None:
-        """Every budget is computed anew, what was compacted stays so, and what was reported is forgotten."""
+        """A change of model recomputes the budgets, clears reported usage, and keeps earlier compactions."""
         made = engine()
         out = made.compress(CHAT)
         made.update_from_response({"prompt_tokens": 4_500})
@@ -327,14 +327,14 @@ class TestHost:
         assert made.threshold_tokens == 4_000
 
     def test_model_without_a_window(self) -> None:
-        """A window that is none is refused, and nothing changes."""
+        """A window that is not above 0 raises a ``ConfigurationError``, and the engine does not change."""
         made = engine()
         with pytest.raises(ConfigurationError):
             made.update_model("broken", 0)
         assert (made.context_length, made.threshold_tokens) == (8_000, 4_000)
 
     def test_threshold_that_a_host_lowers(self) -> None:
-        """A host may lower the threshold for the session; a switch of models computes it anew from the settings."""
+        """A host may lower the threshold for the session; a change of model restores the configured one."""
         made = engine()
         made.threshold_tokens = 1_000
         assert made.should_compress(1_000) is True
@@ -342,14 +342,14 @@ class TestHost:
         assert made.should_compress(1_000) is False
 
     def test_reset(self) -> None:
-        """After a reset nothing of the conversation is left."""
+        """After a reset the engine has no messages, counts or outcome of the conversation."""
         made = engine()
         made.compress(CHAT)
         made.on_session_reset()
         assert (made.compression_count, made.get_status()["outcome"], made.session.index.total.messages) == (0, None, 0)
 
     def test_copy(self, tmp_path: Path) -> None:
-        """A copy has the settings and a conversation of its own; locks and files do not stand in its way."""
+        """A deep copy has the same settings and an empty conversation, even with a store."""
         made = engine(EngineSettings(store=tmp_path / "store.db"))
         made.compress(CHAT)
         copied = copy.deepcopy(made)
@@ -357,19 +357,19 @@ class TestHost:
         assert (made.context_length, copied.context_length, copied.session.index.total.messages) == (8_000, 64_000, 0)
 
     def test_content_to_compress(self) -> None:
-        """Protected messages alone are nothing to compact."""
+        """Protected messages alone are not content to compress."""
         made = engine()
         assert (made.has_content_to_compress(CHAT[:7]), made.has_content_to_compress(CHAT[:8])) == (False, True)
 
 
 class TestLossless:
-    """With a store nothing is lost, and the agent has tools."""
+    """With a store no message is lost, and the agent has tools to read it."""
 
     def ids(self, view: list[Any]) -> str:
         return str(next(message["content"] for message in view if "by Summarization" in str(message["content"]))).split()[1]
 
     def expanded(self, made: CompactionEngine, id: str) -> list[str]:
-        """All that an id stands for, page by page, a line of JSON for each message."""
+        """Return everything stored under an id, page by page, as a line of JSON for each message."""
         pages, offset = [""], 0
         while offset is not None:
             arguments = {"id": id, "form": "json", "offset": offset, "limit": 50_000}
@@ -379,7 +379,7 @@ class TestLossless:
         return "".join(pages).split("\n")
 
     def test_tools(self, tmp_path: Path) -> None:
-        """They are offered bare, as a host wraps them, and answered from the conversation's own part of the store."""
+        """Tool schemas have the form that a host expects, and the tools read only their conversation's part of the store."""
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("kim")
         out = made.compress(CHAT)
@@ -395,7 +395,7 @@ class TestLossless:
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] == 0
 
     def test_a_pipelines_own_store_wins(self, tmp_path: Path) -> None:
-        """With a store in the pipeline and one in the settings, the tools read where the pipeline stores."""
+        """With a store in the pipeline and another in the settings, the tools read the pipeline's store."""
         own = SQLiteStore(tmp_path / "own.db")
         made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
         made.compress(CHAT)
@@ -403,7 +403,7 @@ class TestLossless:
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
 
     def test_restarts(self, tmp_path: Path) -> None:
-        """A new process in every round, which knows the last view alone: every original comes back from the last one's ids."""
+        """After several restarts, every message except the system message is found through the last view's ids."""
         view: list[Any] = []
         for start in range(0, 200, 40):
             made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
@@ -416,12 +416,12 @@ class TestLossless:
         assert [hit["role"] for hit in hits] == ["system"]
 
     def test_no_store(self) -> None:
-        """Without a store there are no tools."""
+        """An engine without a store offers no tools."""
         assert engine().get_tool_schemas() == []
         assert "error" in json.loads(engine().handle_tool_call("compaction_grep", {"query": "x"}))
 
     def test_same_conversation_under_another_name(self, tmp_path: Path) -> None:
-        """A host that goes on under a new id after a compaction keeps its stored messages."""
+        """A host that continues a conversation under a new id after a compaction keeps its stored messages."""
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("first")
         out = made.compress(CHAT)
@@ -437,7 +437,7 @@ class TestLossless:
         ids=["offload", "nested"],
     )
     def test_store_of_a_pipeline(self, wrap: Callable[[SQLiteStore], Any], tmp_path: Path) -> None:
-        """A store in the pipeline is found, and each conversation has its own part of it."""
+        """A store anywhere in the pipeline is found, and each conversation has its own part of it."""
         store = SQLiteStore(tmp_path / "store.db")
         made = engine(strategy=wrap(store))
         made.on_session_start("kim")
@@ -448,10 +448,10 @@ class TestLossless:
 
 
 class TestSettings:
-    """A host's ``config.yaml``."""
+    """Settings from a host's ``config.yaml``."""
 
     def test_documented_blocks(self) -> None:
-        """The newer document's keys."""
+        """The keys of the newer documentation are read."""
         config = {
             "model": "some/model",
             "context": {"engine": "compaction", "store": "~/store.db"},
@@ -471,14 +471,14 @@ class TestSettings:
         )
 
     def test_older_spellings(self) -> None:
-        """The older document's keys, where the newer ones are not given."""
+        """The keys of the older documentation are read if the newer ones are missing."""
         older = {"compression": {"summary_model": "old"}, "model": {"cache_ttl": "1h"}}
         assert EngineSettings.from_config(older) == EngineSettings(summary_model="old", cache_ttl="1h")
         newer = {"auxiliary": {"compression": {"model": "new"}}, "prompt_caching": {"cache_ttl": "5m"}}
         assert EngineSettings.from_config({**older, **newer}) == EngineSettings(summary_model="new", cache_ttl="5m")
 
     def test_empty(self) -> None:
-        """Nothing given, or nothing in it, is the documented defaults."""
+        """An empty configuration, or empty blocks, give the documented defaults."""
         blank = {"compression": None, "auxiliary": {"compression": {"model": "", "base_url": None}}}
         assert EngineSettings.from_config({}) == EngineSettings.from_config(blank) == EngineSettings()
         assert (EngineSettings().threshold, EngineSettings().target_ratio, EngineSettings().protect_last_n) == (0.5, 0.2, 20)
@@ -503,13 +503,13 @@ class TestSettings:
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_wrong_values(self, config: dict[str, Any], told: str) -> None:
-        """A value of the wrong type or out of range names its key."""
+        """A value of the wrong type or out of range raises a ``ConfigurationError`` that names its key."""
         with pytest.raises(ConfigurationError) as caught:
             EngineSettings.from_config(config)
         assert told in str(caught.value)
 
     def test_summary_model(self) -> None:
-        """A model writes the summaries on its own server, or on the main model's; its failure leaves a digest."""
+        """A summary model uses its own server or the main model's; the key is not shown, and a digest is the fallback."""
         made = engine(EngineSettings(summary_model="small", summary_base_url="http://127.0.0.1:9/v1"))
         assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:9/v1'" in repr(made._strategy())
         assert "on_failure='digest'" in repr(made._strategy())
@@ -519,7 +519,7 @@ class TestSettings:
         assert "sk-secret" not in repr(made._strategy())
 
     def test_whose_model(self) -> None:
-        """``main`` is the main model itself, ``openrouter`` has a server and a key of its own, others need a server."""
+        """The provider ``main`` is the main model, ``openrouter`` has a known server, and others need a ``base_url``."""
         made = engine(EngineSettings(summary_provider="main"))
         assert "DigestSummarizer" in repr(made._strategy())
         made.update_model("big", 64_000, base_url="http://127.0.0.1:8/v1")
@@ -533,7 +533,7 @@ class TestSettings:
         assert EngineSettings.from_config({"auxiliary": {"compression": named}}).summary_base_url == "http://127.0.0.1:7/v1"
 
     def test_any_pipeline(self, tmp_path: Path) -> None:
-        """A file of a pipeline takes the place of the default one; a wrong file is refused when the engine is made."""
+        """A pipeline file replaces the default pipeline; a missing file raises a ``ConfigurationError`` at construction."""
         pipeline = Truncation(keep=last(groups=2), target=tokens_below(500))
         dump(pipeline, tmp_path / "p.toml")
         out = engine(EngineSettings(pipeline=tmp_path / "p.toml")).compress(tool_turns(60))
@@ -542,13 +542,13 @@ class TestSettings:
             engine(EngineSettings(pipeline=tmp_path / "none.toml"))
 
     def test_store_that_cannot_be(self, tmp_path: Path) -> None:
-        """A store in a folder that is not there is refused when the engine is made."""
+        """A store in a folder that does not exist raises a ``StateError`` at construction."""
         with pytest.raises(StateError, match=r"no/such"):
             engine(EngineSettings(store=tmp_path / "no/such/store.db"))
 
 
 class TestHygiene:
-    """Whether a session is compacted before the agent runs."""
+    """The check that a host runs before the agent."""
 
     @pytest.mark.parametrize(
         ("reported", "count", "enabled", "due"),
@@ -563,7 +563,7 @@ class TestHygiene:
         ],
     )
     def test_rule(self, reported: int | None, count: int, enabled: bool, due: bool) -> None:
-        """At 85 % of the window, at least four messages, switched on; by reported tokens, else by an estimate."""
+        """A compaction is due at 85 % of the window and four messages, if enabled; by reported tokens, else by an estimate."""
         messages = [{"role": "user", "content": "word " * 8}] * count
         found = SessionHygiene(enabled=enabled).check(messages, window=1_000, reported_tokens=reported)
         assert (found.due, found.limit, found.estimated) == (due, 850, not reported or reported < 0)
@@ -573,7 +573,7 @@ class TestHygiene:
         [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)],
     )
     def test_hermes_setting(self, value: Any, due: bool) -> None:
-        """``compression.enabled`` in Hermes' configuration switches it off, and the engine too, in words as well."""
+        """``compression.enabled`` in Hermes' configuration disables the check and the engine, also if written as a word."""
         config = {"compression": {"enabled": value}}
         messages = [{"role": "user", "content": "word " * 8}] * 4
         assert SessionHygiene.from_config(config).check(messages, window=1_000, reported_tokens=900).due is due
@@ -581,10 +581,10 @@ class TestHygiene:
 
 
 class TestPressure:
-    """Whether the next compaction is near: a value for the host, off unless asked for."""
+    """The notice that a compaction is near, which a host enables."""
 
     def test_once_until_it_falls(self) -> None:
-        """Told at 85 % of the threshold, not again while it stays there, again after it fell."""
+        """A notice is given at 85 % of the threshold, and again only after usage fell below it."""
         pressure, told = ContextPressure(), []
         for tokens in (42_499, 42_500, 49_000, 60_000, 42_499, 43_000):
             pressure, notice = pressure.seen(tokens, 50_000)
@@ -592,12 +592,12 @@ class TestPressure:
         assert told == [False, True, False, False, False, True]
 
     def test_words(self) -> None:
-        """The words of the older document, without its sign."""
+        """The notice has the text of the older documentation, without its symbol."""
         assert str(ContextPressure().seen(42_500, 50_000)[1]) == "Context is 85% to compaction threshold (42,500/50,000 tokens)"
         assert ContextPressure().seen(5, 0)[1] is None
 
     def test_engine(self) -> None:
-        """An engine makes none unless it is given one; then it is in the status, and a reset clears it."""
+        """An engine gives notices in its status only if it has a `ContextPressure`, and gives each once."""
         for pressure, expected in ((None, [None, None]), (ContextPressure(), ["Context is 90%", None])):
             made = engine(pressure=pressure)
             found = []

@@ -1,4 +1,4 @@
-"""The engine in a host's loop: it keeps compacting while there is something to win, and harder after a refusal."""
+"""The engine in a host's loop: it compacts while that has an effect, and removes more after a refusal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHAT = agent_session(200, lines=20)
 
 
 class Clock:
-    """A clock that stands still until it is moved. Holds state: the time."""
+    """A clock that stands still until its time is set. Holds state: the time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -37,19 +37,19 @@ def engine(settings: EngineSettings | None = None, **options: Any) -> Compaction
 
 
 def calls(number: int, lines: int) -> Chat:
-    """A generated session of so many calls of the model."""
+    """Return a generated session that ends with this many calls of the model."""
     chat = agent_session(3 * number, lines=lines)
     answers = [place for place, message in enumerate(chat) if message["role"] == "assistant"]
     return chat[: answers[number - 1] + 1]
 
 
 class TestLongRun:
-    """120 calls at default settings: the twenty protected messages alone exceed the threshold of small windows."""
+    """120 calls at default settings, where the twenty protected messages alone exceed a small window's threshold."""
 
     @pytest.mark.parametrize("window", [16_000, 32_000, 64_000])
     @pytest.mark.parametrize("lines", [40, 150])
     def test_stays_inside(self, window: int, lines: int) -> None:
-        """Every request fits, with results of 700 and 2,600 tokens; Hermes' own peaks at 85 % of the window."""
+        """Every request is valid and uses at most 75 % of the window, with tool results of 700 and 2,600 tokens."""
         made = engine(context_length=window)
         sizes: list[int] = []
         for request in requests(made, calls(120, lines)):
@@ -68,7 +68,7 @@ class TestLongRun:
         "answer", ["## Goal\nFind the time-outs.", SummaryFailed("the server is away")], ids=["model", "broken"]
     )
     def test_with_a_summarizer(self, answer: Any) -> None:
-        """So it is with a model that answers and with one that is away; while that rests, it is not asked."""
+        """With a summarizer, working or failing, every request fits; a failing one is not called again during its pause."""
         clock = Clock()
         summarizer = Scripted(answer)
         made = engine(context_length=16_000, summarizer=summarizer, clock=clock)
@@ -79,7 +79,7 @@ class TestLongRun:
 
     @pytest.mark.parametrize("ratio", [2.1, 0.5])
     def test_another_count(self, ratio: float) -> None:
-        """A provider that counts twice or half as much has every request inside its window too."""
+        """If the provider counts twice or half as many tokens, every request still fits its window."""
         made = engine()
         sizes = [
             int(tokens_of(request) * ratio)
@@ -96,10 +96,10 @@ class TestLongRun:
 
 
 class TestProgress:
-    """When it waits, and for how long."""
+    """When the engine starts to wait after compactions without effect, and how long it waits."""
 
     def stuck(self) -> CompactionEngine:
-        """An engine after two compactions that did not get the reported tokens below the threshold of 4,000."""
+        """Return an engine after two compactions that left the reported tokens above the threshold of 4,000."""
         made = engine(SMALL, context_length=8_000)
         view: Chat = []
         for start in (0, 100):
@@ -108,7 +108,7 @@ class TestProgress:
         return made
 
     def test_waits_for_something_new(self) -> None:
-        """It waits until a tenth of the threshold is new, or the window is full."""
+        """The engine waits until new tokens exceed a tenth of the threshold, or the window is full."""
         made = self.stuck()
         assert (made.should_compress(), made.get_status()["waiting"]) == (False, True)
         due: list[bool] = []
@@ -118,12 +118,12 @@ class TestProgress:
         assert due == [False, True, True]
 
     def test_estimates(self) -> None:
-        """A host's estimate is compared with its first estimate since, not with what the provider counts."""
+        """A host's estimates are compared with its first estimate since the wait began, not with the provider's count."""
         made = self.stuck()
         assert [made.should_compress(tokens) for tokens in (6_500, 6_800, 6_900, 5_000)] == [False, False, True, False]
 
     def test_next_strike(self) -> None:
-        """The compaction after the wait is judged in turn: a strike more, and the wait starts from the new size."""
+        """A compaction after the wait that has no effect starts another wait, from the new size."""
         progress = Progress()
         for tokens in (5_000, 5_000, 5_600):
             progress.ran(changed=True)
@@ -135,7 +135,7 @@ class TestProgress:
         assert waits == [True, False]
 
     def test_no_op_is_no_strike(self) -> None:
-        """A run that changed nothing is not held against the next."""
+        """A run that changed nothing does not count as a compaction without effect."""
         made = engine(SMALL, context_length=8_000)
         short = CHAT[:3]
         for _ in range(5):
@@ -144,17 +144,17 @@ class TestProgress:
         assert made.should_compress(5_000) is True
 
     def test_no_report_is_no_verdict(self) -> None:
-        """A response without usage neither clears the strikes nor adds one."""
+        """A response without usage does not change whether the engine waits."""
         made = self.stuck()
         made.update_from_response({})
         assert made.should_compress(5_000) is False
 
 
 class TestForced:
-    """A person asks."""
+    """A compaction that a person requests, with ``force=True``."""
 
     def test_within_the_pause(self) -> None:
-        """While a failed summarizer rests, an automatic run does not ask it; a person's run does, and compacts."""
+        """During the pause of a failed summarizer, automatic runs do not call it; a forced run does, and compacts."""
         clock = Clock()
         summarizer = Scripted(SummaryFailed("away"), "## Goal\nFind the time-outs.")
         made = engine(SMALL, context_length=8_000, summarizer=summarizer, clock=clock)
@@ -170,7 +170,7 @@ class TestForced:
         assert "Find the time-outs." in str(after)
 
     def test_nothing_to_do(self) -> None:
-        """If nothing can be compacted, it does not say that anything was."""
+        """A forced run that changes nothing returns the same list with the outcome "unchanged", and is not counted."""
         made = engine(SMALL, context_length=8_000)
         view = made.compress(CHAT, force=True)
         assert made.get_status()["outcome"] == "compacted"
@@ -179,10 +179,10 @@ class TestForced:
 
 
 class TestRefused:
-    """The host calls it without having been told to: a provider refused the request as too long."""
+    """A call of ``compress`` that was not due: the provider refused the request as too long."""
 
     def sent(self, **options: Any) -> tuple[CompactionEngine, Chat]:
-        """An engine, and a request which it thinks fits."""
+        """Return an engine, and a request that it considers short enough."""
         made = engine(**options)
         view = calls(30, 20)
         made.update_from_response({"prompt_tokens": tokens_of(view[:-2])})
@@ -190,17 +190,17 @@ class TestRefused:
         return made, view
 
     def test_half(self) -> None:
-        """At most half of the messages' tokens stay each time, whatever the settings protect."""
+        """After each refusal at most half of the messages' tokens are kept, and the list is valid."""
         made, view = self.sent()
         for _ in range(3):
             before = tokens_of(view)
             view = made.compress(view)
             assert tokens_of(view) <= before / 2
             assert validate(view) == []
-            made.last_prompt_tokens = -1  # as Hermes marks that a report is due
+            made.last_prompt_tokens = -1  # Hermes' mark for usage that was not reported yet
 
     def test_waiting(self) -> None:
-        """It compacts then, too, if it would wait otherwise."""
+        """After a refusal the engine compacts even while it waits."""
         made, view = self.sent()
         for _ in range(2):
             made._progress.ran(changed=True)
@@ -209,13 +209,13 @@ class TestRefused:
         assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
 
     def test_first_call(self) -> None:
-        """A host that only calls `compress` and never reports gets what the settings say."""
+        """If usage was never reported, ``compress`` follows its settings and does not halve the conversation."""
         made = engine(EngineSettings(protect_last_n=40))
         view = calls(30, 20)
         assert tokens_of(made.compress(view)) > tokens_of(view) / 2
 
     def test_pipeline(self) -> None:
-        """A pipeline of the user's that has nothing to do is followed by the same last resort, and only then."""
+        """After a refusal, a custom pipeline that changes nothing is followed by the last resort; otherwise it is not."""
         pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
         made, view = self.sent(strategy=pipeline)
         assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
@@ -223,7 +223,7 @@ class TestRefused:
         assert engine(strategy=pipeline).compress(view) is view
 
     def test_nothing_left(self) -> None:
-        """If nothing more can go, the list stays and the reason says what takes up the space."""
+        """If nothing more can be removed, the list is unchanged and ``last_error`` says what uses the space."""
         made = engine()
         short: Chat = [{"role": "user", "content": "hello"}]
         made.update_from_response({"prompt_tokens": 40_000})
@@ -232,7 +232,7 @@ class TestRefused:
         assert "user" in str(made.last_error)
 
     def test_source_again(self) -> None:
-        """Given the source again, with nothing more to remove, it answers with the view."""
+        """If the engine gets the original messages again after refusals, it returns a shortened list."""
         made, view = self.sent()
         out = made.compress(view)
         for _ in range(9):
@@ -241,7 +241,7 @@ class TestRefused:
         assert len(out) < len(view) / 2
 
     def test_store(self, tmp_path: Path) -> None:
-        """With a store, what the last resort removes is stored first."""
+        """With a store, messages are stored before the last resort removes them."""
         made, view = self.sent(settings=EngineSettings(store=tmp_path / "store.db"))
         made.on_session_start("kim")
         made.update_from_response({"prompt_tokens": 9_000})
@@ -254,10 +254,10 @@ class TestRefused:
 
 
 class TestUsage:
-    """What the provider reports is what the session counts with."""
+    """The session counts tokens with the provider's reports."""
 
     def test_anchored(self) -> None:
-        """The session's count is the report's, and what came after it by our own counter."""
+        """The session's count is the reported usage plus newer messages by its own counter."""
         made, view = engine(), calls(30, 20)
         outside = 3_000
         made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + outside})
@@ -267,7 +267,7 @@ class TestUsage:
         assert made.session.index.context.overhead_tokens == outside
 
     def test_later_views(self) -> None:
-        """So it is after a compaction, and however many calls came since."""
+        """Tokens outside the messages are still known after several compactions."""
         made, chat = engine(context_length=16_000), calls(60, 40)
         outside = 2_000
         for _ in requests(made, chat, lambda view: tokens_of(view) + outside):
@@ -276,7 +276,7 @@ class TestUsage:
         assert made.session.index.context.overhead_tokens == outside
 
     def test_report_over_estimate(self) -> None:
-        """Where there is a report, the host's rough estimate is not used."""
+        """A host's rough estimate is ignored if usage was reported."""
         made, view = engine(), calls(30, 20)
         made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 100})
         made.should_compress(40_000)

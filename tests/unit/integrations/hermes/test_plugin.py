@@ -1,4 +1,4 @@
-"""The plugin's folder for Hermes Agent: written, taken away, and what is said where Hermes is not."""
+"""The plugin's folder for Hermes Agent: installing and removing it, its status, and the errors without Hermes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTIVE = "plugins: {enabled: [other, compaction]}\ncontext: {engine: compaction}
 
 
 def run(*arguments: str | Path) -> Result:
-    """What a command does, in this process."""
+    """Return the result of a command, run in this process."""
     return CliRunner().invoke(app, ["hermes", *(str(argument) for argument in arguments)])
 
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_install_and_uninstall(home: Path) -> None:
-    """The folder comes and goes as a whole; doing it twice is doing it once."""
+    """``install`` and ``uninstall`` write and remove the whole folder, and can be repeated."""
     for _ in range(2):
         assert run("install").exit_code == 0
     folder = home / "plugins" / "compaction"
@@ -40,7 +40,7 @@ def test_install_and_uninstall(home: Path) -> None:
 
 
 def test_another_place(tmp_path: Path) -> None:
-    """``--path`` names the folder that holds plugins."""
+    """A path names another folder of plugins."""
     assert install_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
     assert hermes_status(tmp_path / "engines").installed
     assert not hermes_status().installed
@@ -49,7 +49,7 @@ def test_another_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["other", "file", "link"])
 def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
-    """Neither command touches a plugin of somebody else, a file, or a link."""
+    """Neither command changes another plugin, a file, or a link."""
     folder = home / "plugins" / "compaction"
     folder.parent.mkdir(parents=True)
     if kind == "other":
@@ -68,14 +68,14 @@ def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
 
 
 def test_a_place_below_a_file(tmp_path: Path) -> None:
-    """A path that cannot be a folder is a typed error."""
+    """A path below a file raises ``UnwritableFile``."""
     (tmp_path / "file").write_text("")
     with pytest.raises(UnwritableFile, match="name a writable folder"):
         install_plugin(tmp_path / "file" / "plugins")
 
 
 def test_hermes_is_not_here() -> None:
-    """Where Hermes is not installed, the status says where to install, and loading the plugin is a typed error."""
+    """Without Hermes, the status says where to install, and loading the plugin raises a ``ConfigurationError``."""
     done = run("status")
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "not active")
     assert "install compaction-toolkit where hermes-agent is" in done.stdout
@@ -97,7 +97,7 @@ def test_hermes_is_not_here() -> None:
     ids=["older", "newer"],
 )
 def test_another_version_of_hermes(source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release without context engines, or one that asks for more than is known, is a typed error."""
+    """A Hermes release without context engines, or with more requirements, raises a ``ConfigurationError``."""
     (tmp_path / "site" / "agent").mkdir(parents=True)
     (tmp_path / "site" / "agent" / "__init__.py").write_text("")
     (tmp_path / "site" / "agent" / "context_engine.py").write_text(source)
@@ -125,7 +125,7 @@ def test_another_version_of_hermes(source: str, told: str, tmp_path: Path, monke
     ids=["none", "active", "empty", "another", "no yaml", "a list"],
 )
 def test_configuration(config: str | None, enabled: bool | None, engine: str | None, home: Path) -> None:
-    """What ``config.yaml`` enables and names, whatever stands in it."""
+    """The status reports whether the plugin is enabled and which engine is set, for any ``config.yaml``."""
     home.mkdir()
     if config is not None:
         (home / "config.yaml").write_text(config)
@@ -134,13 +134,13 @@ def test_configuration(config: str | None, enabled: bool | None, engine: str | N
 
 
 def test_hermes_own_folder_needs_no_enabling(home: Path, tmp_path: Path) -> None:
-    """A plugin among Hermes' own context engines is loaded by its name alone."""
+    """A plugin in Hermes' own folder of context engines does not need to be enabled."""
     assert hermes_status(tmp_path / "plugins" / "context_engine").enabled is True
     assert hermes_status(tmp_path / "plugins").enabled is False
 
 
 def test_what_is_left_to_do(tmp_path: Path) -> None:
-    """Each line says what is missing; with nothing missing it is active; another version is named as untested."""
+    """The status lists the missing steps, reports an untested Hermes version, and ends with whether the plugin is active."""
     ready = HermesStatus(hermes="0.19.0", folder=tmp_path, installed=True, entry_point=False, enabled=True, engine="compaction")
     assert ready.active
     assert ready.lines() == [

@@ -1,4 +1,4 @@
-"""The documented Hermes compressor as one configuration: its figures, its worked example, its rounds."""
+"""The documented Hermes compressor as a preset: its figures, its worked example, its rounds."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def tool_turn(id: str, name: str, argument: str, result: str) -> Chat:
 
 
 def worked_example() -> Chat:
-    """45 messages with the head and the tail that the documents print, and thirty turns of work between."""
+    """Return 45 messages with the documents' head and tail, and thirty turns of work between."""
     chat: Chat = [
         {"role": "system", "content": "You are a helpful assistant..."},
         {"role": "user", "content": "Help me set up a FastAPI project"},
@@ -113,7 +113,7 @@ def worked_example() -> Chat:
 
 
 def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> None:
-    """Forced, with the head (two messages) and the tail (five) of the printed result."""
+    """A forced run with the head (two messages) and the tail (five) of the printed result."""
     chat = worked_example()
     assert len(chat) == 45
     scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
@@ -140,7 +140,7 @@ def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> No
 
 
 def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others() -> None:
-    """Outside the tail; the head's too; short ones stay; the tail is not touched."""
+    """Results outside the tail are cleared, the head's too; short ones and the tail stay."""
     chat = worked_example()
     chat[3]["content"] = "y" * 201
     chat[5]["content"] = "x" * 200
@@ -154,7 +154,7 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
 
 
 def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
-    """The middle it reads has the placeholders, as in the documents."""
+    """The summarizer reads placeholders in the middle, as in the documents."""
     scripted = Scripted("S")
     compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
     (request,) = scripted.requests
@@ -170,7 +170,7 @@ def test_fewer_tail_messages_by_budget_fall_back_to_the_count() -> None:
 
 
 def working(turns: int, tokens: int) -> Chat:
-    """The worked example's head and so many turns, each with an answer of so many tokens."""
+    """Return the worked example's head and this many turns, each with an answer of this many tokens."""
     chat = worked_example()[:6]
     for turn in range(turns):
         chat += [{"role": "user", "content": f"Part {turn}."}, {"role": "assistant", "content": "code" * (tokens - 10)}]
@@ -183,7 +183,7 @@ def working(turns: int, tokens: int) -> Chat:
     ids=["all of them", "what half of the threshold holds", "the newest and the user's last"],
 )
 def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tokens: int, kept: int) -> None:
-    """Of 20 messages at the end, at a threshold of 16,000 tokens, what leaves room stays."""
+    """Of 20 messages at the end, at a threshold of 16,000 tokens, as many stay as leave room."""
     chat = working(30, tokens)
     after = compact_sync(chat, presets.hermes(32_000, Scripted("S"), trigger=always), counter="chars/4").messages
     tail = [message for message in after[3:] if any(message is other for other in chat[6:])]
@@ -193,7 +193,7 @@ def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tok
 
 
 def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
-    """A first request of more than the threshold does not stay for ever: it is what the summary begins with."""
+    """A first request above the threshold becomes the beginning of the summary."""
     chat = working(30, 200)
     chat[1] = {"role": "user", "content": "Set up a project. " * 2_000}
     chat.append({"role": "user", "content": "Continue."})
@@ -207,7 +207,7 @@ def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
 
 
 def test_there_is_no_tail_cliff() -> None:
-    """Fifty more messages do not make the result twenty times as long, as they do in release 0.19."""
+    """Fifty more messages do not make the result twenty times as long, unlike in release 0.19."""
     lengths: list[int] = []
     for steps in (400, 425, 450):
         chat = worked_example()[:6]
@@ -220,7 +220,7 @@ def test_there_is_no_tail_cliff() -> None:
 
 
 def test_identical_results_in_the_tail_are_left_alone() -> None:
-    """The release replaces them anywhere; here the tail is what was said."""
+    """The release replaces them anywhere; the preset leaves the tail unchanged."""
     chat = worked_example()[:6]
     for step in range(6):
         chat += tool_turn(f"m{step}", "read_file", "same.py", "the same file\n" * 40)
@@ -231,7 +231,7 @@ def test_identical_results_in_the_tail_are_left_alone() -> None:
 
 
 def test_a_failed_summary_returns_the_callers_list_unchanged() -> None:
-    """The release returns a list with its results cleared; here on_failure="raise" changes nothing at all."""
+    """The release returns a list with cleared results; here on_failure="raise" changes nothing."""
     chat = worked_example()
     index = MessageIndex(chat, counter="chars/4")
     pipeline = presets.hermes(20_000, Scripted(SummaryFailed("down")), protect_last_n=5, on_failure="raise", trigger=always)
@@ -241,7 +241,7 @@ def test_a_failed_summary_returns_the_callers_list_unchanged() -> None:
 
 
 def test_the_documented_loss_happens_only_when_asked_for() -> None:
-    """By default a failed summary keeps the middle; with "drop" it goes, and the result says so."""
+    """By default a failed summary keeps the middle; with "drop" it is dropped, and the result reports it."""
     chat = worked_example()
     failing = Scripted(SummaryFailed("down"))
     kept = compact_sync(chat, presets.hermes(20_000, failing, protect_last_n=5, trigger=always), counter="chars/4")
@@ -254,7 +254,7 @@ def test_the_documented_loss_happens_only_when_asked_for() -> None:
 
 
 def test_an_empty_round_makes_no_call() -> None:
-    """With nothing but the old summary between head and tail, the summarizer is not asked."""
+    """With only the old summary between head and tail, the summarizer is not called."""
     scripted = Scripted("S")
     pipeline = presets.hermes(20_000, scripted, protect_last_n=5, trigger=always)
     once = compact_sync(worked_example(), pipeline, counter="chars/4").messages
@@ -289,7 +289,7 @@ def test_five_rounds_stay_valid_keep_the_first_request_and_never_grow(
 
 @pytest.mark.parametrize("window", [16_000, 32_000])
 def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """668 messages at default settings, turn by turn; a window of 64,000 was never a difficulty."""
+    """668 messages at default settings, turn by turn; windows of 16,000 and 32,000 are the small ones."""
     [source] = [each["messages"] for each in corpus("coding_long") if len(each["messages"]) == 668]
     session = CompactionSession(presets.hermes(window), counter="chars/4", window=window)
     for place, message in enumerate(source):

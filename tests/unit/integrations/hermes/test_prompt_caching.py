@@ -1,4 +1,4 @@
-"""Prompt-cache breakpoints: which message carries one, where in it, and never more than four."""
+"""Prompt-cache breakpoints: which messages get one, where in the message, and never more than four."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def said(count: int) -> list[dict[str, Any]]:
 
 
 def carriers(messages: list[Any]) -> list[int]:
-    """The places of the messages that hold a breakpoint."""
+    """Return the positions of the messages with a breakpoint."""
     return [place for place, message in enumerate(messages) if "cache_control" in repr(message)]
 
 
 def test_system_and_three() -> None:
-    """The system message and the three latest; four of the latest if there is no system message."""
+    """The system message and the three latest have a breakpoint; without a system message, the four latest have one."""
     assert carriers(apply_cache_control([SYSTEM, *said(9)])) == [0, 7, 8, 9]
     assert carriers(apply_cache_control(said(9))) == [5, 6, 7, 8]
     assert carriers(apply_cache_control([SYSTEM, *said(2)])) == [0, 1, 2]
@@ -72,13 +72,13 @@ def test_system_and_three() -> None:
     ids=["text", "empty system", "list", "call", "tool", "empty tool", "list of text"],
 )
 def test_where_the_mark_goes(message: dict[str, Any], native: dict[str, Any], gateway: dict[str, Any]) -> None:
-    """Each kind of content, on Anthropic's own API and through a gateway."""
+    """Each kind of content is marked at its place, for Anthropic's own API and through a gateway."""
     assert apply_cache_control([message], native=True) == [native]
     assert apply_cache_control([message]) == [gateway]
 
 
 def test_what_cannot_carry_one_takes_none() -> None:
-    """The breakpoint of an ineligible message goes to an earlier one."""
+    """If a message cannot have a breakpoint, an earlier message gets it."""
     empty = {"role": "assistant", "content": "", "tool_calls": [CALL]}
     assert carriers(apply_cache_control([SYSTEM, *said(4), empty, empty])) == [0, 2, 3, 4]
     odd = {"role": "user", "content": ["text"]}
@@ -86,7 +86,7 @@ def test_what_cannot_carry_one_takes_none() -> None:
 
 
 def test_an_hour() -> None:
-    """The hour is named, five minutes are not; anything else is refused."""
+    """One hour is written, five minutes are the default, and other values raise a ``ConfigurationError``."""
     assert "'ttl': '1h'" in repr(apply_cache_control([SYSTEM], "1h"))
     assert "ttl" not in repr(apply_cache_control([SYSTEM]))
     with pytest.raises(ConfigurationError, match="'5m' or '1h'"):
@@ -95,7 +95,7 @@ def test_an_hour() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_marking_again_moves_them(native: bool) -> None:
-    """Breakpoints of an earlier request, and the caller's own, are taken out: there are never more than four."""
+    """Existing breakpoints are removed first, so there are never more than four."""
     messages: list[Any] = [SYSTEM, *said(3)]
     for more in range(6):
         messages = apply_cache_control([*messages, *said(more)], native=native)
@@ -104,7 +104,7 @@ def test_marking_again_moves_them(native: bool) -> None:
 
 
 def test_the_callers_list_is_untouched() -> None:
-    """Neither the list nor a message changes; what gets no breakpoint is the same object."""
+    """The caller's list and messages do not change, and messages without a breakpoint are the same objects."""
     messages = [SYSTEM, *said(9), {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "r"}]}]
     before = copy.deepcopy(messages)
     marked = apply_cache_control(messages, native=True)
@@ -113,7 +113,7 @@ def test_the_callers_list_is_untouched() -> None:
 
 
 def test_anthropic_messages() -> None:
-    """Their own last blocks are marked, a result as any other; no thought is, and ``native`` makes no difference."""
+    """In Anthropic messages the last block is marked, but not a thinking block; ``native`` makes no difference."""
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
     answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "18"}]}
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
@@ -128,13 +128,13 @@ def test_anthropic_messages() -> None:
 
 @pytest.mark.parametrize("format", ["bedrock", "gemini", "openai-responses"])
 def test_formats_without_breakpoints(format: str) -> None:
-    """The error says which have some."""
+    """A format without breakpoints raises a ``ConfigurationError`` that names the formats with breakpoints."""
     with pytest.raises(ConfigurationError, match=f"{format} has no such breakpoints; use openai-chat or anthropic"):
         apply_cache_control([{"role": "user", "content": "hi"}], format=format)
 
 
 def test_what_is_no_message() -> None:
-    """Something that is no mapping is named with its place."""
+    """A value that is not a message raises ``InvalidMessage``, which names its place."""
     with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
         apply_cache_control([SYSTEM, "hi"])
 
@@ -151,12 +151,12 @@ def test_what_is_no_message() -> None:
     ],
 )
 def test_should_cache(model: str, provider: str, expected: bool) -> None:
-    """A Claude model, at a provider that passes breakpoints on."""
+    """Breakpoints are used for a Claude model at a provider that passes them on, and for no other."""
     assert should_cache(model, provider) is expected
 
 
 def test_cached_prefix() -> None:
-    """Messages that are equal from the start, wherever the breakpoints of the two requests stand."""
+    """The cached prefix is the number of equal messages at the start, wherever the requests' breakpoints are."""
     first = apply_cache_control([SYSTEM, *said(4)])
     second = apply_cache_control([SYSTEM, *said(6)])
     assert cached_prefix(first, second) == 5

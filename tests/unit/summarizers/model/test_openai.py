@@ -1,4 +1,4 @@
-"""`OpenAISummarizer` against a server that fails in every way: real HTTP, the real client; asyncio, trio and without a loop."""
+"""`OpenAISummarizer` with a real client and a real server that fails in many ways, on asyncio, trio and without a loop."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def asked(summarizer: Summarizer, *, budget: int = 200, messages: Sequence[Any] 
 
 
 def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
-    """A summarizer on that server that sends again once."""
+    """A summarizer that uses this server and retries once."""
     settings = {"timeout": 5.0, "max_retries": 1, **options}
     return OpenAISummarizer("first", base_url=server.url, api_key="none", **settings)
 
 
 async def summary(server: FaultServer, **options: Any) -> str:
-    """What it answers."""
+    """Return the summarizer's answer."""
     request = {name: options.pop(name) for name in ("budget", "messages", "previous", "focus") if name in options}
     summarizer = summarizer_of(server, **options)
     return str(await summarizer.summarize(asked(summarizer, **request)))  # type: ignore[misc]
 
 
 FAULTS: list[Any] = [
-    # the script, what the user reads, and how many requests it took
+    # the script, the error message, and the number of requests
     pytest.param(slow(30), "did not answer within 0.5 s", 1, id="timeout"),
     pytest.param(
         closes_early(), "could not be reached, or closed the connection (peer closed connection", 2, id="closes mid-body"
@@ -107,7 +107,7 @@ FAULTS: list[Any] = [
 
 @pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
 async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, requests: int) -> None:
-    """Whatever goes wrong is a `SummaryFailed` that says what; what may pass is tried again, what will not is not."""
+    """Every fault of the server raises a `SummaryFailed` with its reason; only transient ones are retried."""
     with FaultServer(answer) as server:
         with pytest.raises(SummaryFailed) as raised:
             await summary(server, timeout=0.5 if "0.5 s" in says else 5.0)
@@ -117,21 +117,21 @@ async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, r
 
 @pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
 def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) -> None:
-    """The same with an ``OpenAI`` client, which answers at once."""
+    """With a synchronous client, every fault of the server raises a `SummaryFailed` with its reason as well."""
     with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
         timeout = 0.5 if "0.5 s" in says else 5.0
         summarizer = OpenAISummarizer("first", client=client, timeout=timeout, max_retries=1)
         with pytest.raises(SummaryFailed) as raised:
             summarizer.summarize(asked(summarizer))
         assert says in str(raised.value)
-        assert len(server.requests) == requests + ("0.5 s" in says)  # that client sends again after a timeout
+        assert len(server.requests) == requests + ("0.5 s" in says)  # that client retries after a timeout
 
 
 @pytest.mark.parametrize(
     "fault", [status(503), status(429), closes_early(), raw(b"{"), body({"choices": []}), error_body(code=500)]
 )
 async def test_a_fault_that_passes(fault: Answer) -> None:
-    """After one fault that passes there is a summary, and the same request was sent twice."""
+    """After one transient fault, the same request is sent again and gives a summary."""
     with FaultServer(fault, reply(GOOD)) as server:
         assert await summary(server) == GOOD
         assert server.requests[0] == server.requests[1]
@@ -139,7 +139,7 @@ async def test_a_fault_that_passes(fault: Answer) -> None:
 
 @pytest.mark.parametrize("bad", [reply(None), reply(GOOD, finish="length"), reply("Sorry."), reply("word " * 900)])
 async def test_a_bad_answer_then_a_good_one(bad: Answer) -> None:
-    """After one bad answer the model is told so, once."""
+    """After one bad answer, a second request tells the model that the answer could not be used."""
     with FaultServer(bad, reply(GOOD)) as server:
         assert await summary(server) == GOOD
         assert "An earlier answer could not be used." not in server.prompts[0]
@@ -147,7 +147,7 @@ async def test_a_bad_answer_then_a_good_one(bad: Answer) -> None:
 
 
 async def test_cause_is_kept() -> None:
-    """The client's own error is the cause of the failure."""
+    """The exception of the client is the cause of the `SummaryFailed`."""
     with FaultServer(status(401)) as server:
         with pytest.raises(SummaryFailed) as raised:
             await summary(server)
@@ -158,25 +158,25 @@ async def test_cause_is_kept() -> None:
 
 
 async def test_thoughts_are_not_in_the_summary() -> None:
-    """Think blocks, and a reasoning field beside the text, are left out."""
+    """Think blocks and a separate reasoning field are not in the summary."""
     message = {"role": "assistant", "content": f"<think>First, the blog.</think>\n\n{GOOD}", "reasoning_content": "Hm."}
     with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})) as server:
         assert await summary(server) == GOOD
 
 
 async def test_content_in_parts() -> None:
-    """Some servers send the text as a list of parts."""
+    """An answer whose content is a list of parts is read."""
     message = {"role": "assistant", "content": [{"type": "text", "text": GOOD}]}
     with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": None}]})) as server:
         assert await summary(server) == GOOD
 
 
-# ---------------------------------------------------------------- waiting
+# ---------------------------------------------------------------- retries and timeouts
 
 
 @pytest.mark.parametrize("client", [True, False], ids=["a client of the caller", "a new client"])
 async def test_the_client_sends_again(client: bool) -> None:
-    """The number of retries is the summarizer's own, whichever client it is."""
+    """The summarizer's number of retries applies to its own client and to the caller's."""
     with FaultServer(status(503)) as server:
         async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as own:
             options: dict[str, Any] = {"client": own} if client else {"base_url": server.url, "api_key": "none"}
@@ -187,14 +187,14 @@ async def test_the_client_sends_again(client: bool) -> None:
 
 
 async def test_a_wait_that_is_too_long() -> None:
-    """A server that asks for an hour is not waited for, and not asked earlier than it wants: the other model is asked."""
+    """If a server demands a wait of an hour, it is not called again, and the fallback model is called."""
     with FaultServer(status(429, headers={"retry-after": "3600"}), reply(GOOD)) as server:
         assert await summary(server, fallback_model="second") == GOOD
         assert [request["model"] for request in server.requests] == ["first", "second"]
 
 
 async def test_retries_end_at_the_timeout() -> None:
-    """The timeout is for all attempts together: a wait that the server asks for does not outlast it."""
+    """The timeout includes all retries and the waits that a server demands."""
     with FaultServer(status(429, headers={"retry-after": "60"})) as server:
         with pytest.raises(SummaryFailed, match=r"did not answer within 0\.3 s"):
             await summary(server, timeout=0.3)
@@ -202,7 +202,7 @@ async def test_retries_end_at_the_timeout() -> None:
 
 
 async def test_slow_drip_is_a_timeout() -> None:
-    """The timeout is for the whole request: a body that comes too slowly does not last for ever."""
+    """The timeout includes the body of the answer, even if the server sends it slowly."""
 
     def drip(handler: Any, request: dict[str, Any]) -> None:
         handler.begin(200, 10_000)
@@ -218,7 +218,7 @@ async def test_slow_drip_is_a_timeout() -> None:
 
 @pytest.mark.parametrize("fault", [status(404), status(500), reply(None, refusal="No."), reply("Sorry."), slow(30)])
 async def test_fallback_model(fault: Answer) -> None:
-    """Once the first model is given up the other is asked, once."""
+    """After the first model failed, the fallback model is called and gives the summary."""
 
     def answer(handler: Any, request: dict[str, Any]) -> None:
         (fault if request["model"] == "first" else reply(GOOD))(handler, request)
@@ -229,17 +229,17 @@ async def test_fallback_model(fault: Answer) -> None:
 
 
 async def test_both_models_fail() -> None:
-    """The error names both and what each did."""
+    """If both models fail, the error has the reasons of both."""
     with FaultServer(status(404, "unknown"), status(401, "bad key")) as server, pytest.raises(SummaryFailed) as raised:
         await summary(server, fallback_model="second")
     assert str(raised.value) == ("the summarizer failed: first answered HTTP 404: unknown; second answered HTTP 401: bad key")
 
 
-# ---------------------------------------------------------------- what is sent
+# ---------------------------------------------------------------- requests
 
 
 async def test_the_request() -> None:
-    """Model, limit and options are sent as given; the limit follows from the budget."""
+    """The request has the model, the options, and a token limit of the budget times the headroom."""
     with FaultServer(reply(GOOD)) as server:
         await summary(server, options={"temperature": 0}, headroom=2.0)
         [request] = server.requests
@@ -251,7 +251,7 @@ async def test_the_request() -> None:
 
 
 async def test_other_name_for_the_limit() -> None:
-    """Newer models know the limit by another name."""
+    """The field of the token limit can be renamed for newer models."""
     with FaultServer(reply(GOOD)) as server:
         await summary(server, max_tokens_field="max_completion_tokens")
         assert server.requests[0]["max_completion_tokens"] == 300
@@ -259,7 +259,7 @@ async def test_other_name_for_the_limit() -> None:
 
 
 async def test_secrets_do_not_leave() -> None:
-    """No secret of the conversation, the earlier summary, or the focus is in any byte that is sent, nor one in the answer."""
+    """Secrets in the conversation, the earlier summary and the focus are not sent, and one in the answer is redacted."""
     secret = "sk-" + "a1b2c3d4" * 5
     messages = [
         {"role": "user", "content": f"My key is {secret}. " + "Use it. " * 200},
@@ -281,7 +281,7 @@ async def test_secrets_do_not_leave() -> None:
 
 
 async def test_update_round() -> None:
-    """A second round sends the first summary to be updated, not to be summarized."""
+    """A second round asks the model to update the earlier summary."""
     with FaultServer(reply(GOOD), reply(GOOD + "\n- change the DNS record")) as server:
         first = await summary(server)
         second = await summary(server, previous=first)
@@ -291,7 +291,7 @@ async def test_update_round() -> None:
 
 
 async def test_context_error_is_answered_by_parts() -> None:
-    """A server whose window is not known says that it is too small; then the conversation is read in parts, all of it."""
+    """If the server says that the request is too long, the whole conversation is sent in parts."""
     words = [f"word{number}" for number in range(3_000)]
     messages = [{"role": "user", "content": " ".join(words[start : start + 100])} for start in range(0, 3_000, 100)]
     for refusal in (400, 413):
@@ -302,7 +302,7 @@ async def test_context_error_is_answered_by_parts() -> None:
 
 
 async def test_known_window_is_never_exceeded() -> None:
-    """With the window known no request is too long in the first place."""
+    """If the window is known, no request exceeds it."""
     messages = [{"role": "user", "content": f"message {number} " + "and so on " * 100} for number in range(60)]
     with FaultServer(takes_at_most(4 * 4_000, reply(GOOD))) as server:
         assert await summary(server, messages=messages, window=4_000) == GOOD
@@ -311,7 +311,7 @@ async def test_known_window_is_never_exceeded() -> None:
 
 
 async def test_usage_is_reported() -> None:
-    """Every reply that reports its usage is told, also one that was no good; usage that is none is no error."""
+    """The usage of every reply is reported, also of a rejected one; a missing or malformed usage is ignored."""
     seen: list[Usage] = []
     with FaultServer(
         reply("Sorry.", usage={"prompt_tokens": 50, "completion_tokens": 3}),
@@ -329,7 +329,7 @@ async def test_usage_is_reported() -> None:
 
 
 async def test_a_client_of_the_caller_stays_open() -> None:
-    """A client that was passed in serves many summaries, with our retries and not its own, and is closed by its owner."""
+    """A caller's client is used with the summarizer's retries and is not closed."""
     with FaultServer(status(500), reply(GOOD)) as server:
         async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as client:
             summarizer = OpenAISummarizer("first", client=client, max_retries=0)
@@ -341,7 +341,7 @@ async def test_a_client_of_the_caller_stays_open() -> None:
 
 
 async def test_cancelled_while_it_waits() -> None:
-    """Cancelled in the middle of a request or of a wait, it ends at once and asks no more."""
+    """If it is cancelled during a request or a wait, the summarizer stops without another request."""
     for script in (slow(30), status(503, headers={"retry-after": "30"})):
         with FaultServer(script) as server:
             with anyio.fail_after(20):
@@ -353,7 +353,7 @@ async def test_cancelled_while_it_waits() -> None:
 
 
 async def test_other_errors_are_not_hidden() -> None:
-    """An error of the caller's own functions is theirs, not a summary that failed."""
+    """An exception of the caller's ``on_usage`` is raised unchanged."""
 
     def broken(usage: Usage) -> None:
         raise RuntimeError("the meter is full")
@@ -363,13 +363,13 @@ async def test_other_errors_are_not_hidden() -> None:
 
 
 async def test_unknown_option() -> None:
-    """An option the client does not take is an error of configuration."""
+    """An option that the client does not accept raises a `ConfigurationError`."""
     with FaultServer(reply(GOOD)) as server, pytest.raises(ConfigurationError, match="does not accept these 'options'"):
         await summary(server, options={"temprature": 0})
 
 
 async def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any key the error says what to pass."""
+    """Without an API key, a `ConfigurationError` says what to pass."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:1/v1")
     with pytest.raises(ConfigurationError, match="and an api_key"):
@@ -377,7 +377,7 @@ async def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable named in place of a key is read for each summary, and must be set."""
+    """The variable ``api_key_env`` is read for each summary; if it is not set, a `ConfigurationError` is raised."""
     told: list[str] = []
 
     def telling(handler: Any, request: dict[str, Any]) -> None:
@@ -405,14 +405,14 @@ async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 async def test_addresses_that_are_none(url: str, error: type[Exception]) -> None:
-    """Whatever is wrong with a server's address, the error is one of ours."""
+    """A malformed server address raises a `ConfigurationError` or a `SummaryFailed`."""
     summarizer = OpenAISummarizer("first", base_url=url, api_key="none", max_retries=0)
     with pytest.raises(error):
         await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
 
 
 async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the ``openai`` package the error says what to install."""
+    """Without the ``openai`` package, a `ConfigurationError` says what to install."""
     monkeypatch.setitem(sys.modules, "openai", None)
     summarizer = OpenAISummarizer("first", api_key="none")
     with pytest.raises(ConfigurationError, match="install openai"):
@@ -444,7 +444,7 @@ async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     ids="-".join,
 )
 def test_bad_options(options: dict[str, Any]) -> None:
-    """What cannot work fails when it is written down."""
+    """Bad options raise a `ConfigurationError` when the summarizer is built."""
     with OpenAI(api_key="none") as client:
         arguments = {"model": "first", **options}
         if arguments.get("client") == "sync":
@@ -454,7 +454,10 @@ def test_bad_options(options: dict[str, Any]) -> None:
 
 
 def test_it_is_a_value() -> None:
-    """Equal options are equal, pickle, and are shown, but for the key and what has no name."""
+    """Summarizers are equal by their options and can be pickled, and their ``repr`` and cache key hide the API key.
+
+    The cache key contains the options that can change an answer, such as the window, and not the timeout.
+    """
     summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:8080/v1", api_key="hunter2x", window=8_192)
     assert pickle.loads(pickle.dumps(summarizer)) == summarizer
     assert attrs.evolve(summarizer, window=8_192) == summarizer
@@ -466,7 +469,7 @@ def test_it_is_a_value() -> None:
 
 
 def test_usable_type_for_callbacks() -> None:
-    """A summarizer of models is a `Summarizer`."""
+    """`OpenAISummarizer` has the protocol `Summarizer`."""
     assert isinstance(OpenAISummarizer("first"), Summarizer)
 
 
@@ -474,7 +477,7 @@ Recorded = Callable[[str], list[dict[str, Any]]]
 
 
 async def test_recorded_conversation(corpus: Recorded) -> None:
-    """A recorded session of two hundred thousand tokens is read in parts within the window, to its last message."""
+    """A recorded session of two hundred thousand tokens is summarized in parts that fit the window."""
     messages = max((talk["messages"] for talk in corpus("coding_long")), key=len)
     with FaultServer(takes_at_most(4 * 32_000, reply(GOOD))) as server:
         assert await summary(server, messages=messages, budget=2_000, window=32_000) == GOOD

@@ -1,4 +1,4 @@
-"""Objects with ``generate(prompt)``: accepted wherever a summarizer is, sync or async."""
+"""Objects with ``generate(prompt)``, synchronous or not, are accepted wherever a summarizer is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID = "The user prefers tea; q1 to q3 were answered."
 
 @attrs.frozen
 class Model:
-    """A port of an application's own. Holds state: the prompts."""
+    """An application's own model. Holds state: the prompts."""
 
     answer: Any = SAID
     prompts: list[str] = attrs.field(factory=list, eq=False, repr=False)
@@ -38,14 +38,14 @@ class Model:
 
 @attrs.frozen
 class AsyncModel(Model):
-    """The same, as in the LangGraph article: ``await llm.generate(prompt)``."""
+    """An asynchronous model, as in the LangGraph article: ``await llm.generate(prompt)``."""
 
     async def generate(self, prompt: str) -> str:  # type: ignore[override]
         return Model.generate(self, prompt)
 
 
 class Traced:
-    """A model whose method a decorator wraps in a plain function."""
+    """A model whose asynchronous method is wrapped in a plain function."""
 
     def __init__(self, model: AsyncModel) -> None:
         self.model = model
@@ -62,7 +62,7 @@ def strategy(model: Any, **options: Any) -> Summarization:
 
 
 def test_a_sync_model() -> None:
-    """Rules and prompt arrive as one text; the answer becomes the summary."""
+    """The rules and the prompt are passed as one text, and the answer becomes the summary."""
     model = Model()
     done = compact_sync(turns(4, words=60), strategy(model), counter="chars/4")
     assert SAID in done.messages[0]["content"]
@@ -72,7 +72,7 @@ def test_a_sync_model() -> None:
 
 @pytest.mark.parametrize("model", [AsyncModel(), Traced(AsyncModel())], ids=["async", "wrapped"])
 async def test_an_async_model(model: Any) -> None:
-    """It is awaited; a driver that does not await says so."""
+    """An asynchronous ``generate`` is awaited, and the synchronous driver raises a `SyncDriverError`."""
     done = await compact(turns(4, words=60), strategy(model), counter="chars/4")
     assert SAID in done.messages[0]["content"]
     with pytest.raises(SyncDriverError):
@@ -80,7 +80,7 @@ async def test_an_async_model(model: Any) -> None:
 
 
 def test_sections_are_wanted_where_they_were_asked_for() -> None:
-    """With the default template, prose is asked for again and then refused."""
+    """With the default template, an answer without sections is requested again and then rejected."""
     model = Model()
     done = compact_sync(turns(4, words=60), Summarization(model, keep=last(messages=2)), counter="chars/4")
     assert "answered without the sections" in str(done.failures[0].error)
@@ -97,7 +97,7 @@ def test_sections_are_wanted_where_they_were_asked_for() -> None:
     ],
 )
 async def test_a_model_that_fails(answer: Any, why: str) -> None:
-    """Nothing is lost, and the result says why."""
+    """If ``generate`` raises or returns no usable text, no message is lost, and the result has the reason."""
     messages = turns(4, words=60)
     for done in (
         compact_sync(messages, strategy(Model(answer)), counter="chars/4"),
@@ -108,7 +108,7 @@ async def test_a_model_that_fails(answer: Any, why: str) -> None:
 
 
 async def test_an_awaitable_from_a_plain_function() -> None:
-    """A function that hides that it is async is told to say so."""
+    """A plain function that returns an awaitable fails with a message that says to make it asynchronous."""
 
     class Hidden:
         def generate(self, prompt: str) -> Awaitable[str]:
@@ -119,7 +119,7 @@ async def test_an_awaitable_from_a_plain_function() -> None:
 
 
 def test_everywhere_a_summarizer_is_accepted(tmp_path: Path) -> None:
-    """Strategies, presets and the cache use one converter, so the values are equal to those made by hand."""
+    """Strategies, presets and the cache convert a model in the same way as `as_summarizer`."""
     model = Model("x")
     made = as_summarizer(model)
     assert Summarization(model).summarizer == made
@@ -133,7 +133,7 @@ def test_everywhere_a_summarizer_is_accepted(tmp_path: Path) -> None:
 
 
 def test_a_cache_uses_the_models_own_key(tmp_path: Path) -> None:
-    """A model whose repr is an address needs a ``cache_key``, like any summarizer."""
+    """A cache needs a ``cache_key`` for a model whose ``repr`` contains an address."""
 
     class Nameless:
         def generate(self, prompt: str) -> str:
@@ -148,7 +148,10 @@ def test_a_cache_uses_the_models_own_key(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_summarizer() -> None:
-    """It is refused where it is passed; a chat model of LangChain is told what to use."""
+    """A value without ``summarize`` or ``generate`` raises a `ConfigurationError`.
+
+    For a LangChain model it names the adapter.
+    """
 
     class ChatModel(Model):
         def invoke(self, messages: Any) -> str:

@@ -1,0 +1,82 @@
+"""The work on a slice whose strategy awaits summaries: several conversations are in progress at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+
+from ..errors import CompactionError
+from .chunks import Chunk
+from .input_files import FileKind
+from .job import Job, compact_row_async
+from .part_files import PartFiles
+from .report import BatchCounts
+from .slice_worker import PartWriter, SliceResult, WorkerConfig, chunks_of, not_a_row, slice_result
+from .slices import Slice
+
+
+class SliceInterrupted(CompactionError):
+    """A slice was left unfinished because the batch was stopped; conversations in progress were finished."""
+
+
+async def compact_slice_async(
+    config: WorkerConfig,
+    slice: Slice,
+    kind: FileKind,
+    ended: bool,
+    capacity: anyio.CapacityLimiter,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> SliceResult:
+    """Compact a slice with a strategy that awaits, several conversations at a time.
+
+    All conversations of the slice are in memory until it is finished.
+
+    Raises:
+        SliceInterrupted: If ``stop`` returned true; conversations in progress are finished first.
+    """
+    job, counts = config.job, BatchCounts()
+    files = PartFiles(config.parts, slice.key)
+    with files.open_rows(kind) as out:
+        part = PartWriter(out, kind, counts)
+        for chunk in chunks_of(slice, job, 1 << 20, ended):
+            part.write(chunk, await compact_chunk_async(job, chunk, counts, capacity, stop))
+    return slice_result(files, slice, part.errors, counts)
+
+
+async def compact_chunk_async(
+    job: Job, chunk: Chunk, counts: BatchCounts, capacity: anyio.CapacityLimiter, stop: Callable[[], bool] = lambda: False
+) -> list[Any]:
+    """Compact the conversations of a chunk, as many at a time as the capacity allows, and return them in order.
+
+    Raises:
+        SliceInterrupted: If ``stop`` returned true before the last one was started.
+    """
+    written: list[Any] = [not_a_row(row, job, counts) for row in chunk.rows]
+
+    async def compact_one(place: int, row: Any, borrower: object) -> None:
+        try:
+            written[place] = await compact_row_async(job, row, counts)
+        finally:
+            capacity.release_on_behalf_of(borrower)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for place, row in enumerate(chunk.rows):
+                if written[place] is None:
+                    borrower = object()
+                    await capacity.acquire_on_behalf_of(borrower)
+                    if stop():
+                        capacity.release_on_behalf_of(borrower)
+                        break
+                    tasks.start_soon(compact_one, place, row, borrower)
+    except BaseExceptionGroup as group:
+        error: Any = group
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("Any", error).exceptions[0]
+        raise error from None
+    if None in written:
+        raise SliceInterrupted("the batch was stopped")
+    return written

@@ -1,0 +1,73 @@
+"""The gateway's own pages: the live page at ``/`` with its data, ``/healthz`` and ``/metrics``."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from .metrics import METRICS_TYPE, prometheus_text
+from .status import GatewaySnapshot, GatewayStatus
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+PAGE_PATHS: Final = frozenset(("/", "/status.json", "/healthz", "/metrics"))
+"""The paths that the gateway answers itself."""
+
+_HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
+
+
+def page_routes(status: GatewayStatus) -> list[Route]:
+    """Return the routes of the gateway's own pages."""
+    from starlette.responses import HTMLResponse, JSONResponse, Response
+    from starlette.routing import Route
+
+    answers: Mapping[str, Callable[[], Response]] = {
+        "/": lambda: HTMLResponse(_page()[0], headers={**_HEADERS, "content-security-policy": _page()[1]}),
+        "/status.json": lambda: JSONResponse(status.snapshot().to_dict(), headers=_HEADERS),
+        "/healthz": lambda: JSONResponse(_health(status.snapshot()), headers=_HEADERS),
+        "/metrics": lambda: Response(prometheus_text(status.snapshot()), headers={**_HEADERS, "content-type": METRICS_TYPE}),
+    }
+
+    def endpoint(answer: Callable[[], Response]) -> Callable[[Request], Response]:
+        return lambda request: answer()
+
+    return [Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)]
+
+
+def _health(snapshot: GatewaySnapshot) -> dict[str, object]:
+    """Return whether the gateway runs, and why requests were sent unchanged."""
+    return {
+        "status": "ok",
+        "seconds": round(snapshot.at - snapshot.started_at, 3),
+        "shadow": snapshot.is_shadow,
+        "conversations": len(snapshot.conversations),
+        "in_memory": snapshot.held,
+        "bytes_in_memory": snapshot.held_bytes,
+        "passed_through": dict(snapshot.passed_through),
+        "failures": dict(snapshot.failures),
+        "retries": dict(snapshot.retries),
+    }
+
+
+@cache
+def _page() -> tuple[str, str]:
+    """Return the page and its content security policy, which allows its own style and script and requests to the gateway."""
+    style, script = _asset("style.css"), _asset("page.js")
+    page = _asset("page.html").replace("/* style */", style).replace("/* script */", script)
+    own = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'"
+    return page, f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+def _asset(name: str) -> str:
+    return files(__name__.rpartition(".")[0]).joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

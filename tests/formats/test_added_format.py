@@ -1,0 +1,122 @@
+"""A wire format added by the steps in CONTRIBUTING: the code of one folder and one entry in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from compaction.formats import Problem, Repair, detect, repair, resolve, validate
+from compaction.formats.common_rules import common_rules
+from compaction.formats.fixes import answer_call, move_result
+from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
+from compaction.formats.registry import FORMATS
+from compaction.formats.rulebook import Rule, RuleBook, WireFormat
+from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from compaction.strategies import Strategy
+from compaction.testing import agent_session, check_strategy
+from tests.support.wires import STRATEGIES
+
+ROLES = {"human": "user", "bot": "assistant", "boss": "system"}
+
+
+def calls_of(fields: Fields) -> Iterator[Slot]:
+    for place, call in enumerate(fields.get("calls", ())):
+        yield Slot(("calls", place), call["id"], ("calls", place, "id"))
+
+
+def results_of(fields: Fields) -> Iterator[Slot]:
+    if fields.get("who") == "tool":
+        yield Slot((), fields["for"], ("for",))
+
+
+def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+    if not fields.get("say") and not fields.get("calls"):
+        yield ".say", "silent", "it has neither words nor calls"
+
+
+COMMON = common_rules(objects="dictionaries", result_id="for")
+
+
+class Acme(WireFormat):
+    """Messages such as ``{"who": "bot", "say": "", "calls": [{"id": "c1", "do": "read"}]}``."""
+
+    name = "acme"
+    shape = "a message is a mapping with 'who' and 'say'"
+    takes = "pass dictionaries"
+    book = RuleBook(
+        rules={
+            **{name: COMMON[name] for name in COMMON if name != "empty-text"},
+            "silent": Rule("message", "A message has words or calls.", "leave it out"),
+            "call-without-result": Rule("reach", "A call has a result.", "add its result", answer_call, 5),
+            "result-without-call": Rule("reach", "A result has a call.", "leave it out", move_result, 5),
+        },
+        pairing=Pairing(
+            calls=calls_of,
+            results=results_of,
+            continues=lambda before, after: after.get("who") == "tool",
+            only_results=lambda fields: fields.get("who") == "tool",
+            answers=lambda fields: fields.get("who") == "tool",
+            stub=lambda call, id: {"who": "tool", "for": id, "say": NOT_RECORDED},
+        ),
+        message=message_problems,
+    )
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        fields = self._fields(raw, position)
+        if fields["who"] == "tool":
+            return Message("tool", (ToolResultPart(fields["for"], fields["say"]),), raw, self)
+        calls = [ToolCallPart(call["id"], call["do"], "", raw=call) for call in fields.get("calls", ())]
+        return Message(ROLES[fields["who"]], (TextPart(fields["say"]), *calls), raw, self)
+
+    def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
+        fields["say"] = "\n".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart))
+        if "calls" in fields:
+            fields["calls"] = [part.raw for part in parts if isinstance(part, ToolCallPart)]
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"who": next(who for who, known in ROLES.items() if known == role), "say": text})
+
+    def recognizes(self, fields: Fields) -> bool:
+        return "who" in fields and "say" in fields
+
+
+ACME = Acme()
+CALL = {"who": "bot", "say": "", "calls": [{"id": "c1", "do": "read", "trace": 7}]}
+TURN = [
+    {"who": "human", "say": "Which line fails?"},
+    CALL,
+    {"who": "tool", "for": "c1", "say": "a line of output\n" * 40},
+    {"who": "bot", "say": "The first one. " * 20},
+]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add the format to the registry that every part of the package reads."""
+    for name in ("registry", "detect"):
+        monkeypatch.setattr(import_module(f"compaction.formats.{name}"), "FORMATS", (*FORMATS, ACME))
+
+
+def test_it_is_found() -> None:
+    """The added format is detected from its messages, and resolved by its name."""
+    assert (detect(TURN), resolve("acme")) == (ACME, ACME)
+
+
+def test_its_rules_are_checked_and_repaired() -> None:
+    """The added format's rules are checked and repaired by the same mechanism as those of every format."""
+    broken = [TURN[0], CALL, TURN[3]]
+    [problem] = validate(broken)
+    assert (problem.where, problem.rule) == ("messages[1].calls[0]", "call-without-result")
+    stub = {"who": "tool", "for": "c1", "say": NOT_RECORDED}
+    done = Problem(problem.where, problem.rule, problem.message, "a result was added that says it was not recorded")
+    assert repair(broken) == Repair([TURN[0], CALL, stub, TURN[3]], (done,))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=range(len(STRATEGIES)))
+def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
+    """Every strategy keeps the laws in the added format, on hand-written turns and on a sample session."""
+    check_strategy(strategy, format=ACME, messages=TURN * 9)
+    check_strategy(strategy, format="acme", messages=agent_session(40, format="acme"))

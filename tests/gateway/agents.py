@@ -1,0 +1,287 @@
+"""Real agents behind a gateway: how each is pointed at one, and a run of one without any other network.
+
+``unshare -rn sh -c 'ip link set lo up && python -m tests.gateway.agents codex'`` runs the task of `agent_task` and prints what
+came of it as JSON. ``COMPACTION_AGENTS`` names the folder with the agents: ``node_modules/.bin`` and ``aider/bin``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import httpx
+
+from benchmarks.hosts.server import StrictServer, json_response
+from benchmarks.hosts.wires import Body, Wire
+from benchmarks.priced_provider import Charge, PricedProvider
+from compaction.models import prices_of
+from compaction.tokens import counter
+from tests.support.gateways import serving_url
+
+from .agent_task import PROMPT, SIGNED, AgentTask
+
+FOLDER: Final = Path(os.environ.get("COMPACTION_AGENTS", Path(__file__).resolve().parents[2] / ".venv-gateway" / "agents"))
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "gateway-agents.md"
+AIDER: Final = Path(__file__).with_name("aider_turns.py")
+WINDOW: Final = 32_000
+STEPS: Final = 64
+CHARACTERS: Final = 10_500
+SECONDS: Final = 420.0
+_MOST_BREAKPOINTS: Final = 4
+_PRICED: Final[Mapping[str, tuple[str, str]]] = {
+    "openai-chat": ("messages", "gpt-5.4"),
+    "openai-responses": ("input", "gpt-5.4"),
+    "anthropic": ("messages", "claude-sonnet-4-6"),
+    "gemini": ("contents", "gemini-2.5-pro"),
+}
+"""The field of the messages, and the model whose prices and cache rules count."""
+
+
+@attrs.frozen
+class Agent:
+    """An agent.
+
+    Args:
+        program: Its program, within `FOLDER`.
+        arguments: Its arguments.
+        configure: Writes its settings into its home, given the gateway's address, and returns environment variables.
+        has_tools: Whether its model has a shell tool.
+    """
+
+    program: str
+    arguments: tuple[str, ...]
+    configure: Callable[[Path, str], dict[str, str]]
+    has_tools: bool = True
+
+
+def recipe(heading: str, url: str, place: int = 0) -> str:
+    """Return a block of code under a heading of the page of recipes, with the gateway's address and a key."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+    blocks = re.findall(r"```\w+\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    return blocks[place].replace("http://127.0.0.1:8484", url).replace("YOUR-KEY", "none")
+
+
+def _opencode(heading: str) -> Callable[[Path, str], dict[str, str]]:
+    def configure(home: Path, url: str) -> dict[str, str]:
+        settings = json.loads(recipe(heading, url))
+        alone = {"permission": {"*": "allow"}, "autoupdate": False, "share": "disabled", "small_model": settings["model"]}
+        (home / "opencode.json").write_text(json.dumps({**settings, **alone}))
+        return {"OPENCODE_CONFIG": str(home / "opencode.json"), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+    return configure
+
+
+def _codex(home: Path, url: str) -> dict[str, str]:
+    (home / ".codex").mkdir()
+    alone = 'approval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
+    (home / ".codex" / "config.toml").write_text(alone + recipe("Codex CLI", url))
+    return {"CODEX_HOME": str(home / ".codex"), "OPENAI_API_KEY": "none"}
+
+
+def _gemini(home: Path, url: str) -> dict[str, str]:
+    (home / ".gemini").mkdir()
+    settings = json.loads(recipe("Gemini CLI", url, 1))
+    settings["model"] |= {"maxSessionTurns": -1, "disableLoopDetection": True}
+    alone = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True},
+    }
+    (home / ".gemini" / "settings.json").write_text(json.dumps({**settings, **alone}))
+    name, _, value = recipe("Gemini CLI", url).strip().partition("=")
+    return {"GEMINI_API_KEY": "none", "GEMINI_CLI_TRUST_WORKSPACE": "true", name: value}
+
+
+def _aider(home: Path, url: str) -> dict[str, str]:
+    """Return aider's options, which its Python is given in the environment."""
+    return {"AIDER_OPTIONS": recipe("aider", url).strip().removeprefix("aider "), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
+AGENTS: Final[Mapping[str, Agent]] = {
+    "opencode-chat": Agent(
+        "node_modules/.bin/opencode",
+        ("run", PROMPT),
+        _opencode("OpenCode"),
+    ),
+    "opencode-anthropic": Agent("node_modules/.bin/opencode", ("run", PROMPT), _opencode("OpenCode with Anthropic")),
+    "codex": Agent("node_modules/.bin/codex", ("exec", "--skip-git-repo-check", PROMPT), _codex),
+    "aider": Agent("aider/bin/python", (str(AIDER), PROMPT), _aider, has_tools=False),
+    "gemini": Agent("node_modules/.bin/gemini", ("--yolo", "--model", "gemini-2.5-pro", "--prompt", PROMPT), _gemini),
+}
+
+
+class PricedServer(StrictServer):
+    """A strict model that prices what it takes, and refuses more than four breakpoints. Holds state: the charges.
+
+    Args:
+        window: Tokens that it takes.
+        task: The model's part.
+
+    Attributes:
+        charges: The charge of each request that it took.
+        signatures: The most signatures that a request had.
+    """
+
+    def __init__(self, window: int, task: AgentTask) -> None:
+        super().__init__(window=window, play=task)
+        self.charges: list[Charge] = []
+        self.signatures = 0
+        self._providers: dict[str, PricedProvider] = {}
+
+    def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
+        """Return the response to a request."""
+        text = json.dumps(body)
+        if wire.name == "anthropic" and text.count('"cache_control": {') > _MOST_BREAKPOINTS:
+            self.ledger.refuse("", "more than four breakpoints", over=False)
+            return json_response(400, wire.invalid("A maximum of 4 blocks with cache_control may be provided."))
+        if (signature := _separated(body)) is not None:
+            self.ledger.refuse("", f"{signature} is not beside its call", over=False)
+            return json_response(400, wire.invalid(f"{signature} is not beside its call"))
+        found = super().answer(wire, path, body)
+        if found[0] == 200:
+            self.signatures = max(self.signatures, text.count(SIGNED))
+            key, model = _PRICED[wire.name]
+            if wire.name not in self._providers:
+                self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
+            self.charges.append(self._providers[wire.name].send(text.encode()))
+        return found
+
+
+def _separated(body: Body) -> str | None:
+    """Return a signature that is not beside the call that it was sent with; ``None`` if all are."""
+    pairs = [
+        (item.get("encrypted_content"), following.get("call_id"))
+        for item, following in itertools.pairwise([*(body.get("input") or []), {}])
+        if item.get("type") == "reasoning"
+    ]
+    parts = [part for content in body.get("contents") or [] for part in content.get("parts") or []]
+    pairs += [
+        (signature, part.get("functionCall", {}).get("id"))
+        for part in parts
+        if str(signature := part.get("thoughtSignature", "")).startswith(SIGNED)
+    ]
+    return next((str(signature) for signature, call in pairs if signature != f"{SIGNED}{call}"), None)
+
+
+def run(name: str) -> dict[str, Any]:
+    """Run an agent's task through a gateway, then without one at a provider that takes requests of any length.
+
+    Returns:
+        What came of it; ``bill_before`` and ``bill_after`` are the price of requests through the gateway for a dollar of direct
+        traffic, before and after the first request that is longer than the window.
+    """
+    found, through = _through(name)
+    direct = _direct(name)
+    ends = next((place for place, charge in enumerate(direct) if charge.tokens > WINDOW), len(direct))
+    return {
+        **found,
+        "bill_before": _dollars(through[:ends]) / _dollars(direct[:ends]),
+        "bill_after": _dollars(through[ends:]) / _dollars(direct[ends:]),
+    }
+
+
+def _dollars(charges: Sequence[Charge]) -> float:
+    return sum(charge.dollars for charge in charges)
+
+
+def _direct(name: str) -> list[Charge]:
+    agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
+    with tempfile.TemporaryDirectory() as scratch, PricedServer(10**9, task) as server:
+        _output(agent, *_folders(Path(scratch), task), server.address)
+        return server.charges
+
+
+def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
+    """Make a home and a folder with the files of the task."""
+    home, work = scratch / "home", scratch / "work"
+    home.mkdir()
+    work.mkdir()
+    task.write(work)
+    return home, work
+
+
+def _through(name: str) -> tuple[dict[str, Any], list[Charge]]:
+    agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
+    with tempfile.TemporaryDirectory() as scratch, PricedServer(WINDOW, task) as server:
+        home, work = _folders(Path(scratch), task)
+        with serving_url(server.address, window=WINDOW) as url:
+            began = time.monotonic()
+            said = _output(agent, home, work, url)
+            seconds = time.monotonic() - began
+            health = httpx.get(f"{url}/healthz").json()
+            metrics = httpx.get(f"{url}/metrics").text
+        largest = max((page.largest for page in server.ledger.pages.values()), default=0)
+        found = {
+            "agent": name,
+            "right": task.answer in said,
+            "steps": STEPS,
+            "calls": task.calls,
+            "read_again": task.read_again,
+            "invalid": server.ledger.total("invalid"),
+            "over": server.ledger.total("over"),
+            "problems": [problem for page in server.ledger.pages.values() for problem in page.problems],
+            "largest": largest,
+            "signatures": server.signatures,
+            "window": WINDOW,
+            "requests": server.ledger.total("requests"),
+            "breaks": server.ledger.total("breaks"),
+            "cuts": _figure(metrics, "cuts_total"),
+            "tokens_saved": _figure(metrics, "tokens_saved_total"),
+            "seconds": round(seconds, 1),
+            "passed_through": health["passed_through"],
+            "failures": health["failures"],
+            "retries": health["retries"],
+            "said": said[-2_000:],
+        }
+        return found, server.charges
+
+
+def _output(agent: Agent, home: Path, work: Path, url: str) -> str:
+    """Return what an agent prints."""
+    folders = {
+        "HOME": home,
+        "XDG_CONFIG_HOME": home / "config",
+        "XDG_DATA_HOME": home / "data",
+        "XDG_CACHE_HOME": home / "cache",
+    }
+    environment = {
+        "PATH": os.environ["PATH"],
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        **{key: str(each) for key, each in folders.items()},
+    }
+    environment |= agent.configure(home, url)
+    command = [str(FOLDER / agent.program), *agent.arguments]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return (error.stdout or b"").decode(errors="replace")
+    return done.stdout.decode(errors="replace")
+
+
+def _figure(metrics: str, name: str) -> float:
+    found = [line.split()[-1] for line in metrics.splitlines() if line.startswith(f"compaction_gateway_{name}")]
+    return float(found[0]) if found else 0.0
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(run(sys.argv[1]), indent=1))

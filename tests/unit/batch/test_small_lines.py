@@ -1,0 +1,133 @@
+"""Lines that are too small for the strategy: written as they came, without an index and often without counting tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import MessageIndex, compact_sync, last
+from compaction.batch.job import BadConversation, Job, compact_row
+from compaction.batch.json_lines import JsonLine
+from compaction.batch.report import BatchCounts
+from compaction.strategies import SlidingWindow, Truncation
+from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
+from compaction.tokens.base import utf8_bytes
+from compaction.triggers import tokens_exceed
+from tests.support.chats import tool_turns, turns, user
+from tests.support.corpora import BAD, CHATS, errors_of, lines, run
+
+TEXTS = st.text(max_size=12)
+NAMES = st.one_of(st.just("bo"), TEXTS)
+CALLS = st.fixed_dictionaries(
+    {"id": TEXTS, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXTS, "arguments": TEXTS})}
+)
+MESSAGES = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "assistant", "system"]), "content": TEXTS}, optional={"name": NAMES}
+        ),
+        st.fixed_dictionaries({"role": st.just("tool"), "content": TEXTS, "tool_call_id": TEXTS}, optional={"name": NAMES}),
+        st.fixed_dictionaries(
+            {"role": st.just("assistant"), "content": st.none() | TEXTS, "tool_calls": st.lists(CALLS, min_size=1, max_size=3)},
+            optional={"name": NAMES},
+        ),
+    ),
+    max_size=6,
+)
+COUNTERS = [counter(name) for name in ("chars/4", "bytes/4", "o200k_base")]
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=40))
+def test_a_text_has_at_most_so_many_tokens(counter: Any, text: str) -> None:
+    """A token has at least ``bytes_per_token`` bytes, but for the last of a text."""
+    per_token = least_bytes_per_token(counter)
+    assert per_token is not None
+    assert counter.count_text(text) <= -(-utf8_bytes(text) // per_token)
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@given(messages=MESSAGES, escaped=st.booleans())
+def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str, Any]], escaped: bool) -> None:
+    """The tokens around the texts included, in the shortest JSON; at that limit the line is left unchanged."""
+    text = json.dumps(messages, ensure_ascii=escaped, separators=(",", ":"))
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        return
+    index = MessageIndex(messages, counter=counter, format="openai-chat")
+    most = len(text.encode()) // least_bytes_per_token(counter)
+    assert index.tokens <= most
+    assert index.included.bytes <= len(text.encode())
+    job = Job.of(Truncation(trigger=tokens_exceed(most)), counter=counter)
+    row = JsonLine(text.encode())
+    assert job.leaves_unchanged(row, row.read(), BatchCounts())
+
+
+@given(messages=MESSAGES, limit=st.integers(0, 200))
+def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: int) -> None:
+    """A line is left unchanged only if the strategy, run on it, changes nothing; tokens that were counted are the same."""
+    row, counts = JsonLine(json.dumps({"messages": messages}).encode()), BatchCounts()
+    strategy = Truncation(trigger=tokens_exceed(limit), keep=last(messages=1))
+    if Job.of(strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
+        result = compact_sync(row.read(), strategy, counter="chars/4")
+        assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
+        assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
+
+
+class Words:
+    """A counter that says nothing about bytes."""
+
+    name, exact = "words", False
+
+    def count_text(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_a_counter_need_not_say() -> None:
+    """The estimate may give a byte two tokens, so it says nothing either; a memo says what its counter says."""
+    assert [least_bytes_per_token(each) for each in (Words(), ByteClassEstimate(), Memoized(Words()))] == [None, None, None]
+    assert [least_bytes_per_token(each) for each in (CharsPerToken(), Memoized(BytesPerToken()))] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        ({"strict": True}, turns(1)),
+        ({"budget": 1}, turns(1)),
+        ({"format": "anthropic"}, turns(1)),
+        ({"strategy": SlidingWindow()}, turns(1)),
+        ({}, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/b"}}]}]),
+        ({}, [{**user("a"), "extra": {}}]),
+        ({}, [{**user("a"), "name": 5}]),
+        ({}, tool_turns(9)),
+    ],
+)
+def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Sequence[Any]) -> None:
+    """If the job, the strategy or a message gives no bound, or the bound is too large."""
+    job = Job.of(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
+    row = JsonLine(json.dumps(messages).encode())
+    counts = BatchCounts()
+    assert not job.leaves_unchanged(row, row.read(), BatchCounts())
+    assert not isinstance(compact_row(job, row, counts), BadConversation)
+    assert counts.uncounted == 0
+
+
+@pytest.mark.parametrize("counter", ["chars/4", Words()], ids=["bounded", "counted"])
+def test_they_are_written_as_they_came_and_reported(counter: Any, tmp_path: Path) -> None:
+    """The same bytes and the same bad lines as when each gets an index; the report says how many were not counted."""
+    (tmp_path / "in.jsonl").write_bytes(b" " + lines() + b"".join(BAD))
+    options = {"budget": None, "counter": counter}
+    large = tokens_exceed(100_000)
+    quick = run(tmp_path / "in.jsonl", tmp_path / "quick.jsonl", **options, strategy=Truncation(trigger=large))
+    slow = Truncation(trigger=large | (lambda index: False))
+    read = run(tmp_path / "in.jsonl", tmp_path / "read.jsonl", **options, strategy=slow)
+    assert (quick.tally.uncounted, read.tally.uncounted) == (len(CHATS) if counter == "chars/4" else 0, 0)
+    assert quick.tally.messages_before == read.tally.messages_before
+    assert quick.tally.tokens_before == (0 if quick.tally.uncounted else read.tally.tokens_before)
+    assert (tmp_path / "quick.jsonl").read_bytes() == (tmp_path / "read.jsonl").read_bytes() == b" " + lines()
+    assert errors_of(quick) == errors_of(read)

@@ -1,0 +1,72 @@
+"""The gateway's own pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compaction.gateway import GatewayStatus
+from compaction.gateway.known_models import known_prices, known_window
+from compaction.gateway.status import RequestReport
+from compaction.session import CacheBroken
+from compaction.tokens import Usage
+from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
+
+
+async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
+    """The status page's content policy allows only its own script and style, by hash, and requests to the gateway."""
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            page = await client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert len(re.findall("'sha256-", policy)) == 2
+    assert not re.search(r"\bsrc=|\bhref=|\bon[a-z]+=", page.text)
+
+
+async def test_the_data_of_the_page_are_those_of_the_conversations() -> None:
+    """The page's data show each cut with its edits, and the saved tokens with their price if the model's is known."""
+    messages = tool_chat(40)
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for count in range(1, len(messages), 2):
+                await client.post("/v1/chat/completions", json={"model": "gpt-5.4", "messages": messages[:count]})
+            data = (await client.get("/status.json")).json()
+    (conversation,) = data["conversations"]
+    prices = known_prices("gpt-5.4")
+    assert prices is not None
+    assert conversation["cuts"][0]["edits"]
+    assert conversation["tokens_saved"] > 0
+    assert conversation["dollars_saved"] == pytest.approx(conversation["tokens_saved"] * prices.cached / 1_000_000)
+    assert data["totals"]["requests"] == conversation["requests"] == 40
+    assert messages[-1]["content"] not in str(data)
+
+
+@pytest.mark.parametrize(("model", "dollars"), [("gpt-5.4", 1_000 * (2.50 - 0.25) / 1_000_000), ("unknown", 0.0)])
+def test_what_a_cut_lost_is_priced_by_the_reported_usage(model: str, dollars: float) -> None:
+    """The loss of a cut is the number of tokens that the provider did not read from its cache, priced for a known model."""
+    status = GatewayStatus(lambda: 0.0)
+    status.told(CacheBroken(session="s", tokens=5_000, why="compaction"))
+    report = RequestReport(
+        session="s",
+        route="chat",
+        model=model,
+        upstream="u",
+        window=9_000,
+        tokens=3_000,
+        left_out=0,
+        seconds_added=0.0,
+        usage=Usage(3_000, 1, cached_tokens=2_000),
+    )
+    status.reported(report)
+    (found,) = status.snapshot().conversations
+    assert (found.tokens_lost, found.dollars_lost) == (1_000, pytest.approx(dollars))
+
+
+def test_unknown_models_have_neither_prices_nor_a_window() -> None:
+    """The price and the window of an unknown model are ``None``, without an error."""
+    assert (known_prices("of-tomorrow"), known_window("of-tomorrow")) == (None, None)
+    assert (known_window("gpt-5.4") or 0) > 100_000
